@@ -179,7 +179,7 @@ def test_a_record_that_cannot_be_read_ends_is_set_aside_or_is_left_out(
         "DeserializationError: the value of the record of numbers-0 at offset 1 is not what "
         "Serdes.json reads: "
     )
-    assert "Give the source the serdes that the topic was written with." in advice
+    assert "Set the serdes of the source to those that the topic was written with." in advice
     goes_on = LogAndContinueExceptionHandler()
     with app(ExceptionHandlers(goes_on, dead_letter_queue_topic_name="dead")) as second:
         _await(second, lambda: _values(broker, "doubled") == [b"2", b"4"])

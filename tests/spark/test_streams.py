@@ -163,7 +163,7 @@ def test_an_error_shows_the_users_frames(
     lines = str(caught.value).splitlines()
     assert lines[0] == "ZeroDivisionError: integer division or modulo by zero"
     assert lines[1].startswith("Raised at the record of topic fine, partition ")
-    assert "in KSTREAM-MAPVALUES-0000000001. Mend the function" in lines[1]
+    assert "in KSTREAM-MAPVALUES-0000000001. Fix the function" in lines[1]
     assert "test_streams.py" in lines[2]
     assert "in _fail" in lines[2]
     assert len(lines) <= 5

@@ -1,1 +1,3 @@
-"""The life of an application: states, instances, the election of the active one, progress, reset."""
+"""The lifecycle of an application: states, instances, election of the active instance, progress,
+reset.
+"""

@@ -1,10 +1,11 @@
-"""Which of several instances of an application is the active one: elected through the broker's group protocol.
+"""Elects the active instance of an application through the broker's group protocol.
 
-All instances join the group `<application id>-drivers`, of a protocol type of its own. Whoever leads the group names
-the active instance: the one that is active already, else the one that waits longest. The others stand by; when
-the active one leaves, or is not heard of for the session's time-out, the next one is named. An instance that could
-not send heartbeats for that long takes itself for deposed, so that two are never active for long; what an earlier one
-still writes under exactly_once_v2 is fenced by the sink's ledger.
+All instances join the group `<application id>-drivers`, which has a protocol type of its own. The
+leader of the group elects the active instance: the current one if it is a member, else the instance
+that has waited longest. The others are standbys. When the active instance leaves, or sends no
+heartbeats for the session timeout, the next one is elected. An instance that could not send
+heartbeats for that long considers itself deposed, so that two are never active for long. With
+exactly_once_v2 the sink's ledger fences later writes of a deposed instance.
 """
 
 import json
@@ -39,12 +40,12 @@ _log = logging.getLogger(__name__)
 
 PROTOCOL_TYPE = "ottla-streams"
 _PROTOCOL = "active-driver"
-# A join waits until all members have joined anew, or were given up.
+# A join waits until all members have rejoined or have been removed.
 _JOIN_MARGIN_S = 10.0
 _PAUSE_S = 0.2
-# The group went on without us.
+# The coordinator has removed this member.
 _LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
-# Trying again does not help.
+# Errors that cannot be retried.
 _FATAL = frozenset(
     {
         ErrorCode.INVALID_SESSION_TIMEOUT,
@@ -57,29 +58,29 @@ _FATAL = frozenset(
 
 
 def group_of(application_id: str) -> str:
-    """Return the group in which an application's instances elect the active one."""
+    """Return the id of the group in which the instances of an application elect the active one."""
     return f"{application_id}-drivers"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What an instance says of itself; times in ms of its own clock."""
+    """The data that an instance sends about itself. Times are in ms of its own clock."""
 
     instance: str
     since_ms: int
     host: str = ""
     is_active: bool = False
     asks_shutdown: bool = False
-    """Whether the whole application is to end."""
+    """If True, all instances must shut down."""
     metrics: str = ""
-    """Where it serves its metrics, host:port; empty if it does not."""
+    """The address (host:port) of its metrics; empty if it does not serve them."""
 
     def encode(self) -> bytes:
-        """Return it as it travels."""
+        """Return the encoded candidate."""
         return json.dumps(self.fields()).encode()
 
     def fields(self) -> dict[str, Any]:
-        """Return its fields; `metrics` only if it is set, as older instances do not know it."""
+        """Return the fields; `metrics` only if it is set, because older instances do not know it."""
         fields = asdict(self)
         if not self.metrics:
             del fields["metrics"]
@@ -88,27 +89,27 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an election came to, the same for all instances."""
+    """The result of an election, the same for all instances."""
 
     active: str
     instances: tuple[Candidate, ...]
     is_shutdown: bool = False
 
     def encode(self) -> bytes:
-        """Return it as it travels."""
+        """Return the encoded result."""
         instances = [each.fields() for each in self.instances]
         return json.dumps({**asdict(self), "instances": instances}).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "Verdict":
-        """Return what `encode` was given."""
+        """Decode a result that was encoded with `encode`."""
         known = json.loads(data)
         instances = tuple(Candidate(**each) for each in known["instances"])
         return cls(known["active"], instances, known["is_shutdown"])
 
 
 def elect(candidates: Sequence[Candidate]) -> Verdict:
-    """Name the active one: who is active already, else who waits longest."""
+    """Elect the instance that is already active, else the one that has waited longest."""
     ordered = sorted(
         candidates, key=lambda each: (not each.is_active, each.since_ms, each.instance)
     )
@@ -118,7 +119,9 @@ def elect(candidates: Sequence[Candidate]) -> Verdict:
 
 @dataclass(frozen=True)
 class ElectionSettings:
-    """Where and how: times in ms, as Kafka's session.timeout.ms and heartbeat.interval.ms."""
+    """The settings of an election; times in ms, as Kafka's session.timeout.ms and
+    heartbeat.interval.ms.
+    """
 
     bootstrap: str
     application_id: str
@@ -127,10 +130,11 @@ class ElectionSettings:
 
 
 class Election:
-    """An instance's part in the election, in a thread of its own.
+    """The membership of an instance in the election, in a thread of its own.
 
-    `on_change` is called in that thread whenever `verdict`, `is_active` or `error` changed; it must not block.
-    `error` is what ended it, such as a session's time-out that the broker does not allow.
+    `on_change` is called in that thread after each change of `verdict`, `is_active` or `error`; it
+    must not block. `error` is a fatal error, such as a session timeout that the broker does not
+    allow.
     """
 
     def __init__(
@@ -149,21 +153,21 @@ class Election:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Take part."""
+        """Start to take part in the election."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the group; the next instance becomes active at once."""
+        """Leave the group; the next instance becomes active immediately."""
         self._stopping.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(self._settings.session_timeout_ms / 1000 + _JOIN_MARGIN_S)
 
     def show_metrics(self, address: str) -> None:
-        """Tell others where this instance serves its metrics; before `start`."""
+        """Set the address of this instance's metrics, for other instances. Call it before `start`."""
         self._candidate = replace(self._candidate, metrics=address)
 
     def ask_shutdown(self) -> None:
-        """Have all instances end; they hear it at their next heartbeat."""
+        """Request that all instances shut down; they receive the request with their next heartbeat."""
         self._candidate = replace(self._candidate, asks_shutdown=True)
         self._asks_again = True
 
@@ -176,7 +180,7 @@ class Election:
             self._member.leave()
 
     def _round(self) -> None:
-        """Join, then send heartbeats until something has changed."""
+        """Join, then send heartbeats until the group rebalances."""
         try:
             self._asks_again = False
             own = replace(self._candidate, is_active=self.is_active)
@@ -190,7 +194,7 @@ class Election:
 
     @property
     def heard_at(self) -> float:
-        """When the group's coordinator last took us for a member; monotonic seconds."""
+        """When the coordinator last confirmed the membership, in monotonic seconds."""
         return self._member.heard_at
 
     @property
@@ -198,7 +202,7 @@ class Election:
         return self._settings.heartbeat_interval_ms / 1000
 
     def _suffer(self, error: Exception) -> None:
-        """Forget the membership where the broker did; be deposed once the session is over."""
+        """Forget the membership if the broker has; stop being active after the session timeout."""
         if isinstance(error, ApiError) and error.code in _FATAL:
             self.error = error
             self._stopping.set()
@@ -207,8 +211,8 @@ class Election:
         self._member.look_again(is_lost=isinstance(error, ApiError) and error.code in _LOST)
         if self.is_active and self._member.is_expired():
             _log.warning(
-                "Nothing was heard of the brokers for a session's time-out: %s. Another instance may be the active "
-                "one by now; this one takes part again when they answer.",
+                "The brokers did not respond within the session timeout: %s. Another instance may be the active "
+                "one by now; this one rejoins the election when they respond.",
                 error,
             )
             self._tell(None, is_active=False)
@@ -221,7 +225,7 @@ class Election:
 
 
 class _Membership:
-    """A member of the group, as the classic protocol has it; for one thread."""
+    """A member of a group of the classic protocol. For one thread."""
 
     def __init__(self, settings: ElectionSettings) -> None:
         self._settings = settings
@@ -233,7 +237,7 @@ class _Membership:
         self._brokers = Brokers(settings.bootstrap, client_id=settings.application_id)
 
     def join(self, own: Candidate) -> Verdict:
-        """Join, elect where we lead, and return the verdict."""
+        """Join, elect if this member is the leader, and return the result."""
         self._brokers.timeout_s = self._session_s + _JOIN_MARGIN_S
         joined = self._join(own)
         self._member_id, self._generation_id = joined.member_id, joined.generation_id
@@ -271,13 +275,13 @@ class _Membership:
         return found
 
     def beat(self) -> bool:
-        """Send a heartbeat; return False where the group is elected anew."""
+        """Send a heartbeat; return False if the group rebalances."""
         request = HeartbeatRequest(
             group_id=self._group_id,
             generation_id=self._generation_id,
             member_id=self._member_id,
         )
-        # An answer that does not come must not keep us from knowing that we are given up.
+        # A missing response must not hide that the session has expired.
         self._brokers.timeout_s = self._session_s / 3
         answer = self._brokers.ask_coordinator(self._group_id, request, HeartbeatResponse)
         is_moving = answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
@@ -287,27 +291,30 @@ class _Membership:
         return not is_moving
 
     def is_expired(self) -> bool:
-        """Tell whether the others need not count on us any more."""
+        """Return True if the session timeout has passed, so that the others may have elected
+        another one.
+        """
         is_old = time.monotonic() - self.heard_at > self._session_s
         return is_old or not self._member_id
 
     def look_again(self, *, is_lost: bool) -> None:
-        """Look for the coordinator again; where the membership is lost, join as somebody new."""
+        """Find the coordinator again; if the membership is lost, rejoin as a new member."""
         if is_lost:
             self._member_id, self._generation_id = "", -1
         self._brokers.forget()
 
     def leave(self) -> None:
-        """Leave, if that can be told; the session's time-out ends it otherwise."""
+        """Leave the group if the coordinator can be reached; otherwise the session timeout ends it."""
         try:
             if self._member_id:
                 identity = MemberIdentity(member_id=self._member_id)
-                # Brokers since 2.4; older ones notice it when the session is over.
+                # LeaveGroup with members needs brokers since 2.4; older ones wait for the session
+                # timeout.
                 request = LeaveGroupRequest(group_id=self._group_id, members=[identity])
                 answer = self._brokers.ask_coordinator(self._group_id, request, LeaveGroupResponse)
                 check(answer.error_code, subject=f"Group {self._group_id!r}")
         except (OttlaError, OSError) as error:
-            _log.info("The group %s was not told that an instance left: %s", self._group_id, error)
+            _log.info("The group %s could not be left: %s", self._group_id, error)
         finally:
             self._brokers.close()
 

@@ -1,7 +1,8 @@
-"""One instance of an application: runs its queries while it is the active one, stands by while it is not.
+"""One instance of an application: it runs the queries while it is active, and is a standby
+otherwise.
 
-A thread of its own opens the engine, follows the election, starts the queries, looks after them and says what
-becomes of their errors. The engine is a port: Spark's is streams/spark/query/engine.py.
+A thread of its own opens the engine, follows the election, starts and monitors the queries, and
+handles their errors. The engine is a port; Spark's is streams/spark/query/engine.py.
 """
 
 import enum
@@ -21,93 +22,93 @@ _log = logging.getLogger(__name__)
 
 _LOOK_S = 0.2
 _PROGRESS_S = 1.0
-# How long it rests before an errant query is started again; longer each time, until one runs for a while.
+# The delays before a failed query is restarted; each is longer, until a query runs for a while.
 _RESTS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _CALM_S = 30.0
 
 
 class UncaughtExceptionResponse(enum.Enum):
-    """What follows of an error that stopped the queries (Kafka's StreamThreadExceptionResponse)."""
+    """The reaction to an error that stopped the queries (Kafka's StreamThreadExceptionResponse)."""
 
-    REPLACE_THREAD = "start the queries again, from the checkpoint"
-    SHUTDOWN_CLIENT = "end this instance, in the state ERROR"
-    SHUTDOWN_APPLICATION = "end all instances of the application"
+    REPLACE_THREAD = "restart the queries from the checkpoint"
+    SHUTDOWN_CLIENT = "stop this instance with the state ERROR"
+    SHUTDOWN_APPLICATION = "stop all instances of the application"
 
 
 UncaughtExceptionHandler = Callable[[Exception], UncaughtExceptionResponse]
 
 
 class Query(Protocol):
-    """Queries that run."""
+    """The running queries of an application."""
 
     @property
     def is_active(self) -> bool:
-        """Whether all of them run."""
+        """True if all queries run."""
 
     @property
     def error(self) -> Exception | None:
-        """What stopped one, if something did."""
+        """The error that stopped a query; None if there was none."""
 
     def progress(self) -> Progress:
-        """Return how they get on."""
+        """Return the progress of the queries."""
 
     def stop(self) -> None:
-        """Stop them; idempotent."""
+        """Stop the queries; idempotent."""
 
 
 class Engine(Protocol):
-    """What runs queries. Its errors are OttlaError."""
+    """Runs queries. Its errors are OttlaErrors."""
 
     def open(self) -> None:
-        """Get ready, which may take seconds."""
+        """Prepare the engine; this may take seconds."""
 
     def start(self) -> Query:
-        """Start the queries, from where their checkpoint says."""
+        """Start the queries from their checkpoint."""
 
     def close(self) -> None:
-        """Let go of what `open` made; idempotent."""
+        """Release the resources of `open`; idempotent."""
 
 
 class Elector(Protocol):
-    """Says whether this instance is the active one."""
+    """Reports whether this instance is the active one."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it is."""
+        """True if this instance is the active one."""
 
     @property
     def is_decided(self) -> bool:
-        """Whether anybody is."""
+        """True if an active instance has been elected."""
 
     @property
     def heard_at(self) -> float:
-        """When that was confirmed last; monotonic seconds."""
+        """When the election was last confirmed, in monotonic seconds."""
 
     @property
     def is_shutdown(self) -> bool:
-        """Whether all instances are to end."""
+        """True if all instances must shut down."""
 
     @property
     def error(self) -> Exception | None:
-        """What keeps it from saying so, for good."""
+        """A fatal error of the election; None if there was none."""
 
     def start(self) -> None:
-        """Take part."""
+        """Start to take part in the election."""
 
     def stop(self) -> None:
-        """Leave."""
+        """Leave the election."""
 
     def ask_shutdown(self) -> None:
-        """Have all instances end."""
+        """Request that all instances shut down."""
 
 
 def shut_down_client(_: Exception) -> UncaughtExceptionResponse:
-    """End the instance: Kafka's default."""
+    """Return SHUTDOWN_CLIENT, Kafka's default."""
     return UncaughtExceptionResponse.SHUTDOWN_CLIENT
 
 
 class Instance:
-    """The thread that looks after an application."""
+    """The thread that runs an application."""
 
     def __init__(self, name: str, states: StateMachine, engine: Engine) -> None:
         self.handler: UncaughtExceptionHandler = shut_down_client
@@ -125,22 +126,25 @@ class Instance:
         self._thread = threading.Thread(target=self._run, name=f"{name}-driver", daemon=True)
 
     def start(self, elector: Elector) -> None:
-        """Begin; `wake` is to be called when the elector has news."""
+        """Start the thread. The elector must call `wake` after each change."""
         self._elector = elector
         self._states.move(State.REBALANCING)
         self._thread.start()
 
     @property
     def is_started(self) -> bool:
-        """Whether its thread was ever started."""
+        """True if the thread has been started."""
         return self._thread.ident is not None
 
     def wake(self) -> None:
-        """Look at once at what there is to do."""
+        """Check the election and the queries immediately."""
         self._woken.set()
 
     def stop(self, timeout_s: float | None = None) -> bool:
-        """End; return whether it has ended. From its own thread, it ends soon after."""
+        """Stop the thread; return True if it has ended.
+
+        If it is called from this thread, it returns immediately and the thread ends soon after.
+        """
         self._stopping.set()
         self._woken.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
@@ -148,7 +152,7 @@ class Instance:
         return not self._thread.is_alive()
 
     def progress(self) -> Progress:
-        """Return how the queries get on."""
+        """Return the progress of the queries."""
         query = self._query
         return Progress() if query is None else query.progress()
 
@@ -156,7 +160,7 @@ class Instance:
         assert self._elector is not None
         is_clean = False
         try:
-            # A first election takes seconds, and so does an engine.
+            # The first election takes seconds, and so does opening the engine.
             self._elector.start()
             self._engine.open()
             while not self._stopping.is_set():
@@ -179,7 +183,7 @@ class Instance:
         self._states.move(State.NOT_RUNNING if is_clean else State.ERROR)
 
     def _look(self) -> None:
-        """Do what is due."""
+        """Check the election and the queries, and act on changes."""
         assert self._elector is not None
         if self._elector.error is not None:
             raise self._elector.error
@@ -195,16 +199,19 @@ class Instance:
             self._take_failure(self._query.error or StreamsError("the query was stopped"))
 
     def _note_progress(self, query: Query) -> None:
-        """Read the progress once a second: the engine keeps the counts of its last micro-batches only."""
+        """Read the progress once a second: the engine only keeps the counts of its last
+        micro-batches.
+        """
         now = time.monotonic()
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_S
             query.progress()
 
     def _is_confirmed(self) -> bool:
-        """Tell whether this is the active instance still, after its queries have failed.
+        """Return True if this instance is confirmed to be active after its queries have failed.
 
-        Where another one has taken over meanwhile, the sink was fenced: that is no error of the application's.
+        If another instance has become active, the sink was fenced, which is not an error of the
+        application.
         """
         assert self._elector is not None
         if self._failed_at is None:
@@ -215,12 +222,8 @@ class Instance:
         assert self._elector is not None
         if self._query is not None:
             is_other = self._elector.is_decided
-            why = (
-                "Another instance is the active one now"
-                if is_other
-                else "No instance is the active one now"
-            )
-            _log.warning("%s: the queries here are stopped.", why)
+            why = "Another instance has become active" if is_other else "No instance is active"
+            _log.warning("%s: the queries of this instance are stopped.", why)
             self._states.move(State.REBALANCING)
             self._stop_query()
         if self._elector.is_decided:
@@ -234,7 +237,7 @@ class Instance:
         try:
             self._query = self._engine.start()
         except (ConfigError, TopologyError):
-            # Whoever has it tried again would do so for ever.
+            # A retry would fail in the same way forever.
             raise
         except OttlaError as error:
             self._take_failure(error)
@@ -248,16 +251,17 @@ class Instance:
             self._query = None
 
     def _take_failure(self, error: Exception) -> None:
-        """Let the handler say what follows."""
+        """Call the handler and act on its response."""
         with UsersErrors(
-            f"The uncaught exception handler failed, at: {error}\nWith:", StreamsError
+            f"The uncaught exception handler failed. The uncaught error: {error}\nThe handler's error:",
+            StreamsError,
         ):
             response = self.handler(error)
         self._stop_query()
         if response is UncaughtExceptionResponse.REPLACE_THREAD:
             if time.monotonic() - self._started_at > _CALM_S:
                 self._failures = 0
-            _log.warning("The queries are started again, after: %s", error)
+            _log.warning("Restarting the queries after: %s", error)
             self._states.move(State.REBALANCING)
             self._stopping.wait(_RESTS_S[min(self._failures, len(_RESTS_S) - 1)])
             self._failures += 1

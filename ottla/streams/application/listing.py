@@ -1,7 +1,8 @@
-"""The applications of a cluster: which there are, whether they run, and their instances (kafka-streams-groups).
+"""Lists the applications of a cluster, their state and instances (kafka-streams-groups).
 
-An application shows its progress in the group of its name, with a mark; its instances are the members of the group
-`<application id>-drivers`, each of which was told what the election came to.
+An application commits its progress in the group of its name, with a mark in the metadata. Its
+instances are the members of the group `<application id>-drivers`; their assignment is the result of
+the election.
 """
 
 import json
@@ -19,7 +20,7 @@ RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance that takes part: what it says of itself, from which host, and whether it is the active one."""
+    """A member of the election: what it sends about itself, its host, and whether it is active."""
 
     told: Candidate
     client_host: str
@@ -27,7 +28,7 @@ class Instance:
 
 
 def application_ids(brokers: Brokers) -> list[str]:
-    """Return the applications that run, or have shown progress in a group that is still there."""
+    """Return the ids of applications that run, or whose group still has progress."""
     groups = list_groups(brokers)
     known = {each.group_id for each in groups}
     found = {
@@ -35,7 +36,7 @@ def application_ids(brokers: Brokers) -> list[str]:
         for each in groups
         if each.protocol_type == PROTOCOL_TYPE and each.group_id.endswith(_DRIVERS)
     }
-    # A group without members has no protocol, which spares asking about all others.
+    # A group without members has no protocol type; all other groups need not be described.
     idle = {each.group_id for each in groups if not each.protocol_type} - found
     shown = {
         name for name in idle if f"{name}{_DRIVERS}" in known or _is_application(brokers, name)
@@ -49,7 +50,7 @@ def _is_application(brokers: Brokers, group_id: str) -> bool:
 
 
 def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
-    """Return the instances of an application, the active one first; none where it does not run."""
+    """Return the instances of an application, the active one first; empty if it does not run."""
     try:
         group = describe_group(brokers, group_of(application_id))
     except ApiError as error:
@@ -57,7 +58,7 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
             raise
         return []
     verdicts = [Verdict.decode(each.told) for each in group.members if each.told]
-    # Without one they are electing.
+    # Members without an assignment are in an election.
     active = verdicts[0].active if verdicts else None
     found = [_instance(each, active) for each in group.members]
     return sorted(found, key=lambda each: (not each.is_active, each.told.since_ms))

@@ -1,4 +1,4 @@
-"""The metrics of tasks under Kafka Streams' names (group `stream-task-metrics`): the records that were dropped."""
+"""Metrics of tasks with Kafka Streams' names (group `stream-task-metrics`): dropped records."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,7 +13,9 @@ _DESCRIPTIONS = {
 
 
 class MetricName(NamedTuple):
-    """The name of a metric, as Kafka's MetricName; tags are pairs in alphabetical order."""
+    """The name of a metric, as Kafka's MetricName; tags are (name, value) pairs in alphabetical
+    order.
+    """
 
     name: str
     group: str
@@ -22,7 +24,7 @@ class MetricName(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """A metric and the value that it had when it was read."""
+    """A metric and its value at the time it was read."""
 
     metric_name: MetricName
     metric_value: float
@@ -32,7 +34,7 @@ Metrics = Mapping[MetricName, Metric]
 
 
 def task_metrics(thread_id: str, task_id: str, values: Mapping[str, float]) -> Metrics:
-    """Return the metrics of one task; `values` by their names."""
+    """Return the metrics of a task. `values` are by metric name."""
     tags = ("task-id", task_id), ("thread-id", thread_id)
     found = {}
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""The metrics of an application over HTTP: `/metrics` in Prometheus' text format, and how to read them from there."""
+"""Serves the metrics of an application at `/metrics` in Prometheus' text format, and reads them."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ from ottla.base.errors import ConfigError
 from ottla.metrics.exposition import CONTENT_TYPE, Family, counter, gauge, labels, render
 from ottla.streams.application.progress import Progress
 
-# The name that jmx_exporter gives to Kafka's stream-task-metrics:dropped-records-total.
+# The name that jmx_exporter uses for Kafka's stream-task-metrics:dropped-records-total.
 DROPPED = "kafka_streams_stream_task_metrics_dropped_records_total"
 _SAMPLE = re.compile(rf'{DROPPED}{{application_id="[^"]*",task_id="([^"]+)"}} (\d+)')
 _TIMEOUT_S = 5.0
@@ -29,22 +29,22 @@ def families(application_id: str, progress: Progress) -> Iterator[Family]:
         ],
     )
     yield counter("ottla_streams_records_total", "Records read.", [(own, progress.records)])
-    yield gauge("ottla_streams_lag", "Records that wait.", [(own, progress.lag)])
+    yield gauge("ottla_streams_lag", "Records that have not been read.", [(own, progress.lag)])
     yield gauge("ottla_streams_batch", "The last micro-batch, from 0.", [(own, progress.batch)])
     yield gauge("ottla_streams_state_bytes", "The size of state.", [(own, progress.state_bytes)])
 
 
 def read_dropped(address: str) -> dict[str, int]:
-    """Return how many records each task dropped, as the application at host:port says; OSError if it does not answer."""
+    """Return the number of dropped records by task, read from host:port. Raises OSError on failure."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as answer:
         text = answer.read().decode()
     return {task: int(count) for task, count in _SAMPLE.findall(text)}
 
 
 class MetricsServer:
-    """Serves the metrics of an application from `start` to `stop`.
+    """An HTTP server for the metrics of an application.
 
-    `listener` is host:port, port 0 for any that is free.
+    `listener` is host:port; port 0 selects a free port.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class MetricsServer:
         self._server: ThreadingHTTPServer | None = None
 
     def start(self) -> str:
-        """Listen; return host:port. ConfigError if the address cannot be used."""
+        """Start to listen and return host:port. Raises ConfigError if the address cannot be used."""
         host, port = self._listener
         kind = _Server6 if ":" in host else ThreadingHTTPServer
         try:
@@ -67,7 +67,7 @@ class MetricsServer:
         except OSError as error:
             reason = error.strerror or error
             raise ConfigError(
-                f"metrics_listener cannot be '{host}:{port}' ({reason}): name a free port of this machine."
+                f"metrics_listener cannot be '{host}:{port}' ({reason}): set a free port of this machine."
             ) from None
         self._server = server
         threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
@@ -91,13 +91,13 @@ class _Server6(ThreadingHTTPServer):
 
 def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        """Answers GET /metrics."""
+        """Handles GET /metrics."""
 
-        # A client that sends nothing does not keep a thread.
+        # The timeout disconnects clients that send nothing, so that they do not block a thread.
         timeout = _TIMEOUT_S
 
         def do_GET(self) -> None:
-            """Send the metrics, or 404 for another path."""
+            """Send the metrics; 404 for other paths."""
             if self.path != "/metrics":
                 self.send_error(404)
                 return
@@ -109,6 +109,6 @@ def _handler(text: Callable[[], str]) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Log nothing: a scraper comes every few seconds."""
+            """Log nothing: metrics are requested every few seconds."""
 
     return Handler

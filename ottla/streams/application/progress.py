@@ -1,4 +1,4 @@
-"""How an application gets on: a line on its terminal, written over again and again."""
+"""The progress of an application, and the line on the terminal that shows it."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ _ERASE = "\r\x1b[2K"
 
 @dataclass(frozen=True)
 class Progress:
-    """What has been done so far.
+    """The progress of the queries.
 
-    `records` counts offsets since the application started, `lag` those that wait; `watermark` is Spark's, empty
-    where the query has none.
+    `records` is the number of offsets read since the start, `lag` the number of records that are
+    not read yet. `watermark` is Spark's; it is empty if the query has none.
     """
 
     batch: int = -1
@@ -28,16 +28,16 @@ class Progress:
     state_bytes: int = 0
     batch_ms: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many records were dropped since the queries started, by task: Kafka's dropped-records-total."""
+    """The number of records dropped since the queries started, by task: Kafka's dropped-records-total."""
 
     @property
     def dropped_records(self) -> int:
-        """How many records all tasks dropped."""
+        """The number of records dropped by all tasks."""
         return sum(self.dropped.values())
 
 
 def as_bytes(count: int) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes with a unit, such as `1.5 MiB`."""
     number = float(count)
     for unit in _UNITS[:-1]:
         if number < 1024:
@@ -49,10 +49,10 @@ def as_bytes(count: int) -> str:
 def line(
     title: str, now: Progress, before: Progress, seconds: float, width: int | None = None
 ) -> str:
-    """Return the line that says what happened in so many seconds, in at most so many columns.
+    """Return the progress of the last `seconds` as a line of at most `width` columns.
 
-    What matters least goes first: the micro-batch, words, the day of the watermark if it is today, then the watermark,
-    the state, the lag.
+    If the line is too long, the least important parts are removed first: the micro-batch, words,
+    the date of the watermark if it is today, then the watermark, the size of the state and the lag.
     """
     rate = max((now.records - before.records) / seconds, 0) if seconds > 0 else 0.0
     mark = now.watermark
@@ -79,9 +79,10 @@ def _today() -> str:
 
 
 class ProgressLine:
-    """The line of an application on standard error, from `start` to `stop`; both may be called once.
+    """The progress line of an application on standard error.
 
-    `state` says what it does now, `progress` how it gets on.
+    `state` returns the state to show, `progress` the current progress. `start` and `stop` may be
+    called once each.
     """
 
     def __init__(
@@ -95,13 +96,13 @@ class ProgressLine:
         self._started_at = 0.0
 
     def start(self) -> None:
-        """Show it, and keep it up to date."""
+        """Show the line and update it once a second."""
         self._started_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave one line that says what was done; idempotent."""
+        """Write a last line with the totals; idempotent."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -118,7 +119,7 @@ class ProgressLine:
                 _show(f"{title} | no micro-batch yet, {waited_s:.0f} s"[:width])
             else:
                 _show(line(title, now, before, at - then, width))
-        # A micro-batch that ended since counts as well; one that is stopped tells nothing.
+        # Include a micro-batch that has ended since; a stopped query reports no progress.
         last = self._progress()
         done = last if last.batch >= now.batch else now
         batches = "no micro-batch" if done.batch < 0 else f"micro-batch {done.batch}"
@@ -133,7 +134,7 @@ def _columns() -> int:
 
 
 def _show(text: str) -> None:
-    # A terminal that is gone is no reason to stop.
+    # The application keeps running when its terminal is closed.
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"{_ERASE}{text}")
         sys.stderr.flush()

@@ -1,9 +1,11 @@
-"""Begins an application anew (Kafka's StreamsResetter): what there is to remove, where input goes on, and doing it.
+"""Resets an application (Kafka's StreamsResetter): what to remove, where the input resumes, and
+doing it.
 
-The checkpoint holds where the input was read and the stores; changelogs and repartition topics are the application's
-own; the group of its name only shows the progress. Without a checkpoint the application starts at what is committed
-there, if that is not its own progress (spark/query/starting_offsets.py): so positions that are asked for are committed, as Kafka's
-tool does it. Input topics and output topics are left as they are.
+The checkpoint has the positions in the input and the state stores. Changelogs and repartition
+topics belong to the application. The group of its name only shows the progress. An application
+without a checkpoint starts at the positions that are committed in this group, unless they are its
+own progress (spark/query/starting_offsets.py). Requested positions are therefore committed, as
+Kafka's tool does. Input and output topics are not changed.
 """
 
 import json
@@ -33,13 +35,13 @@ from ottla.streams.model.names import is_internal
 
 CHECKPOINT, GROUP, TOPIC = "checkpoint", "group", "topic"
 _LEDGER = "ottla-sink-"
-# The first lines of a batch in Spark's offset log: its version, and the batch's settings.
+# The first lines of a batch in Spark's offset log: its version, and the settings of the batch.
 _VERSION, _HEAD_LINES = "v1", 2
 
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that is removed: a checkpoint, a group or a topic."""
+    """A checkpoint, group or topic that a reset removes."""
 
     kind: str
     name: str
@@ -48,9 +50,9 @@ class Removal:
 def plan_reset(
     brokers: Brokers, application_id: str, checkpoint: str, internal_topics: Sequence[str] = ()
 ) -> list[Removal]:
-    """Return what a reset removes; of internal topics only those that are named, if any are.
+    """Return what a reset removes. `internal_topics` limits it to the named internal topics.
 
-    ApiError INVALID_REQUEST for a name that is not of an internal topic that is there.
+    Raises ApiError INVALID_REQUEST if a name is not an existing internal topic.
     """
     folder = Path(checkpoint)
     groups = {application_id, group_of(application_id), *_ledgers(folder)}
@@ -61,18 +63,18 @@ def plan_reset(
     if unknown:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"{unknown[0]} is no internal topic of {application_id!r}; there are: "
+            f"{unknown[0]} is not an internal topic of {application_id!r}; there are: "
             f"{', '.join(topics) or 'none'}.",
         )
     found += [Removal(TOPIC, name) for name in internal_topics or topics]
-    # Last, so that a reset that fails before can be repeated.
+    # The checkpoint is last, so that a reset that fails before can be repeated.
     if "://" in checkpoint or folder.is_dir():
         found.append(Removal(CHECKPOINT, checkpoint))
     return found
 
 
 def running(brokers: Brokers, application_id: str) -> list[Group]:
-    """Return the groups of an application that have members: its instances, or whoever reads in its name."""
+    """Return the groups of an application that have members: its instances or other consumers."""
     found = []
     for name in (group_of(application_id), application_id):
         try:
@@ -84,21 +86,21 @@ def running(brokers: Brokers, application_id: str) -> list[Group]:
 
 
 def refuse_while_running(groups: Sequence[Group], application_id: str) -> None:
-    """Raise ApiError NON_EMPTY_GROUP if there is such a group, as Kafka's tool does."""
+    """Raise ApiError NON_EMPTY_GROUP if there is a group with members, as Kafka's tool does."""
     for each in groups:
         count = len(each.members)
         instances = "1 instance runs" if count == 1 else f"{count} instances run"
         raise ApiError(
             ErrorCode.NON_EMPTY_GROUP,
-            f"{application_id!r} cannot be reset now: {instances} (group {each.group_id!r}). Close them first; one "
-            "that was killed is forgotten after its session_timeout_ms, or at once with --force.",
+            f"{application_id!r} cannot be reset now: {instances} (group {each.group_id!r}). Close them first; an "
+            "instance that was killed is removed after its session_timeout_ms, or immediately with --force.",
         )
 
 
 def positions_of(
     brokers: Brokers, application_id: str, checkpoint: str
 ) -> dict[TopicPartition, int]:
-    """Return where an application is in its input: what its checkpoint says, else what its group shows."""
+    """Return the input positions of an application: from its checkpoint, else from its group."""
     shown = committed_offsets(brokers, application_id, require_stable=False)
     found = {key: each.offset for key, each in shown.items() if each.offset >= 0}
     for query in sorted(Path(checkpoint).glob("*/")):
@@ -107,7 +109,7 @@ def positions_of(
 
 
 def _positions_in(query: Path) -> dict[TopicPartition, int]:
-    """Return where a query's last micro-batch that was committed ended, or where it is to start."""
+    """Return the end of the last committed micro-batch of a query, or its starting offsets."""
     done = [int(each.name) for each in (query / "commits").glob("*") if each.name.isdecimal()]
     if done:
         lines = (query / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
@@ -121,14 +123,14 @@ def _positions_in(query: Path) -> dict[TopicPartition, int]:
         for line in told
         if line.startswith("{")
         for topic, partitions in json.loads(line).items()
-        # The wall clock is a topic of no broker's, which its name shows.
+        # The wall clock is a source but not a topic; its name has a space.
         if " " not in topic
         for partition, offset in partitions.items()
     }
 
 
 def _ledgers(folder: Path) -> list[str]:
-    """Return the groups of the sinks' ledgers: each query's id stands in its checkpoint."""
+    """Return the groups of the sinks' ledgers; they contain the query ids of the checkpoint."""
     found = []
     for each in sorted(folder.glob("*/metadata")):
         if each.is_file():
@@ -144,9 +146,9 @@ def execute_reset(
     positions: Mapping[TopicPartition, int],
     members: Sequence[Group] = (),
 ) -> None:
-    """Have members leave, remove, and commit positions; the checkpoint goes last.
+    """Remove members, groups and topics, and commit positions; then remove the checkpoint.
 
-    ApiError for a checkpoint that is not on this machine's file system, before anything is done.
+    Raises ApiError, before any change, if the checkpoint is not on this machine's file system.
     """
     for each in removals:
         if each.kind == CHECKPOINT and "://" in each.name:

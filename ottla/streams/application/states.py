@@ -1,4 +1,4 @@
-"""The states of a running application, as Kafka Streams has them, and who hears of their changes."""
+"""The states of an application, as in Kafka Streams, and its state listener."""
 
 import enum
 import threading
@@ -9,7 +9,7 @@ from ottla.streams.model.user_errors import LoggedErrors
 
 
 class State(enum.Enum):
-    """Where an application is in its life (KafkaStreams.State); NOT_RUNNING and ERROR are the ends."""
+    """The state of an application (KafkaStreams.State); NOT_RUNNING and ERROR are final."""
 
     CREATED = "CREATED"
     REBALANCING = "REBALANCING"
@@ -20,7 +20,7 @@ class State(enum.Enum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing comes after it."""
+        """True if no other state can follow."""
         return self in (State.NOT_RUNNING, State.ERROR)
 
 
@@ -34,11 +34,11 @@ _AFTER = {
 }
 
 StateListener = Callable[[State, State], None]
-"""Called with the new state and the old one, in the thread that made the change."""
+"""Called with the new and the old state, in the thread that changed the state."""
 
 
 class StateMachine:
-    """A state that threads change and wait for."""
+    """A state that threads can change and wait for."""
 
     def __init__(self) -> None:
         self._state = State.CREATED
@@ -47,11 +47,11 @@ class StateMachine:
 
     @property
     def state(self) -> State:
-        """The state now."""
+        """The current state."""
         return self._state
 
     def move(self, state: State) -> bool:
-        """Go to a state; return whether that was a change that is allowed."""
+        """Change the state; return True if the transition was allowed."""
         with self._changed:
             before = self._state
             if state not in _AFTER[before]:
@@ -59,12 +59,12 @@ class StateMachine:
             self._state = state
             self._changed.notify_all()
         if self.listener is not None:
-            with LoggedErrors("The state listener failed; the application goes on."):
+            with LoggedErrors("The state listener failed; the application continues."):
                 self.listener(state, before)
         return True
 
     def wait_for(self, *states: State, timeout_s: float | None = None) -> bool:
-        """Wait for one of these states, or for an end; return whether it is one of these."""
+        """Wait for one of `states` or a final state; return True if the state is one of `states`."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with self._changed:
             while self._state not in states and not self._state.is_final:

@@ -1,4 +1,4 @@
-"""Checks of an application's topics on the broker, before anything of the application starts."""
+"""Checks of an application's topics on the broker, before the application starts."""
 
 from collections.abc import Mapping
 
@@ -16,10 +16,11 @@ _CREATES = "auto.create.topics.enable"
 def check_topics(
     brokers: Brokers, topology: Topology, application_id: str, handlers: ExceptionHandlers
 ) -> None:
-    """TopologyError for a source or sink topic that does not exist, and for joined topics of different sizes.
+    """Check the source and sink topics, and the partition counts of joined topics.
 
-    A sink topic may be missing if the brokers create topics by themselves, or if the application has a production
-    exception handler of its own, which then decides about each record.
+    Raises TopologyError if a topic does not exist, or if topics that are joined differ in their
+    number of partitions. A sink topic may be missing if the brokers create topics automatically, or
+    if the application has a custom production exception handler, which then handles each record.
     """
     counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
     _check_exist("source", _missing_sources(topology, counts), application_id)
@@ -34,7 +35,7 @@ def check_sinks(
     counts: Mapping[str, int],
     handlers: ExceptionHandlers,
 ) -> None:
-    """TopologyError for a sink topic that does not exist and that nobody creates."""
+    """Raise TopologyError if a sink topic does not exist and will not be created automatically."""
     missing = _missing_sinks(topology, counts)
     if not missing or not isinstance(handlers.production, DefaultProductionExceptionHandler):
         return
@@ -53,7 +54,7 @@ def _missing_sources(topology: Topology, counts: Mapping[str, int]) -> list[str]
 
 
 def _missing_sinks(topology: Topology, counts: Mapping[str, int]) -> list[str]:
-    """Return the topics that sinks name, and that are neither on the broker nor the application's internal topics."""
+    """Return the sink topics that do not exist and are not internal topics of the application."""
     written = {
         node.topic
         for node in topology.nodes.values()
@@ -74,7 +75,7 @@ def _check_exist(kind: str, missing: list[str], application_id: str) -> None:
 
 
 def _creates_topics(brokers: Brokers) -> bool:
-    """Return whether the brokers create a topic that is written to; True if they do not say so."""
+    """Return True if the brokers create topics automatically, or if they do not report it."""
     broker, *_ = brokers.retry(lambda: brokers.metadata([])).brokers
     resource = Resource(ResourceType.BROKER, str(broker.node_id))
     try:

@@ -1,1 +1,1 @@
-"""Functions and Column expressions of users, and how they are evaluated in Python."""
+"""Functions and Column expressions of users, and their evaluation in Python."""

@@ -1,4 +1,7 @@
-"""Users' functions take the value, or the key and the value: told apart once, when a topology is built."""
+"""Users' functions take the value, or the key and the value; the number of arguments decides.
+
+It is checked once, when the topology is built.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -20,11 +23,13 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int | None]:
-    """Return how many positional arguments a function needs and takes (None: any number)."""
+    """Return the minimum and maximum number of positional arguments of a function (None: no
+    maximum).
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
-        # Builtins that do not tell, such as int and max, take the values.
+        # Builtins without a signature, such as int and max, take the values.
         return without_key, without_key
     places = [each for each in parameters if each.kind in _POSITIONAL]
     needed = sum(each.default is inspect.Parameter.empty for each in places)
@@ -33,21 +38,25 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
     return needed, len(places)
 
 
-# The one method of each of Kafka's functional interfaces.
+# The methods of Kafka's functional interfaces.
 _METHODS = ("apply", "test", "extract", "partitions", "transform")
 
 
 def _checked(function: Any, what: str) -> Callable[..., Any]:
-    """Return a function; TypeError for an object that is none: it says which of its methods is one."""
+    """Return a function. Raises TypeError for other objects, with the method to pass if there is
+    one.
+    """
     if callable(function):
         return function  # type: ignore[no-any-return]
     method = next((each for each in _METHODS if callable(getattr(function, each, None))), None)
-    hint = f"; hand over its method: {type(function).__name__}().{method}" if method else ""
+    hint = f"; pass its method: {type(function).__name__}().{method}" if method else ""
     raise TypeError(f"{what} is a function, not {function!r}{hint}")
 
 
 def with_context(function: AnyFunction, what: str) -> Callable[..., Any]:
-    """Return `function` as one of key, value and context; it takes the value, key and value, or all three."""
+    """Wrap a function of the value, of key and value, or of both and the context, to take all
+    three.
+    """
     called = evaluated(function) or _checked(function, what)
     needed, taken = _accepts(called, 1)
     if needed == 3:
@@ -59,13 +68,13 @@ def with_context(function: AnyFunction, what: str) -> Callable[..., Any]:
     def without_context(key: Any, value: Any, _context: Any) -> Any:
         return plain(key, value)
 
-    # Descriptions of topologies name it.
+    # Descriptions of topologies contain its name.
     without_context.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
     return without_context
 
 
 def check_arity(function: Any, count: int, what: str) -> None:
-    """TypeError for what is no function, TopologyError for one of another number of arguments."""
+    """Raise TypeError for an object that is not callable, TopologyError for another arity."""
     if not callable(function):
         example = "lambda: …" if count == 0 else "lambda one, two: …"
         raise TypeError(f"{what} is a function, {example}, not {function!r}")
@@ -75,19 +84,19 @@ def check_arity(function: Any, count: int, what: str) -> None:
 
 
 def takes_two(function: Callable[..., Any], what: str) -> bool:
-    """Tell whether a function has to be given a second argument."""
+    """Return True if a function needs a second argument."""
     return _accepts(_checked(function, what), 1)[0] == 2
 
 
 def evaluated(value: Any) -> Evaluated | OfSpark | None:
-    """Return a Column, ours or pyspark's, as a function of key and value; None for what is none."""
+    """Return a Column, ours or pyspark's, as a function of key and value; None for other objects."""
     if isinstance(value, Column):
         return Evaluated(value)
     return of_pyspark(value) if is_sparks(value) else None
 
 
 def makes_pair(mapper: Any, what: str) -> Callable[[Any, Any], Any]:
-    """Return what makes a key and a value of a record: a function, or a pair of Columns."""
+    """Return a function that returns a key and a value, from a function or a pair of Columns."""
     found = [*map(evaluated, mapper)] if isinstance(mapper, tuple) else []
     if len(found) == 2 and found[0] is not None and found[1] is not None:
         return Pair(found[0], found[1])
@@ -100,7 +109,11 @@ def makes_pair(mapper: Any, what: str) -> Callable[[Any, Any], Any]:
 
 
 def chooses_partition(partitioner: Any) -> Any:
-    """Return a partitioner: a function of topic, key, value and the number of partitions, or a Column; None stays None."""
+    """Return a partitioner, a function of topic, key, value and number of partitions, from a
+    Column.
+
+    Functions and None are returned as they are.
+    """
     expression = evaluated(partitioner)
     if expression is None:
         return None if partitioner is None else _checked(partitioner, "a partitioner")
@@ -108,10 +121,10 @@ def chooses_partition(partitioner: Any) -> Any:
 
 
 def with_key(function: AnyFunction, count: int, what: str) -> Callable[..., Any]:
-    """Return `function` as one that takes `count` arguments, the key first.
+    """Return `function` with `count` arguments, of which the first is the key.
 
-    A function that takes one argument fewer gets all but the key; a Column, ours or pyspark's, is evaluated. TopologyError for any
-    other.
+    A function that takes one argument fewer is called without the key. A Column, ours or pyspark's,
+    is evaluated. Raises TopologyError for other functions.
     """
     expression = evaluated(function)
     if expression is not None:
@@ -124,7 +137,7 @@ def with_key(function: AnyFunction, count: int, what: str) -> Callable[..., Any]
         return called
     if needed <= count - 1 and (taken is None or taken >= count - 1):
         if count == 2:
-            # Called for every record: this one is called faster.
+            # It is called for every record; this wrapper is faster.
             return lambda _key, value: called(value)
         return lambda _key, *values: called(*values)
     raise TopologyError(

@@ -1,6 +1,7 @@
-"""What operations of expressions do with single values; None never comes here.
+"""The operations of Column expressions on single values, which are never None.
 
-Whole numbers have 64 bits; with a floating-point number on one side both sides are. NaN equals itself and is the greatest number.
+Whole numbers have 64 bits; if one operand is a floating-point number, both are converted. NaN
+equals itself and is the greatest number.
 """
 
 import math
@@ -13,7 +14,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Make both sides floating-point numbers if one of them is."""
+    """Convert both operands to floating-point numbers if one of them is."""
     if (
         isinstance(left, float) != isinstance(right, float)
         and _is_number(left)
@@ -24,7 +25,7 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def arithmetic(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return an operation of two numbers; TypeError for what is none."""
+    """Return an operation of two numbers; it raises TypeError for other operands."""
 
     def apply(left: Any, right: Any) -> Any:
         if not (_is_number(left) and _is_number(right)):
@@ -35,19 +36,19 @@ def arithmetic(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 
 def fitting(value: Any, bits: int = 64) -> Any:
-    """Return a value; OverflowError for a whole number that has more bits."""
+    """Return a value. Raises OverflowError if it is a whole number of more than `bits` bits."""
     if isinstance(value, int) and not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise OverflowError(f"{value} has more than {bits} bits")
     return value
 
 
 def divided(left: Any, right: Any) -> float | None:
-    """Return a floating-point number; None for a division by zero."""
+    """Divide and return a floating-point number; None for a division by zero."""
     return None if right == 0 else float(left) / float(right)
 
 
 def remainder(left: Any, right: Any) -> Any:
-    """Return the remainder with the sign of the left side; None for a division by zero."""
+    """Return the remainder, with the sign of the left operand; None for a division by zero."""
     if right == 0:
         return None
     if isinstance(left, float):
@@ -57,7 +58,7 @@ def remainder(left: Any, right: Any) -> Any:
 
 
 def comparison(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return a comparison that has NaN in its place."""
+    """Return a comparison in which NaN equals itself and is the greatest number."""
 
     def compare(left: Any, right: Any) -> bool:
         if type(left) is type(right) and type(left) is not float:
@@ -77,13 +78,15 @@ def _settled(value: float) -> float:
 
 
 def substring(text: str, start: int, length: int) -> str:
-    """Return a part of a text: the first character is 1; a negative start counts from the end."""
+    """Return a substring. The first character is 1; a negative start counts from the end."""
     first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
     return text[max(0, first) : max(0, first + length)]
 
 
 def each_character(change: Callable[[str], str], text: str) -> str:
-    """Change the characters one by one; what would become several stays (ß), as in Spark."""
+    """Convert a string character by character; if one would become several (ß), it is kept, as in
+    Spark.
+    """
     if text.isascii():
         return change(text)
     return "".join(found if len(found := change(each)) == 1 else each for each in text)

@@ -1,11 +1,12 @@
-"""Column expressions: `col("value.amount") * 2 > 10` wherever a function of a record's key and value is taken.
+"""Column expressions: `col("value.amount") * 2 > 10` in place of a function of key and value.
 
-An expression is a tree of plain values, so that an engine can see what it does. It is evaluated here record by record,
-and `spark/catalyst/columns.py` translates it to Spark; both give the same. As in SQL a missing value (None) makes a result None,
-and a predicate that is None does not hold.
+An expression is a tree of plain values, which an engine can analyze. Here it is evaluated record by
+record; `spark/catalyst/columns.py` translates it to Spark, with the same results. As in SQL, an
+operation with a missing value (None) returns None, and a predicate that is None is not satisfied.
 
-Whole numbers have 64 bits (OverflowError beyond them); with a floating-point number on one side both sides are.
-`/` always gives a floating-point number; it and `%` by zero give None. NaN equals itself and is the greatest number.
+Whole numbers have 64 bits (otherwise OverflowError); if one operand is a floating-point number,
+both are converted. `/` always returns a floating-point number; `/` and `%` return None for a
+division by zero. NaN equals itself and is the greatest number.
 """
 
 import operator
@@ -51,7 +52,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "lower": lambda text: each_character(str.lower, text),
     "substring": substring,
 }
-"""Operations that are None as soon as an operand is."""
+"""Operations that return None if an operand is None."""
 
 
 def _and(left: Any, right: Any) -> Any:
@@ -76,19 +77,19 @@ _LOOSE: dict[str, Callable[..., Any]] = {
     "is_null": lambda value: value is None,
     "coalesce": _first,
 }
-"""Operations that see None."""
+"""Operations that handle None."""
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """An expression: an operation and its operands; make one with `col` or `lit` and Python's operators.
+    """An expression: an operation and its operands. Create one with `col`, `lit` and operators.
 
-    `&`, `|` and `~` stand for and, or and not.
+    `&`, `|` and `~` are the logical and, or and not.
     """
 
     operation: str
     operands: tuple[Any, ...] = ()
-    """Columns; of a literal its value, of a field its path, of a struct names and Columns, of Spark's functions (`spark`) the name first."""
+    """Columns; for a literal its value, of a field its path, of a struct names and Columns, of Spark's functions (`spark`) the name first."""
 
     def __bool__(self) -> bool:
         raise TypeError("a Column is true of some records: use &, | and ~, not and, or and not")
@@ -159,54 +160,54 @@ class Column:
         return _of("not", self)
 
     def is_null(self) -> "Column":
-        """Whether it is missing."""
+        """Return True if the value is missing."""
         return _of("is_null", self)
 
     def is_not_null(self) -> "Column":
-        """Whether it is there."""
+        """Return True if the value is not missing."""
         return ~self.is_null()
 
     def is_in(self, *values: Any) -> "Column":
-        """Whether it equals one of the values."""
+        """Return True if the value equals one of the arguments."""
         found = lit(False)
         for value in values:
             found = found | (self == value)
         return found
 
     def concat(self, other: Any) -> "Column":
-        """Put a text behind it."""
+        """Append a string."""
         return _of("concat", self, other)
 
     def length(self) -> "Column":
-        """Count a text's characters."""
+        """Return the number of characters."""
         return _of("length", self)
 
     def upper(self) -> "Column":
-        """Write a text in capital letters."""
+        """Convert to upper case."""
         return _of("upper", self)
 
     def lower(self) -> "Column":
-        """Write a text in small letters."""
+        """Convert to lower case."""
         return _of("lower", self)
 
     def trim(self) -> "Column":
-        """Remove spaces around a text."""
+        """Remove leading and trailing spaces."""
         return _of("trim", self)
 
     def starts_with(self, part: Any) -> "Column":
-        """Whether a text begins with another."""
+        """Return True if the string starts with another."""
         return _of("starts_with", self, part)
 
     def ends_with(self, part: Any) -> "Column":
-        """Whether a text ends with another."""
+        """Return True if the string ends with another."""
         return _of("ends_with", self, part)
 
     def contains(self, part: Any) -> "Column":
-        """Whether a text holds another."""
+        """Return True if the string contains another."""
         return _of("contains", self, part)
 
     def substring(self, start: int, length: int) -> "Column":
-        """Return a part of a text: the first character is 1; a negative start counts from the end."""
+        """Return a substring. The first character is 1; a negative start counts from the end."""
         return _of("substring", self, start, length)
 
     def __str__(self) -> str:
@@ -231,12 +232,12 @@ def _of(operation: str, *operands: Any) -> Column:
 
 
 def column(value: Any) -> Column:
-    """Return an expression as it is, a value as a literal."""
+    """Return an expression unchanged, or a value as a literal."""
     return value if isinstance(value, Column) else lit(value)
 
 
 def lit(value: str | int | float | bool | None) -> Column:
-    """Return the expression of a value that is the same for all records."""
+    """Return the expression of a constant."""
     if value is not None and not isinstance(value, str | int | float | bool):
         raise TypeError(f"a literal is text, a number, True, False or None, not {value!r}")
     return Column("literal", (fitting(value),))
@@ -256,17 +257,17 @@ def coalesce(*values: Any) -> Column:
 
 
 def when(condition: Column, value: Any, otherwise: Any = None) -> Column:
-    """Return a value where a condition holds, and another one where not."""
+    """Return `value` if the condition is true, else `otherwise`."""
     return _of("when", condition, value, otherwise)
 
 
 def struct(**fields: Any) -> Column:
-    """Return a value with named fields: a dict here."""
+    """Return a value with named fields; in Python it is a dict."""
     return Column("struct", tuple(x for name, each in fields.items() for x in (name, column(each))))
 
 
 def compiled(expression: Column) -> Evaluate:
-    """Return the function that evaluates an expression."""
+    """Return a function that evaluates an expression."""
     operands = expression.operands
     match expression.operation:
         case "literal":
@@ -345,20 +346,21 @@ def _field(path: tuple[str, ...]) -> Evaluate:
 
 
 class PysparkColumn(Protocol):
-    """What a `pyspark.sql.Column` is to type checkers where pyspark is not installed."""
+    """The type of a `pyspark.sql.Column` for type checkers if pyspark is not installed."""
 
     def isNotNull(self) -> Any:
-        """Whether it is there."""
+        """Return True if the value is not missing."""
 
     def getField(self, name: Any) -> Any:
         """Return a field."""
 
 
 class OfSpark:
-    """A `pyspark.sql.Column` where a function is taken: Spark evaluates it over the columns `key` and `value`.
+    """A `pyspark.sql.Column` in place of a function: Spark evaluates it over the columns `key` and
+    `value`.
 
-    Where a step is Python's, and in the test driver, it is evaluated as `meaning`, an expression of Ottla's that gives the same.
-    Without one, calling it fails and says why.
+    In steps that run in Python, and in the test driver, `meaning` is evaluated: an equivalent
+    expression of Ottla. If there is none, calling it raises an error with the reason.
     """
 
     def __init__(
@@ -371,12 +373,14 @@ class OfSpark:
         self._evaluate = self._fail if meaning is None else compiled(meaning)
 
     def __call__(self, key: Any, value: Any) -> Any:
-        """Return the expression's value for a record; TopologyError if only the JVM knows it."""
+        """Return the value for a record. Raises TopologyError if only the JVM can evaluate the
+        expression.
+        """
         return self._evaluate(key, value)
 
     def _fail(self, _key: Any, _value: Any) -> Any:
         raise TopologyError(
-            f"{self} is pyspark's, which only Spark's JVM evaluates ({self.why}): write it with col() of "
+            f"{self} is a Column of pyspark that only Spark's JVM can evaluate ({self.why}): write it with col() of "
             "ottla.streams or as a function, and it runs here as well"
         )
 
@@ -384,25 +388,27 @@ class OfSpark:
         return str(self.column) if self._text is None else self._text
 
     def __reduce__(self) -> tuple[type["OfSpark"], tuple[None, Column | None, str, str]]:
-        # What is pyspark's stays in the driver.
+        # Objects of pyspark cannot leave the driver.
         return OfSpark, (None, self.meaning, self.why, str(self))
 
 
 def is_sparks(value: Any) -> bool:
-    """Return whether a value is a Column of pyspark, without importing that."""
+    """Return True if a value is a Column of pyspark, without importing pyspark."""
     module = type(value).__module__
     return type(value).__name__ == "Column" and module.partition(".")[0] == "pyspark"
 
 
 class Evaluated:
-    """An expression as the function of key and value that operators call; `column` is the expression."""
+    """An expression as a function of key and value, which operators call; `column` is the
+    expression.
+    """
 
     def __init__(self, column: Column) -> None:
         self.column = column
         self._evaluate = compiled(column)
 
     def __call__(self, key: Any, value: Any) -> Any:
-        """Return the expression's value for a record."""
+        """Return the value of the expression for a record."""
         return self._evaluate(key, value)
 
     def __reduce__(self) -> tuple[type["Evaluated"], tuple[Column]]:
@@ -411,7 +417,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two expressions as the function that makes a key and a value of a record."""
+    """Two expressions as a function that returns a key and a value."""
 
     key: Evaluated | OfSpark
     value: Evaluated | OfSpark

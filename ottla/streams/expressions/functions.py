@@ -1,7 +1,8 @@
-"""The types of what users hand over: functions of the value, or of the key and the value, and Columns.
+"""The types of users' functions: of the value, or of the key and the value, and Columns.
 
-An operator has an overload for each number of arguments, so that type checkers know the types of a lambda's
-parameters, and of the stream that comes of it. A type that nothing says, as with a Column, is Any.
+An operator has an overload for each number of arguments, so that type checkers can infer the types
+of a lambda's parameters and of the resulting stream. Unknown types, such as that of a Column, are
+Any.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 if TYPE_CHECKING:
-    # Defaults come with Python 3.13; type checkers know this package by themselves.
+    # Defaults of type variables need Python 3.13; type checkers provide this package themselves.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     K2 = TypeVarWithDefault("K2", default=Any)
@@ -26,7 +27,7 @@ else:
 Of1 = Callable[[V], R] | Column | PysparkColumn
 """A function of the value; or a Column of key and value, ours or pyspark's."""
 OfPair = Callable[[V], tuple[K, W]] | tuple[Column | PysparkColumn, Column | PysparkColumn]
-"""A function of the value that makes a key and a value; or a pair of Columns."""
+"""A function of the value that returns a key and a value; or a pair of Columns."""
 Of2 = Callable[[K, V], R]
 """A function of key and value, or of two values."""
 Of3 = Callable[[K, V, W], R]

@@ -1,7 +1,8 @@
-"""Java's regular expressions, and SQL's LIKE, as Python's: those that mean the same in both, no others.
+"""Converts Java's regular expressions and SQL's LIKE to Python's, if both mean the same.
 
-Java's `.`, `$` and classes of characters are not quite Python's, and each has constructs that the other has not; what is not known
-here to be the same is refused. Java: `java.util.regex.Pattern`.
+Java's `.`, `$` and character classes differ slightly from Python's, and each language has
+constructs that the other lacks. Patterns that are not known to be the same are rejected. Java:
+`java.util.regex.Pattern`.
 """
 
 import functools
@@ -30,7 +31,9 @@ _REPLACED = re.compile(r"\\(.)|\$(\d)|(\$|\\)", re.DOTALL)
 
 @functools.lru_cache(maxsize=256)
 def of_java(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression of Java as one of Python's; ValueError where it may not mean the same."""
+    """Convert a regular expression of Java to Python. Raises ValueError if it may not mean the
+    same.
+    """
     made, place = [], 0
     while place < len(pattern):
         token = _TOKEN.match(pattern, place)
@@ -48,7 +51,7 @@ def of_java(pattern: str) -> re.Pattern[str]:
 
 
 def replaced(found: re.Match[str], replacement: str) -> str:
-    """Return a replacement in which `$1` is what a group found and a backslash takes the next character as it is."""
+    """Expand a replacement: `$1` is a group, and a backslash escapes the next character."""
 
     def expand(part: re.Match[str]) -> str:
         if part[1] is not None:
@@ -61,10 +64,12 @@ def replaced(found: re.Match[str], replacement: str) -> str:
 
 
 def split(value: str, pattern: str, limit: int) -> list[str]:
-    """Cut a text where a pattern matches, into at most `limit` parts if that is above 0."""
+    """Split a string at the matches of a pattern, into at most `limit` parts if `limit` is
+    positive.
+    """
     compiled = of_java(pattern)
     if compiled.match(""):
-        raise ValueError(f"{pattern!r} matches where nothing is: such a split is not known here")
+        raise ValueError(f"{pattern!r} matches the empty string: such a split is not supported")
     parts: list[str] = []
     place = 0
     for found in compiled.finditer(value):
@@ -77,13 +82,13 @@ def split(value: str, pattern: str, limit: int) -> list[str]:
 
 @functools.lru_cache(maxsize=256)
 def of_like(pattern: str, escape: str) -> re.Pattern[str]:
-    """Return the pattern of LIKE, in which `_` is a character and `%` any number of them."""
+    """Convert a pattern of LIKE: `_` matches one character, `%` any number of characters."""
     made, characters = [], iter(pattern)
     for each in characters:
         if each == escape:
             following = next(characters, "")
             if following not in ("_", "%", escape) or not following:
-                raise ValueError(f"{pattern!r}: {escape} stands before _, % or itself")
+                raise ValueError(f"{pattern!r}: {escape} must precede _, % or itself")
             made.append(re.escape(following))
         else:
             made.append({"_": ".", "%": ".*"}.get(each, re.escape(each)))

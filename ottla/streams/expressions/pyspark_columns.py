@@ -1,7 +1,8 @@
-"""Expressions of pyspark as Ottla's, where they mean the same: so they are evaluated without a JVM.
+"""Converts expressions of pyspark to equivalent ones of Ottla, which need no JVM.
 
-A `pyspark.sql.Column` is a tree in the JVM of its program. Spark's own converter makes a Catalyst expression of it, SQL in it
-parsed; that is walked here through py4j, and nothing of pyspark is imported.
+A `pyspark.sql.Column` is a tree in the JVM of its program. Spark's converter turns it into a
+Catalyst expression and parses the SQL in it. The expression is read here through py4j; pyspark is
+not imported.
 """
 
 import inspect
@@ -21,7 +22,7 @@ from ottla.streams.expressions.spark_functions import (
 from ottla.streams.expressions.spark_values import cast_to
 
 _CONVERTER = "org.apache.spark.sql.classic.ColumnNodeToExpressionConverter$"
-# Classes of Catalyst by the names of the functions that they are.
+# Classes of Catalyst, by the names of their functions.
 _CLASSES = {
     "Add": "+",
     "Subtract": "-",
@@ -60,11 +61,11 @@ _PLAIN = frozenset(("void", "boolean", "tinyint", "smallint", "int", "bigint", "
 
 
 class _UnknownError(Exception):
-    """Says what of an expression has no meaning here."""
+    """The part of an expression that cannot be converted."""
 
 
 def of_pyspark(column: Any) -> OfSpark:
-    """Return a Column of pyspark as the function of key and value that operators call."""
+    """Convert a Column of pyspark to a function of key and value, which operators call."""
     if not hasattr(column, "_jc"):
         return OfSpark(column, None, "it is of Spark Connect")
     try:
@@ -99,7 +100,7 @@ def _translated(expression: Any) -> Column:
     if name == "UnresolvedFunction":
         return _called(expression, children)
     if name == "CreateNamedStruct":
-        # SQL's struct(): the names are to be found yet.
+        # SQL's struct(): the names must still be determined.
         return _struct_of(children[1::2])
     if name not in _CLASSES:
         raise _UnknownError(f"nothing here means {expression.sql()}")
@@ -131,7 +132,7 @@ def _field(names: list[str]) -> Column:
 
 
 def _case(parts: list[Column]) -> Column:
-    """Return CASE WHEN: conditions and values in turn, and what else there may be."""
+    """Convert CASE WHEN: pairs of a condition and a value, and optionally the value of ELSE."""
     has_else = len(parts) % 2 == 1
     found = parts[-1] if has_else else Column("literal", (None,))
     conditions, values = parts[: len(parts) - has_else : 2], parts[1 : len(parts) : 2]
@@ -143,7 +144,7 @@ def _case(parts: list[Column]) -> Column:
 
 
 def _true(condition: Column) -> Column:
-    """Return a condition that is refused where it is neither true nor false."""
+    """Convert a condition; evaluating it raises an error if it is neither true nor false."""
     return Column("spark", ("and", condition, Column("literal", (True,))))
 
 
@@ -187,7 +188,7 @@ def _struct(fields: list[tuple[str, Column]]) -> Column:
 
 
 def _name(expression: Any, place: int) -> str:
-    """Return the name that Spark gives a field of a struct."""
+    """Return the name that Spark gives to a field of a struct."""
     kind = expression.nodeName()
     if kind == "Alias":
         return str(expression.name())
@@ -214,7 +215,9 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def _alike(values: list[Column]) -> list[Column]:
-    """Return branches of one type: whole numbers become floating-point if another branch surely is that."""
+    """Convert branches to one type: if one certainly is floating-point, whole numbers are
+    converted.
+    """
     if not any(map(_is_double, values)):
         return values
     return [Column("spark", ("cast double", each)) for each in values]

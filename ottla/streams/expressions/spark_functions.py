@@ -1,12 +1,16 @@
-"""Spark's functions over Python's values: what an expression of pyspark means where no JVM evaluates it.
+"""Spark's functions over Python's values, to evaluate expressions of pyspark without a JVM.
 
-`STRICT` are None as soon as an operand is, `LOOSE` see it. All as Spark 4 does with its defaults: numbers that do not fit and
-division by zero raise, a text beside a number is read as one. `tests/spark/test_pyspark_columns.py` has both side by side.
+`STRICT` functions return None if an operand is None, `LOOSE` functions handle None. All follow
+Spark 4 with its default settings: overflows and divisions by zero raise, and a string that is
+combined with a number is parsed as one. `tests/spark/test_pyspark_columns.py` compares both
+implementations.
 
-Not done: dates and times, decimals, maps, functions that take functions, JSON, aggregates, `rand` and others that change from call
-to call. The last digit of `exp`, `ln`, `pow` and of the functions of angles is the C library's; `cast` of a double to a
-text has the fewest digits, where Java before 19 has one more at times; whole numbers have 64 bits where Spark may
-have 32, and stay whole beside a branch (of `CASE`, `coalesce`, `greatest`) of which only its value would tell that it is a double.
+Not done: dates and times, decimals, maps, higher-order functions, JSON, aggregates, `rand` and
+other nondeterministic functions. The last digit of `exp`, `ln`, `pow` and trigonometric functions
+is the C library's. `cast` of a double to a string has the fewest digits, while Java before 19
+sometimes has one more. Whole numbers have 64 bits where Spark may have 32, and are not converted to
+doubles if only the value of another branch (of `CASE`, `coalesce`, `greatest`) would show that it
+is a double.
 """
 
 import functools
@@ -25,7 +29,7 @@ from ottla.streams.expressions.spark_texts import TEXTS, concat_ws, locate
 from ottla.streams.expressions.spark_values import alike, cast_to, floating, is_whole, whole
 
 Evaluate = Callable[[Any, Any], Any]
-"""Gives a value of a record's key and value."""
+"""Returns a value for a record's key and value."""
 
 _WIDE = Context(prec=400)
 
@@ -53,7 +57,9 @@ _MULTIPLY = _arithmetic(operator.mul)
 
 
 def _bits(value: Any) -> int:
-    """Return a whole number; TypeError for any other, which Spark does not make one unasked."""
+    """Return a whole number. Raises TypeError for other values, which Spark does not convert
+    implicitly.
+    """
     if not is_whole(value):
         raise TypeError(f"{value!r} is no whole number: cast it")
     return int(value)
@@ -105,7 +111,7 @@ def _magnitude(value: Any) -> Any:
 
 
 def _double(function: Callable[..., float]) -> Callable[..., float]:
-    """Return a function of floating-point numbers that gives NaN and infinities as Java's do."""
+    """Wrap a function of floating-point numbers to return NaN and infinities as Java does."""
 
     @functools.wraps(function)
     def apply(*values: Any) -> float:
@@ -121,7 +127,7 @@ def _double(function: Callable[..., float]) -> Callable[..., float]:
 
 
 def _above(limit: float, function: Callable[[float], float]) -> Callable[[Any], float | None]:
-    """Return a logarithm: None at its limit and below."""
+    """Return a logarithm that is None for operands of at most `limit`."""
 
     def apply(value: Any) -> float | None:
         number = floating(value)
@@ -158,7 +164,7 @@ def _sinh(value: float) -> float:
 
 
 def _atan2(left: float, right: float) -> float:
-    # Spark does away with negative zeros first.
+    # Spark normalizes negative zeros first.
     return math.atan2(left + 0.0, right + 0.0)
 
 
@@ -191,7 +197,7 @@ def _sign(value: Any) -> float:
 
 
 def _extract(value: Any, which: Any) -> Any:
-    """Return a field by its name, an item by its place from 0 on, or what a mapping has under a key."""
+    """Return a field by its name, an item by its index from 0, or the value of a key in a map."""
     if isinstance(value, list | tuple) and is_whole(which):
         if not 0 <= which < len(value):
             raise IndexError(f"there is no item {which} among {len(value)}: get() gives None there")
@@ -200,7 +206,7 @@ def _extract(value: Any, which: Any) -> Any:
 
 
 def _named_field(value: Any, name: Any) -> Any:
-    """Return a field of a mapping or an object, whatever the case of its name; None of a mapping that has none."""
+    """Return a field of a mapping or an object, ignoring case; None if a mapping does not have it."""
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
@@ -345,7 +351,7 @@ DOUBLES: dict[str, Callable[..., Any]] = {
     "radians": _double(math.radians),
     "signum": _sign,
 }
-"""Functions that always give a floating-point number."""
+"""Functions that always return a floating-point number."""
 
 STRICT: dict[str, Callable[..., Any]] = (
     DOUBLES
@@ -406,7 +412,7 @@ LAZY: dict[str, Callable[[Sequence[Evaluate]], Evaluate]] = {
     "or": _or,
     "coalesce": _coalesce,
 }
-"""Functions that do not look at what they need not: they are given what evaluates their operands."""
+"""Functions that evaluate their operands only if they need them; the operands are functions."""
 
 ALIASES = {
     "==": "=",
@@ -430,14 +436,14 @@ ALIASES = {
     "nvl": "coalesce",
     "ifnull": "coalesce",
 }
-"""Other names of the same functions."""
+"""Aliases of functions."""
 
 BRANCHES = frozenset(("coalesce", "greatest", "least"))
-"""Functions whose operands Spark makes one type, as the result may be any of them."""
+"""Functions whose operands Spark converts to one type, because any of them may be the result."""
 
 
 def strict(name: str) -> Callable[..., Any]:
-    """Return a function of STRICT, or a cast by the name `cast <type>` or `try_cast <type>`."""
+    """Return a function of STRICT, or the cast named `cast <type>` or `try_cast <type>`."""
     verb, _, kind = name.partition(" ")
     found = cast_to(kind) if kind else None
     if found is None:

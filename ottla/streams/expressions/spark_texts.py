@@ -1,4 +1,4 @@
-"""Spark's functions of texts and bytes, over Python's values: numbers among them are written as texts first."""
+"""Spark's functions of strings and bytes over Python's values; numbers are converted to strings."""
 
 import base64
 import functools
@@ -14,7 +14,7 @@ from ottla.streams.expressions.spark_values import text
 
 
 def _of_text(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of texts that writes numbers among its operands as texts."""
+    """Wrap a function of strings to convert operands that are numbers."""
 
     @functools.wraps(function)
     def apply(*values: Any) -> Any:
@@ -24,7 +24,7 @@ def _of_text(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _first_text(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose first operand alone is a text."""
+    """Wrap a function whose first operand is a string, to convert it from a number."""
 
     @functools.wraps(function)
     def apply(value: Any, *others: Any) -> Any:
@@ -34,7 +34,7 @@ def _first_text(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _stripped(method: Callable[..., str], source_first: bool) -> Callable[..., str]:
-    """Return a trim of spaces, or of the characters that it is given."""
+    """Return a function that trims spaces or the given characters."""
 
     def apply(*values: Any) -> str:
         first, *others = map(text, values)
@@ -58,7 +58,7 @@ def _instr(value: str, part: str) -> int:
 
 
 def locate(part: Any, value: Any, start: int | None = 1) -> int | None:
-    """Return where a text is found from a place on; 0 if nowhere, or if there is no such place."""
+    """Return the position of a substring at or after `start`; 0 if there is none."""
     if start is None:
         return 0
     if part is None or value is None:
@@ -67,7 +67,7 @@ def locate(part: Any, value: Any, start: int | None = 1) -> int | None:
 
 
 def _padded(value: str, length: int, pad: str) -> str:
-    """Return what a text lacks to a length."""
+    """Return the padding that extends a string to a length."""
     missing = max(0, length - len(value))
     return (pad * (missing // len(pad) + 1))[:missing] if pad else ""
 
@@ -146,7 +146,7 @@ def _length(value: Any) -> int:
 
 
 def concat_ws(separator: Any, *values: Any) -> str | None:
-    """Join what is not missing, items of lists one by one."""
+    """Join the values that are not missing; lists are joined item by item."""
     if separator is None:
         return None
     parts = (one for each in values for one in (each if isinstance(each, list) else (each,)))
@@ -193,4 +193,4 @@ TEXTS: dict[str, Callable[..., Any]] = {
     "crc32": lambda value: zlib.crc32(_raw(value)),
     "base64": lambda value: base64.b64encode(_raw(value)).decode(),
 }
-"""Functions that are None as soon as an operand is."""
+"""Functions that return None if an operand is None."""

@@ -1,8 +1,8 @@
-"""Python's values as Spark has them: what it casts unasked, what it casts when asked, and how it writes numbers.
+"""Spark's conversions of Python's values: implicit and explicit casts, and the format of numbers.
 
-Spark's type of a column is the type of the value here: int is bigint, float is double, str is string, bytes is binary,
-list is array, and whatever has fields is a struct. All is as with `spark.sql.ansi.enabled`, Spark 4's default: what
-does not fit raises.
+Spark's type of a column follows from the value: int is bigint, float is double, str is string,
+bytes is binary, list is array, and objects with fields are structs. All conversions follow
+`spark.sql.ansi.enabled`, Spark 4's default: values that cannot be converted raise.
 """
 
 import math
@@ -27,17 +27,17 @@ _SPECIAL = {
 }
 _TRUE = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE = frozenset(("f", "false", "n", "no", "0"))
-# Java's trim of a text before it is a number: all up to the space, and the delete character.
+# Java trims all characters up to the space, and the delete character, before it parses a number.
 _BLANKS = "".join(map(chr, range(33))) + "\x7f"
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number; True and False are none."""
+    """Return True if a value is a whole number; True and False are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def text(value: Any) -> str:
-    """Return a value as Spark writes it; TypeError for one with fields or items."""
+    """Format a value as Spark does. Raises TypeError for values with fields or items."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -52,7 +52,7 @@ def text(value: Any) -> str:
 
 
 def _floating_text(value: float) -> str:
-    """Write a floating-point number as Java does, with the fewest digits that tell it from others."""
+    """Format a floating-point number as Java does, with the fewest digits that identify it."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -65,7 +65,7 @@ def _floating_text(value: float) -> str:
 
 
 def whole(value: Any, bits: int = 64) -> int:
-    """Cast to a whole number; ValueError for a text that is none, OverflowError beyond the bits."""
+    """Cast to a whole number. Raises ValueError for an invalid string, OverflowError above `bits`."""
     if isinstance(value, str):
         stripped = value.strip(_BLANKS)
         if _WHOLE.fullmatch(stripped) is None:
@@ -79,7 +79,7 @@ def whole(value: Any, bits: int = 64) -> int:
 
 
 def floating(value: Any) -> float:
-    """Cast to a floating-point number; ValueError for a text that is none."""
+    """Cast to a floating-point number. Raises ValueError for an invalid string."""
     if isinstance(value, str):
         stripped = value.strip(_BLANKS)
         if stripped.lower() in _SPECIAL:
@@ -94,7 +94,7 @@ def floating(value: Any) -> float:
 
 
 def flag(value: Any) -> bool:
-    """Cast to true or false; ValueError for a text that is neither."""
+    """Cast to a boolean. Raises ValueError for an invalid string."""
     if isinstance(value, str):
         lowered = value.strip(_BLANKS).lower()
         if lowered not in _TRUE | _FALSE:
@@ -118,7 +118,7 @@ def _no_cast(value: Any, what: str) -> TypeError:
 
 
 def cast_to(name: str) -> Callable[[Any], Any] | None:
-    """Return the cast to a type of Spark's by its name, such as `bigint`; None if it is not known here."""
+    """Return the cast to a type of Spark, such as `bigint`; None if the type is not supported here."""
     if name in _INTEGERS:
         bits = _INTEGERS[name]
         return lambda value: whole(value, bits)
@@ -126,9 +126,9 @@ def cast_to(name: str) -> Callable[[Any], Any] | None:
 
 
 def alike(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two values with one type, as Spark makes them for a comparison; TypeError where it cannot.
+    """Convert two values to one type, as Spark does for comparisons. Raises TypeError if it cannot.
 
-    A text beside a number or a flag is read as one.
+    A string that is compared with a number or boolean is parsed.
     """
     if type(left) is type(right):
         return left, right

@@ -1,1 +1,1 @@
-"""The values every part of Kafka Streams shares: records, windows, durations, errors and names."""
+"""Values that all of Kafka Streams' parts share: records, windows, durations, errors and names."""

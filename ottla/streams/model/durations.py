@@ -1,4 +1,4 @@
-"""Lengths of time as users write them: `"5 min"`, `timedelta(minutes=5)` or milliseconds as an int; points in time."""
+"""Durations (`"5 min"`, `timedelta(minutes=5)`, or milliseconds as an int) and points in time."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,9 @@ _PATTERN = re.compile(r"\s*(-?\d+)\s*([a-z]+)\s*")
 
 
 def milliseconds(duration: Duration) -> int:
-    """Return a duration in milliseconds; raise ValueError or TypeError if it is no duration or is negative."""
+    """Return a duration in milliseconds. Raises ValueError or TypeError if it is invalid or
+    negative.
+    """
     found = signed_milliseconds(duration)
     if found < 0:
         raise ValueError(f"a duration of '{found}' ms is negative: give 0 or more")
@@ -36,7 +38,7 @@ def milliseconds(duration: Duration) -> int:
 
 
 def signed_milliseconds(duration: Duration) -> int:
-    """Return a duration that may be negative in milliseconds; raise ValueError or TypeError if it is none."""
+    """Return a duration, which may be negative, in milliseconds. Raises ValueError or TypeError."""
     if isinstance(duration, timedelta):
         return round(duration / timedelta(milliseconds=1))
     if isinstance(duration, str):
@@ -49,16 +51,18 @@ def signed_milliseconds(duration: Duration) -> int:
 
 
 def instant_ms(instant: Instant) -> int:
-    """Return a point in time in milliseconds since 1970; ValueError for a datetime without a zone."""
+    """Return a point in time in ms since 1970. Raises ValueError for a datetime without a time
+    zone.
+    """
     if not isinstance(instant, datetime):
         return instant
     if instant.tzinfo is None:
-        raise ValueError(f"a datetime says its zone, like datetime(…, tzinfo=UTC): {instant!r}")
+        raise ValueError(f"a datetime needs a time zone, like datetime(…, tzinfo=UTC): {instant!r}")
     return (instant - _EPOCH) // timedelta(milliseconds=1)
 
 
 def instant_of(timestamp_ms: int) -> datetime:
-    """Return the datetime of milliseconds since 1970, in UTC; the last one there is for what is later."""
+    """Return the datetime, in UTC, of milliseconds since 1970; at most the latest datetime."""
     if timestamp_ms > _LAST_MS:
         return datetime.max.replace(tzinfo=UTC)
     return _EPOCH + timedelta(milliseconds=timestamp_ms)

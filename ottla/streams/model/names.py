@@ -1,4 +1,4 @@
-"""Which names are legal, and how Kafka Streams names the topics that are an application's own."""
+"""Legal names, and the names of an application's internal topics in Kafka Streams."""
 
 import re
 
@@ -6,7 +6,7 @@ from ottla.streams.model.errors import TopologyError
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
-# A user's own topic may well end in -topic: foreign-key joins name theirs at length.
+# A user's topic may end with -topic: foreign-key joins are identified by their full names.
 _INTERNAL = re.compile(
     r".*-(?:changelog|repartition|subscription-(?:registration|response)-topic"
     r"|KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d+-topic)"
@@ -14,7 +14,7 @@ _INTERNAL = re.compile(
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise TopologyError unless a name is legal for Kafka (`Named.validate`, `Topic.validate`)."""
+    """Raise TopologyError if a name is illegal in Kafka (`Named.validate`, `Topic.validate`)."""
     if not isinstance(name, str) or name in (".", "..") or not _LEGAL.fullmatch(name):
         raise TopologyError(
             f"{what} cannot be named {name!r}: use 1 to 249 ASCII letters, digits, '.', '_' and '-', "
@@ -23,7 +23,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def already_added(store: str) -> TopologyError:
-    """Return the error of a second store of a name."""
+    """Return the error for a second store with the same name."""
     return TopologyError(
         f"store {store!r} is added already: give the second one another name, or add the same description "
         "object to share one store"
@@ -31,11 +31,11 @@ def already_added(store: str) -> TopologyError:
 
 
 def changelog_name(application_id: str, store: str) -> str:
-    """Return the name of a store's changelog."""
+    """Return the name of the changelog topic of a store."""
     return f"{application_id}-{store}-changelog"
 
 
 def is_internal(topic: str, application_id: str) -> bool:
-    """Tell whether a topic is named as an application's internal ones are."""
+    """Return True if the name of a topic is one of an application's internal topics."""
     is_named_so = _INTERNAL.fullmatch(topic.removeprefix(application_id)) is not None
     return topic.startswith(f"{application_id}-") and is_named_so

@@ -1,4 +1,4 @@
-"""Records of topics as bytes: what tasks are given and what they write."""
+"""Records of bytes: the input and output of tasks."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from ottla.streams.model.records import Header
 
 
 class TopicRecord(NamedTuple):
-    """A record of a topic, as bytes."""
+    """A record of a topic, with key and value as bytes."""
 
     key: bytes | None
     value: bytes | None
@@ -18,7 +18,7 @@ class TopicRecord(NamedTuple):
 
 
 class ProducedRecord(NamedTuple):
-    """A record that a task wrote; partition None: as the key says."""
+    """A record that a task wrote; if `partition` is None, the key selects the partition."""
 
     topic: str
     key: bytes | None

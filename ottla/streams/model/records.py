@@ -1,6 +1,6 @@
-"""The values that flow through a topology: records, changes of tables, windowed keys.
+"""The values in a topology: records, changes of tables, windowed keys.
 
-All are immutable; a processor that changes one makes another.
+All are immutable; processors create changed copies.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,14 +22,14 @@ _FOREVER = (1 << 63) - 1
 
 
 class KeyValue(NamedTuple, Generic[K, V]):
-    """A key and a value; wherever one is taken a tuple does as well."""
+    """A key and a value; a tuple is accepted in place of a KeyValue."""
 
     key: K
     value: V
 
     @classmethod
     def pair(cls, key: K, value: V) -> "KeyValue[K, V]":
-        """Return a key and a value."""
+        """Return a KeyValue."""
         return cls(key, value)
 
 
@@ -42,26 +42,27 @@ class Record(NamedTuple, Generic[K, V]):
     headers: Sequence[Header] = ()
 
     def with_key(self, key: NewK) -> "Record[NewK, V]":
-        """Return this record under another key."""
+        """Return a copy with another key."""
         return Record(key, self.value, self.timestamp, self.headers)
 
     def with_value(self, value: NewV) -> "Record[K, NewV]":
-        """Return this record with another value."""
+        """Return a copy with another value."""
         return Record(self.key, value, self.timestamp, self.headers)
 
     def with_timestamp(self, timestamp: int) -> "Record[K, V]":
-        """Return this record at another time."""
+        """Return a copy with another timestamp."""
         return Record(self.key, self.value, timestamp, self.headers)
 
     def with_headers(self, headers: Sequence[Header]) -> "Record[K, V]":
-        """Return this record with other headers."""
+        """Return a copy with other headers."""
         return Record(self.key, self.value, self.timestamp, headers)
 
 
 class Change(NamedTuple, Generic[V]):
-    """What a table's update says: the new value and, where somebody asked for it, the old one.
+    """An update of a table: the new value and, if an operator requested it, the old value.
 
-    `is_latest` is false only behind a versioned table, for an update that is older than its latest.
+    `is_latest` is False only for a versioned table, for an update that is older than the latest one
+    of its key.
     """
 
     new_value: V | None
@@ -70,24 +71,24 @@ class Change(NamedTuple, Generic[V]):
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):
-    """A value of a table and the time at which it was set."""
+    """A value of a table and its timestamp."""
 
     value: V
     timestamp: int
 
     @classmethod
     def make(cls, value: V | None, timestamp: int) -> "ValueAndTimestamp[V] | None":
-        """Return a value with its time in ms; None for None."""
+        """Return a value with its timestamp in ms; None if the value is None."""
         return None if value is None else cls(value, timestamp)
 
     @staticmethod
     def get_value_or_null(entry: "ValueAndTimestamp[V] | None") -> V | None:
-        """Return the value alone; None for None."""
+        """Return the value without its timestamp; None for None."""
         return None if entry is None else entry.value
 
 
 class VersionedRecord(NamedTuple, Generic[V]):
-    """One version of a value, valid from `timestamp` until `valid_to` (None: still)."""
+    """A version of a value, valid from `timestamp` until `valid_to` (None if it is the latest)."""
 
     value: V
     timestamp: int
@@ -95,7 +96,7 @@ class VersionedRecord(NamedTuple, Generic[V]):
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record that is being processed was read."""
+    """The topic, partition and offset of the record that is being processed."""
 
     topic: str
     partition: int
@@ -103,7 +104,7 @@ class RecordMetadata(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """The start and the end of a window, in milliseconds."""
+    """The start and end of a window, in milliseconds."""
 
     start: int
     end: int
@@ -120,71 +121,77 @@ def _check_times(start: int, end: int, shortest: int) -> None:
 
 
 class TimeWindow(_Times):
-    """From `start` up to, without, `end` in milliseconds; raises ValueError if it holds no time."""
+    """A window from `start` (inclusive) to `end` (exclusive), in ms. Raises ValueError if it is
+    empty.
+    """
 
     __slots__ = ()
 
     def __new__(cls, start: int, end: int) -> "TimeWindow":
-        """Make one."""
+        """Create a window."""
         _check_times(start, end, 1)
         return tuple.__new__(cls, (start, end))
 
     @property
     def start_time(self) -> datetime:
-        """When it starts, in UTC."""
+        """The start in UTC."""
         return instant_of(self.start)
 
     @property
     def end_time(self) -> datetime:
-        """When it ends, in UTC; the end of all time where it has none."""
+        """The end in UTC; the latest datetime if the window has no end."""
         return instant_of(self.end)
 
     def overlap(self, other: "TimeWindow") -> bool:
-        """Return whether there is a time that both hold."""
+        """Return True if the windows overlap."""
         return self.start < other.end and other.start < self.end
 
     @classmethod
     def of_size(cls, start: int, size_ms: int) -> "TimeWindow":
-        """Return the window of a size from a start, without checks: one without end ends with time."""
+        """Return the window of a size, without checks; a window without end ends at the maximum
+        time.
+        """
         return tuple.__new__(cls, (start, min(start + size_ms, _FOREVER)))
 
 
 class SessionWindow(_Times):
-    """From `start` up to, and with, `end` in milliseconds: the times of a session's outer records."""
+    """A session from `start` to `end` in ms, both inclusive: the times of its first and last
+    records.
+    """
 
     __slots__ = ()
 
     def __new__(cls, start: int, end: int) -> "SessionWindow":
-        """Make one."""
+        """Create a session."""
         _check_times(start, end, 0)
         return tuple.__new__(cls, (start, end))
 
     @property
     def start_time(self) -> datetime:
-        """The time of its first record, in UTC."""
+        """The timestamp of the first record, in UTC."""
         return instant_of(self.start)
 
     @property
     def end_time(self) -> datetime:
-        """The time of its last record, in UTC."""
+        """The timestamp of the last record, in UTC."""
         return instant_of(self.end)
 
     def overlap(self, other: "SessionWindow") -> bool:
-        """Return whether there is a time that both hold."""
+        """Return True if the sessions overlap."""
         return self.start <= other.end and other.start <= self.end
 
 
 unchecked_window: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, TimeWindow)
-"""Makes a window of its start and end without checks: a task makes several for each record."""
+"""Creates a window from its start and end without checks, for speed."""
 
 unchecked_session: Callable[[tuple[int, int]], SessionWindow] = partial(
     tuple.__new__, SessionWindow
 )
-"""Makes a session of its start and end without checks."""
+"""Creates a session from its start and end without checks."""
 
 
 class Windowed(NamedTuple, Generic[K]):
-    """A key within a window: the key of every windowed table."""
+    """A key and a window: the key of windowed tables."""
 
     key: K
     window: TimeWindow | SessionWindow

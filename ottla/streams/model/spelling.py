@@ -1,22 +1,22 @@
-"""Names as Kafka Streams writes them: whoever types one in camelCase is told its name here."""
+"""Hints for names in camelCase: an AttributeError names the attribute in snake_case."""
 
 import difflib
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# Words that Python keeps for itself.
+# Python keywords.
 _KEPT = {"as", "with", "from", "in"}
 
 
 def snake_case(name: str) -> str:
-    """Return a name of Kafka Streams as it is written here."""
+    """Return the snake_case form of a name of Kafka Streams."""
     found = _HUMP.sub("_", name).lower()
     return found + "_" if found in _KEPT else found
 
 
 def _sentence(owner: type, name: str) -> str:
-    """Return what is said of a name that is not there."""
+    """Return the error message for a missing attribute."""
     known = [each for each in dir(owner) if not each.startswith("_")]
     wanted = snake_case(name)
     near = [wanted] if wanted in known else difflib.get_close_matches(wanted, known, 1, 0.75)
@@ -29,7 +29,7 @@ def _sentence(owner: type, name: str) -> str:
 
 
 class _Spelled(type):
-    """A class whose missing class methods are told the same way."""
+    """The metaclass that gives the same hints for class methods."""
 
     if not TYPE_CHECKING:
 
@@ -38,9 +38,9 @@ class _Spelled(type):
 
 
 class SnakeCase(metaclass=_Spelled):
-    """A type with Kafka Streams' names in snake_case; a missing one is told with the name that was meant.
+    """Base class of types with Kafka Streams' names in snake_case; a missing name gets a hint.
 
-    `_elsewhere` has names that people look for here, and where they are.
+    `_elsewhere` has names that users may look for here, and the alternatives.
     """
 
     _elsewhere: ClassVar[tuple[tuple[frozenset[str], str], ...]] = ()

@@ -1,8 +1,9 @@
-"""Errors of users' functions, for users: where in their files, at which record, in which node, and what to do.
+"""Adds notes to errors of users' functions: the record, the node, and what to do.
 
-The error stays what was raised, its type and its attributes. It gains a note (PEP 678), which every traceback shows
-below its message, also that of a worker of Spark's; and it loses the frames of this package and of what it runs on, where
-the last one is the user's: what raised within this package keeps all of them, for whoever mends it.
+The error keeps its type and attributes. It gets a note (PEP 678), which tracebacks show below the
+message, also those of Spark's workers. If its last frame is the user's, the frames of this package
+and of its dependencies are removed. An error that was raised in this package keeps all frames, for
+debugging.
 """
 
 import logging
@@ -20,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 _OURS = str(Path(__file__).resolve().parents[2]) + "/"
 _LIBRARY = sysconfig.get_paths()["stdlib"] + "/"
-# What this package runs on; other packages that a function calls are the user's choice.
+# The dependencies of this package; other packages that a function calls are the user's choice.
 _THEIRS = (
     "/pyspark/",
     "pyspark.zip/",
@@ -31,29 +32,29 @@ _THEIRS = (
     "<frozen ",
 )
 _RAISED = "Raised "
-_MENDED = "Mend the function and start again"
-_LEFT_OUT = "To leave such records out, give exception_handlers=ExceptionHandlers"
+_FIX = "Fix the function and restart the application"
+_LEFT_OUT = "To skip such records, set exception_handlers=ExceptionHandlers"
 _UNPROCESSED = (
-    f"{_MENDED}: it goes on with this record. {_LEFT_OUT}"
+    f"{_FIX}: it resumes with this record. {_LEFT_OUT}"
     "(processing=LogAndContinueProcessingExceptionHandler())."
 )
 _UNREAD = (
-    "Give the source the serdes that the topic was written with. "
+    "Set the serdes of the source to those that the topic was written with. "
     f"{_LEFT_OUT}(deserialization=LogAndContinueExceptionHandler())."
 )
 _UNWRITTEN = (
-    "Give the sink the serdes of what the steps before it make. "
+    "Set the serdes of the sink to those of the records that it gets. "
     f"{_LEFT_OUT}(production=LogAndContinueProductionExceptionHandler())."
 )
 
 
 def is_users(file: str) -> bool:
-    """Tell whether a frame's file is a user's: neither of this package, nor of Python, nor of what both run on."""
+    """Return True if a file belongs to the user, not to this package, Python or the dependencies."""
     return not (file.startswith((_OURS, _LIBRARY)) or any(part in file for part in _THEIRS))
 
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:
-    """Walk the frames through which an error came, the innermost last."""
+    """Iterate over the frames of an error's traceback, the innermost last."""
     return (each.tb_frame for each in _chain(error))
 
 
@@ -65,7 +66,7 @@ def _chain(error: BaseException) -> Iterator[TracebackType]:
 
 
 def shorten(error: BaseException) -> None:
-    """Take the frames that are not the user's out of an error's traceback, if the innermost one is the user's."""
+    """Remove the frames that are not the user's, if the innermost frame is the user's."""
     chain = list(_chain(error))
     kept = [each for each in chain if is_users(each.tb_frame.f_code.co_filename)]
     if not kept or kept[-1] is not chain[-1]:
@@ -82,15 +83,16 @@ def tell_place(
     node: str | None,
     advice: str | None = None,
 ) -> None:
-    """Note at which record and in which node an error was raised, and what to do; once for each error.
+    """Add a note with the record and node of an error, and what to do; once for each error.
 
-    `advice` stands in place of what the type of the error suggests. Without a record it was a punctuator, or a processor that begins.
+    `advice` replaces the hint for the error's type. Without a record the error is from a punctuator
+    or from `init`.
     """
     if any(each.startswith(_RAISED) for each in getattr(error, "__notes__", ())):
         return
     place = "" if node is None else f", in {node}"
     if metadata is None:
-        error.add_note(f"{_RAISED}outside of a record{place}. {_MENDED}.")
+        error.add_note(f"{_RAISED}outside of a record{place}. {_FIX}.")
         return
     record = f"topic {metadata.topic}, partition {metadata.partition}, offset {metadata.offset}"
     shown = _advice(error) if advice is None else advice
@@ -102,12 +104,12 @@ def _advice(error: Exception) -> str:
         return _UNREAD
     if isinstance(error, SerializationError):
         return _UNWRITTEN
-    # Others of this package's own say themselves what to do.
+    # Other errors of this package already have a hint.
     return "" if isinstance(error, OttlaError) else _UNPROCESSED
 
 
 def told(error: BaseException) -> str:
-    """Return an error for a terminal: its type and message, its notes, and the user's frames."""
+    """Return the text of an error for a terminal: type, message, notes and the user's frames."""
     found = traceback.TracebackException.from_exception(error)
     found.stack = traceback.StackSummary.from_list(
         [frame for frame in found.stack if is_users(frame.filename)]
@@ -119,14 +121,16 @@ def told(error: BaseException) -> str:
 
 
 class UsersErrors:
-    """A context in which a user's code runs where nobody waits for its own errors: they become one of Ottla's."""
+    """A context for user code whose own errors no caller handles: they are raised as a type of
+    Ottla.
+    """
 
     def __init__(self, what: str, kind: type[OttlaError]) -> None:
         self._what = what
         self._kind = kind
 
     def __enter__(self) -> None:
-        """Look from here on."""
+        """Remember the current frame."""
 
     def __exit__(
         self,
@@ -134,19 +138,19 @@ class UsersErrors:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Raise an error of the kind in its place."""
+        """Raise the error as the given type."""
         if isinstance(error, Exception):
             raise self._kind(f"{self._what}\n{told(error)}") from error
 
 
 class LoggedErrors:
-    """A context in which a user's code runs that nothing depends on: its errors are told in the log."""
+    """A context for user code that nothing depends on: its errors are logged and suppressed."""
 
     def __init__(self, what: str) -> None:
         self._what = what
 
     def __enter__(self) -> None:
-        """Look from here on."""
+        """Remember the current frame."""
 
     def __exit__(
         self,
@@ -154,7 +158,7 @@ class LoggedErrors:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        """Log it."""
+        """Log and suppress the error."""
         if not isinstance(error, Exception):
             return False
         _log.error("%s\n%s", self._what, told(error))

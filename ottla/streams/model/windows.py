@@ -1,6 +1,7 @@
-"""Windows in time: tumbling, hopping, unlimited, sliding, session and join windows.
+"""Windows: tumbling, hopping, unlimited, sliding, session and join windows.
 
-Each is an immutable value in milliseconds; the grace is how long after its end a window takes late records.
+Each is an immutable value in milliseconds. The grace period is how long after its end a window
+accepts late records.
 """
 
 import warnings
@@ -39,7 +40,7 @@ def _warn_of(name: str, difference: str, replacements: str) -> None:
 
 @dataclass(frozen=True)
 class TimeWindows(SnakeCase):
-    """Windows of one size that start every `advance_ms`: tumbling where the two are equal."""
+    """Windows of a fixed size that start every `advance_ms`; tumbling if the two are equal."""
 
     size_ms: int
     advance_ms: int
@@ -62,7 +63,7 @@ class TimeWindows(SnakeCase):
 
     @classmethod
     def of_size_and_grace(cls, size: Duration, after_window_end: Duration) -> "TimeWindows":
-        """Return tumbling windows that accept late records until the grace after their end has passed."""
+        """Return tumbling windows that accept late records for a grace period after their end."""
         return cls.of_size_with_no_grace(size).grace(after_window_end)
 
     @classmethod
@@ -76,15 +77,15 @@ class TimeWindows(SnakeCase):
         return cls.of_size_with_no_grace(size)
 
     def grace(self, after_window_end: Duration) -> "TimeWindows":
-        """Return these windows with another grace."""
+        """Return a copy with another grace period."""
         return replace(self, grace_period_ms=milliseconds(after_window_end))
 
     def advance_by(self, advance: Duration) -> "TimeWindows":
-        """Return hopping windows: one starts every `advance`, which is at most the size."""
+        """Return hopping windows that start every `advance`, which is at most the size."""
         return replace(self, advance_ms=milliseconds(advance))
 
     def windows_for(self, timestamp: int) -> list[TimeWindow]:
-        """Return the windows that hold a time, the earliest first."""
+        """Return the windows that contain a timestamp, the earliest first."""
         late = max(0, timestamp - self.size_ms + self.advance_ms)
         first = late // self.advance_ms * self.advance_ms
         starts = range(first, timestamp + 1, self.advance_ms)
@@ -93,7 +94,7 @@ class TimeWindows(SnakeCase):
 
 @dataclass(frozen=True)
 class UnlimitedWindows(SnakeCase):
-    """One window that starts at `start_ms` and never ends."""
+    """A single window that starts at `start_ms` and never ends."""
 
     start_ms: int = 0
     grace_period_ms: int = 0
@@ -105,21 +106,21 @@ class UnlimitedWindows(SnakeCase):
 
     @classmethod
     def of(cls) -> "UnlimitedWindows":
-        """Return the window that holds all times from 0."""
+        """Return the window of all timestamps from 0."""
         return cls()
 
     def start_on(self, start: Instant) -> "UnlimitedWindows":
-        """Return the window that starts at a time."""
+        """Return the window that starts at a point in time."""
         return replace(self, start_ms=instant_ms(start))
 
     def windows_for(self, timestamp: int) -> list[TimeWindow]:
-        """Return the window, if the time is not before it."""
+        """Return the window if it contains the timestamp, else nothing."""
         return [TimeWindow(self.start_ms, _FOREVER)] if timestamp >= self.start_ms else []
 
 
 @dataclass(frozen=True)
 class SlidingWindows(SnakeCase):
-    """Windows of records that are at most `time_difference_ms` apart, ends included."""
+    """Windows of records whose timestamps differ by at most `time_difference_ms`, inclusive."""
 
     time_difference_ms: int
     grace_period_ms: int = 0
@@ -133,14 +134,14 @@ class SlidingWindows(SnakeCase):
 
     @classmethod
     def of_time_difference_with_no_grace(cls, time_difference: Duration) -> "SlidingWindows":
-        """Return sliding windows that take no late records."""
+        """Return sliding windows that drop late records."""
         return cls(milliseconds(time_difference))
 
     @classmethod
     def of_time_difference_and_grace(
         cls, time_difference: Duration, after_window_end: Duration
     ) -> "SlidingWindows":
-        """Return sliding windows that take late records for a while."""
+        """Return sliding windows that accept late records for a grace period."""
         return cls(milliseconds(time_difference), milliseconds(after_window_end))
 
     @property
@@ -151,7 +152,7 @@ class SlidingWindows(SnakeCase):
 
 @dataclass(frozen=True)
 class SessionWindows(SnakeCase):
-    """Sessions of a key: they end where nothing came for longer than the inactivity gap."""
+    """Sessions of a key; a session ends after the inactivity gap without records."""
 
     inactivity_gap_ms: int
     grace_period_ms: int = 0
@@ -163,23 +164,24 @@ class SessionWindows(SnakeCase):
 
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, inactivity_gap: Duration) -> "SessionWindows":
-        """Return sessions that take no late records."""
+        """Return sessions that drop late records."""
         return cls(milliseconds(inactivity_gap))
 
     @classmethod
     def of_inactivity_gap_and_grace(
         cls, inactivity_gap: Duration, after_window_end: Duration
     ) -> "SessionWindows":
-        """Return sessions that take late records for a while."""
+        """Return sessions that accept late records for a grace period."""
         grace = milliseconds(after_window_end)
         return replace(cls.of_inactivity_gap_with_no_grace(inactivity_gap), grace_period_ms=grace)
 
 
 @dataclass(frozen=True)
 class JoinWindows(SnakeCase):
-    """How far the other record may be before and after this one, to be joined with it.
+    """The window of a join of streams: the lengths before and after a record's timestamp.
 
-    One side may be negative: `before_ms=-2, after_ms=5` joins with records from 2 to 5 ms after this one.
+    One side may be negative: `before_ms=-2, after_ms=5` joins with records from 2 to 5 ms after
+    this one.
     """
 
     before_ms: int
@@ -197,7 +199,7 @@ class JoinWindows(SnakeCase):
 
     @classmethod
     def of_time_difference_with_no_grace(cls, time_difference: Duration) -> "JoinWindows":
-        """Return a window of the same length to both sides, without grace."""
+        """Return a symmetric window that drops late records."""
         difference = milliseconds(time_difference)
         return cls(difference, difference)
 
@@ -205,13 +207,15 @@ class JoinWindows(SnakeCase):
     def of_time_difference_and_grace(
         cls, time_difference: Duration, after_window_end: Duration
     ) -> "JoinWindows":
-        """Return a window of the same length to both sides that takes late records for a while."""
+        """Return a symmetric window that accepts late records for a grace period."""
         grace = milliseconds(after_window_end)
         return replace(cls.of_time_difference_with_no_grace(time_difference), grace_period_ms=grace)
 
     @classmethod
     def of(cls, time_difference: Duration) -> "JoinWindows":
-        """Return a window of the same length to both sides with a grace of 24 hours in all. Deprecated, as in Kafka 3."""
+        """Return a symmetric window whose size and grace are 24 hours in total. Deprecated, as in
+        Kafka 3.
+        """
         _warn_of(
             "JoinWindows.of",
             "it accepts late records for 24 hours less the window, as Java's did until Kafka 4.0 removed it",
@@ -222,18 +226,22 @@ class JoinWindows(SnakeCase):
         return windows.grace(max(0, _DAY_MS - windows.size_ms))
 
     def grace(self, after_window_end: Duration) -> "JoinWindows":
-        """Return the window with another grace."""
+        """Return a copy with another grace period."""
         return replace(self, grace_period_ms=milliseconds(after_window_end))
 
     def before(self, time_difference: Duration) -> "JoinWindows":
-        """Return the window with another length into the past; a negative one starts after the record."""
+        """Return a copy with another length into the past; if it is negative, the window starts
+        later.
+        """
         return replace(self, before_ms=signed_milliseconds(time_difference))
 
     def after(self, time_difference: Duration) -> "JoinWindows":
-        """Return the window with another length into the future; a negative one ends before the record."""
+        """Return a copy with another length into the future; if it is negative, the window ends
+        earlier.
+        """
         return replace(self, after_ms=signed_milliseconds(time_difference))
 
     @property
     def size_ms(self) -> int:
-        """The length of the window to both sides."""
+        """The length of the window in both directions."""
         return self.before_ms + self.after_ms

@@ -1,11 +1,11 @@
-"""The record cache: of several updates of a key only the last one goes on, when the task commits.
+"""The record cache: only the last update of a key is forwarded, when the task commits.
 
-As in Kafka Streams a cached store answers with its latest values at once, while its changelog and the
-operators below the table hear of a key once a commit, with the value that the key had at the last one. What was
-added and removed in between is not heard of at all.
+As in Kafka Streams, a cached store returns its latest values immediately. Its changelog and the
+operators below the table get one update per key and commit, with the value of the last commit as
+the old value. Keys that were added and deleted between two commits are not forwarded at all.
 
-Not done: answers with what is past a store's retention, which Kafka's cache gives until the entry is evicted: it is
-forgotten, as without a cache.
+Not done: reads of entries that are past a store's retention, which Kafka's cache returns until they
+are evicted; they expire as they do without a cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,22 +19,22 @@ from ottla.streams.serdes import Serde
 from ottla.streams.stores.ordered import Changelog, OpenMap, OrderedBytes
 
 CACHED_KINDS = ("timestamped_key_value", "timestamped_window", "session")
-# What Kafka counts for an entry besides its key and value, about.
+# Approximately the overhead that Kafka counts for an entry, in addition to key and value.
 _ENTRY_BYTES = 96
 
 Place = tuple[RecordMetadata | None, TopicRecord | None, int, Sequence[Header]]
-"""The record that is being processed: where it was read, as it was read, its time and its headers."""
+"""The record that is being processed: its metadata, bytes, timestamp and headers."""
 Forward = Callable[[Record[Any, Any]], None]
 
 
 class Dependencies(Protocol):
-    """What the cache asks of its task."""
+    """The parts of the task that the cache uses."""
 
     def place(self) -> Place:
-        """Return which record is being processed."""
+        """Return the record that is being processed."""
 
     def at(self, place: Place) -> AbstractContextManager[None]:
-        """Go on as if that record were being processed."""
+        """Return a context in which that record is the current one."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class _Update:
     """The last update of a key since the last commit."""
 
     committed: bytes | None
-    """What the key had at the last commit."""
+    """The value of the key at the last commit."""
     value: bytes | None
     timestamp: int
     place: Place
@@ -51,7 +51,7 @@ class _Update:
 
 
 class RecordCache:
-    """The caches of a task's tables, which share their room."""
+    """The caches of all tables of a task, which share one size limit."""
 
     def __init__(self, max_bytes: int, task: Dependencies) -> None:
         self.task = task
@@ -62,7 +62,7 @@ class RecordCache:
     def table(
         self, name: str, kind: str, changelog: Changelog | None, value: Serde[Any]
     ) -> "CachedTable":
-        """Return the cache of a table's store, whose values have this serde."""
+        """Create and return the cache of a table's store; `value` is the serde of its values."""
         found = self._tables[name] = CachedTable(self, kind, changelog, value)
         return found
 
@@ -71,18 +71,18 @@ class RecordCache:
         return self._tables.get(name)
 
     def make_room(self, table: "CachedTable") -> None:
-        """Flush a table whose updates do not fit any more."""
+        """Flush a table if the cache is over its size limit."""
         if self.size_bytes > self._max_bytes:
             table.flush()
 
     def flush(self) -> None:
-        """Let all updates go on, table by table."""
+        """Flush all updates, table by table."""
         for table in self._tables.values():
             table.flush()
 
 
 class CachedTable:
-    """The cache of one table: its updates since the last commit, the last one last."""
+    """The cache of one table: its updates since the last commit, the most recent last."""
 
     def __init__(
         self, cache: RecordCache, kind: str, changelog: Changelog | None, value: Serde[Any]
@@ -94,18 +94,20 @@ class CachedTable:
         self._updates: dict[bytes, _Update] = {}
         self._last: _Update | None = None
         self.before: bytes | None = None
-        """What the key that was just written had before."""
+        """The previous value of the key that is being written."""
         self.sends_old_values = False
-        """Whether the operators below ask for the values that keys had at the last commit."""
+        """If the operators below need the values of the last commit."""
         self.has_listeners = False
-        """Whether operators hear of its changes: they need not hear of what was added and removed again."""
+        """If operators get its changes: a key that was added and deleted again is then not forwarded."""
 
     def opening(self, open_map: OpenMap) -> OpenMap:
-        """Return how the store opens its maps: so that the cache knows what was there."""
+        """Wrap the function that opens the store's maps, so that the cache gets the previous
+        values.
+        """
         return lambda name: _Noting(self, open_map(name))
 
     def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
-        """Take a write of the store."""
+        """Cache a write of the store."""
         place = self._cache.task.place()
         time = place[2] if timestamp is None else timestamp
         before = self._updates.pop(key, None)
@@ -119,7 +121,7 @@ class CachedTable:
         self.before = None
 
     def forward(self, record: Record[Any, Any], forward: Forward) -> None:
-        """Take the change that the table's operator forwards after a write."""
+        """Cache the change that the table's operator forwards after a write."""
         update = self._last
         assert update is not None, "a table writes before it forwards"
         update.record, update.forward = record, forward
@@ -149,11 +151,13 @@ class CachedTable:
         update.forward(record.with_value(changed).with_headers(update.place[3]))
 
     def _old_value(self, update: _Update) -> Any:
-        """Return what the key had at the last commit, which is not what its last update found there."""
+        """Return the value of the key at the last commit; the last update may have replaced a later
+        one.
+        """
         committed = update.committed if self.sends_old_values else None
         if committed is None:
             return None
-        # Other tables than those of sessions keep a value behind its time.
+        # Values of tables other than sessions begin with their timestamp.
         return self._value.deserialize(committed if self._keeps_time else committed[8:])
 
 
@@ -162,7 +166,7 @@ def _size(key: bytes, update: _Update) -> int:
 
 
 class _Noting:
-    """A map that notes what a key had before it is written."""
+    """A map that keeps the previous value of a key before each write."""
 
     def __init__(self, table: CachedTable, held: OrderedBytes) -> None:
         self._table = table
@@ -180,15 +184,15 @@ class _Noting:
     def scan(
         self, low: bytes | None = None, high: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Walk the keys from `low` to `high`, both included, as they are when the walk starts."""
+        """Iterate over the keys from `low` to `high`, inclusive, as they are at the start."""
         return self._held.scan(low, high, reverse=reverse)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
-        """Walk all keys; what changes on the way may be seen or not."""
+        """Iterate over all keys; concurrent changes may or may not be visible."""
         return self._held.walk()
 
     def first(self) -> tuple[bytes, bytes] | None:
-        """Return the first key and its value; None if there is none."""
+        """Return the first key and its value; None if the map is empty."""
         return self._held.first()
 
     def clear(self) -> None:

@@ -1,7 +1,8 @@
-"""The records that a task drops: counted as Kafka's `dropped-records`, logged at a limited rate.
+"""Dropped records: counted as Kafka's `dropped-records`, logged at a limited rate.
 
-Kafka Streams logs one line for each dropped record. Here a line is logged for the first record that a node drops for a
-reason, and then at most one in ten seconds, with the number of records that were dropped since the line before.
+Kafka Streams logs a line for each dropped record. Here a line is logged for the first record that a
+node drops for a reason, and then at most one every ten seconds, with the number of records dropped
+since the previous line.
 """
 
 import logging
@@ -19,31 +20,32 @@ _WINDOW_MS, _WINDOWS = 30_000, 2
 
 
 class LoggedLine(NamedTuple):
-    """When the next line of a node and a reason is due, and how many records were dropped since the last one."""
+    """When the next line of a node and reason is due, and the number of records since the last one."""
 
     due_ms: int
     unlogged: int
 
 
 Lines = dict[tuple[str, str], LoggedLine]
-"""The last line of each node and reason."""
+"""The last log line of each node and reason."""
 
 
 class DroppedRecords:
     """Counts dropped records. For one thread.
 
-    `clock` is the wall clock in ms. `lines` is what was logged, for tasks that follow one another in a process.
+    `clock` returns the wall-clock time in ms. `lines` is the state of the log, which successive
+    tasks of a process share.
     """
 
     def __init__(self, clock: Callable[[], int], lines: Lines | None = None) -> None:
         self.total = 0
         self._clock = clock
         self._lines: Lines = {} if lines is None else lines
-        # When each window of the rate began, and what was dropped in it.
+        # The start of each window of the rate, and the number of records dropped in it.
         self._windows: deque[tuple[int, int]] = deque(maxlen=_WINDOWS)
 
     def count(self) -> None:
-        """Count a record whose loss is logged elsewhere, such as by an exception handler."""
+        """Count a dropped record that is logged elsewhere, such as by an exception handler."""
         now = self._clock()
         self.total += 1
         if self._windows and now - self._windows[-1][0] < _WINDOW_MS:
@@ -55,7 +57,9 @@ class DroppedRecords:
     def drop(
         self, node: str, reason: str, metadata: RecordMetadata | None, facts: dict[str, object]
     ) -> None:
-        """Count a record that a node drops, and log it unless the same was logged a moment ago."""
+        """Count a dropped record, and log it unless a line for this node and reason was logged
+        recently.
+        """
         self.count()
         now, cause = self._clock(), (node, reason)
         line = self._lines.get(cause)
@@ -76,11 +80,11 @@ class DroppedRecords:
         )
 
     def rate(self) -> float:
-        """Return how many records are dropped a second, over the last minute as Kafka's Rate."""
+        """Return the dropped records per second, over the last minute as Kafka's Rate does."""
         now = self._clock()
         recent = [each for each in self._windows if now - each[0] < _WINDOWS * _WINDOW_MS]
         if not recent:
             return 0.0
-        # Kafka's rate counts at least all windows but one as if they were over.
+        # Kafka's Rate assumes that all windows but one have been complete.
         seconds = max(now - recent[0][0], (_WINDOWS - 1) * _WINDOW_MS) / 1000
         return sum(count for _, count in recent) / seconds

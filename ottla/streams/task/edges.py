@@ -1,7 +1,7 @@
-"""The edges of a task: sources make records of bytes, sinks make bytes of records.
+"""The edges of a task: sources deserialize records, sinks serialize them.
 
-Errors go to the application's exception handlers first; where those want to fail, they say which record of which
-topic it was.
+Errors are passed to the application's exception handlers. If a handler fails, the raised error
+names the record and its topic.
 """
 
 import struct
@@ -27,7 +27,7 @@ from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.topology.topology import Sink, Source
 
-# What serdes raise for what they do not take.
+# The errors that serdes raise for invalid data.
 UNFIT = (
     ValueError,
     TypeError,
@@ -39,9 +39,9 @@ UNFIT = (
     struct.error,
 )
 
-# How much of a key or value that cannot be read an error shows.
+# The maximum length of an invalid key or value in an error.
 _SHOWN = 80
-# The partition is left to the key.
+# The key selects the partition.
 _ANY = (None,)
 
 _Serdes = tuple[Serde[Any], Serde[Any]]
@@ -49,24 +49,24 @@ Deliver = Callable[[Record[Any, Any]], None]
 
 
 class Dependencies(Protocol):
-    """What edges ask of their task."""
+    """The parts of the task that its edges use."""
 
     metadata: RecordMetadata | None
     raw: TopicRecord | None
     dropped: DroppedRecords
 
     def topic_name(self, topic: str) -> str:
-        """Return the name of a topic; internal ones carry the application's name."""
+        """Return the full name of a topic; internal topics get the application's name."""
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has."""
+        """Return the number of partitions of a topic."""
 
     def write(self, record: ProducedRecord) -> None:
-        """Hand on what is written."""
+        """Write a record."""
 
 
 class Failures:
-    """Asks the handlers about errors, and writes what they want written."""
+    """Calls the exception handlers, and writes the records that they return."""
 
     def __init__(self, handlers: ExceptionHandlers, task: Dependencies) -> None:
         self._handlers = handlers
@@ -97,13 +97,13 @@ class Failures:
         return resumes
 
     def undated(self, node: str, topic: str, raw: TopicRecord, timestamp: int) -> None:
-        """Count and log a record that is dropped because its extractor returned a negative timestamp."""
+        """Count and log a record that is dropped because of a negative extracted timestamp."""
         place = RecordMetadata(topic, raw.partition, raw.offset)
         facts: dict[str, object] = {"extractedTimestamp": timestamp}
         self._task.dropped.drop(node, "due to negative extracted timestamp", place, facts)
 
     def unread(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
-        """Return whether the task goes on without a record that cannot be read."""
+        """Return True if the handler skips a record that cannot be deserialized."""
         context = self._told(node, (topic, raw.partition, raw.offset), raw)
         return self._resumes(self._handlers.deserialization.handle_error(context, raw, error))
 
@@ -115,7 +115,7 @@ class Failures:
         error: Exception,
         origin: SerializationOrigin,
     ) -> bool:
-        """Return whether the task goes on without a record that cannot be written."""
+        """Return True if the handler skips a record that cannot be serialized."""
         handler = self._handlers.production
         context = self._context(node)
         return self._resumes(
@@ -123,7 +123,7 @@ class Failures:
         )
 
     def refused(self, node: str, record: ProducedRecord, error: Exception) -> bool:
-        """Return whether the task goes on without a record that the broker refuses."""
+        """Return True if the handler skips a record that the broker rejects."""
         response = self._handlers.production.handle_error(self._context(node), record, error)
         if self._resumes(response):
             return True
@@ -132,7 +132,7 @@ class Failures:
 
     def _unprocessed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
         if error is self._decided or isinstance(error, SerializationError):
-            # Decided further down.
+            # The handler of a node below has decided.
             return False
         handler = self._handlers.processing
         if self._resumes(handler.handle_error(self._context(node), record, error)):
@@ -141,7 +141,9 @@ class Failures:
         return False
 
     def guard(self, node: str, deliver: Deliver) -> Deliver:
-        """Return what delivers records to a processor and shows its errors to the handler."""
+        """Wrap the function that delivers records to a processor, so that its errors reach the
+        handler.
+        """
         if not self._handlers.sees_processing:
             return deliver
 
@@ -156,7 +158,7 @@ class Failures:
         return guarded
 
     def punctuate(self, node: str, callback: Callable[[int], Any], now: int) -> None:
-        """Call a punctuator; the handler sees its errors."""
+        """Call a punctuator; its errors reach the handler."""
         try:
             callback(now)
         except Exception as error:
@@ -167,7 +169,7 @@ class Failures:
 
 
 class Reader:
-    """A source: makes records of bytes."""
+    """A source: deserializes records."""
 
     def __init__(
         self,
@@ -182,7 +184,7 @@ class Reader:
         extraction = extracting(source.timestamp_extractor or extractor)
         self._extraction = extraction
         self._extract = None if extraction is None else extraction.extract
-        # The largest time of each partition of a topic.
+        # The maximum timestamp of each partition of a topic.
         self._latest: dict[tuple[str, int], int] = {}
         self._failures = failures
         self._given = source.key, source.value
@@ -194,7 +196,7 @@ class Reader:
         self._read_key, self._read_value = (each.deserialize for each in self._serdes)
 
     def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
-        """Return the record with its time; None for one that is to be dropped."""
+        """Return the record with its timestamp; None if it is dropped."""
         key_bytes, value_bytes, timestamp = raw.key, raw.value, raw.timestamp
         is_key = True
         try:
@@ -240,14 +242,14 @@ def _shortened(data: bytes | None) -> str:
 
 
 def _said_of_default(given: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
-    """Return the hint for a serde that nobody chose: the application's default was used."""
+    """Return the hint for an error of the application's default serde; empty for other serdes."""
     if given is not None:
         return ""
-    return f"; the {edge} was given no serde of {part}s, so that the default, {used}, was used: give it {part}=…"
+    return f"; the {edge} has no serde for {part}s, so the default {used} was used: set {part}=…"
 
 
 class Writer:
-    """A sink: makes bytes of records."""
+    """A sink: serializes records."""
 
     def __init__(
         self, sink: Sink, defaults: DefaultSerdes, failures: Failures, task: Dependencies
@@ -261,18 +263,20 @@ class Writer:
             changes(value) if sink.carries_changes else value,
         )
         self._of: dict[str, _Serdes] = {}
-        # Most sinks write to one topic all their life.
+        # Most sinks always write to the same topic.
         self._topic = task.topic_name(sink.topic) if isinstance(sink.topic, str) else None
 
     @property
     def name(self) -> str:
-        """The name of the sink's node."""
+        """The name of the sink."""
         return self._sink.name
 
     def refuse(
         self, topic: str, record: Record[Any, Any], error: Exception, origin: SerializationOrigin
     ) -> None:
-        """Let the handlers decide about a record that a serde does not take; SerializationError if not to go on."""
+        """Pass a record that cannot be serialized to the handlers. Raises SerializationError if
+        they fail.
+        """
         if self._failures.unwritten(self._sink.name, topic, record, error, origin):
             return
         place = 0 if origin is SerializationOrigin.KEY else 1
@@ -291,7 +295,7 @@ class Writer:
         return found
 
     def write(self, record: Record[Any, Any]) -> None:
-        """Write a record; SerializationError where its topic's serdes do not take it."""
+        """Write a record. Raises SerializationError if the topic's serdes cannot serialize it."""
         sink = self._sink
         topic = self._topic
         if topic is None:

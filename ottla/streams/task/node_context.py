@@ -1,4 +1,4 @@
-"""The context of a node: how a processor forwards records and reaches its stores, clocks and settings.
+"""The context of a node, with which a processor forwards records and accesses stores and clocks.
 
 Follows ProcessorContextImpl.
 """
@@ -45,7 +45,7 @@ class TaskOfNode(Protocol):
         callback: Callable[[int], Any],
         start: int | None = None,
     ) -> Schedule:
-        """Add a punctuator."""
+        """Schedule a punctuator."""
         ...
 
 
@@ -75,13 +75,13 @@ class NodeContext(SnakeCase):
         self.emit_interval_ms = task.settings.emit_interval_ms
 
     def add_child(self, name: str, deliver: Deliver) -> None:
-        """Forward to a node as well."""
+        """Add a child that gets forwarded records."""
         self._children[name] = deliver
         self._deliveries = tuple(self._children.values())
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
-        """Where the current record was read; None in a punctuator."""
+        """The topic, partition and offset of the current record; None in a punctuator."""
         return self._task.metadata
 
     @property
@@ -90,7 +90,7 @@ class NodeContext(SnakeCase):
         return self._task.partition
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Send a record to all children, or to one by its name."""
+        """Forward a record to all children, or to the named one."""
         task = self._task
         try:
             is_same = record.timestamp == task.now and record.headers is task.headers
@@ -101,7 +101,8 @@ class NodeContext(SnakeCase):
             for deliver in self._deliveries:
                 deliver(record)
             return
-        # What is written below, tombstones of tables among it, has the time of the record that is forwarded.
+        # The children write, including tombstones of tables, with the timestamp of the forwarded
+        # record.
         before = task.now, task.headers
         task.now, task.headers = record.timestamp, record.headers
         try:
@@ -127,20 +128,24 @@ class NodeContext(SnakeCase):
         *,
         start: Instant | None = None,
     ) -> Schedule:
-        """Call back with the time whenever the interval passed on one of the two clocks, from `start` on."""
+        """Call `callback` with the time each time the interval has passed on one of the two clocks.
+
+        The first call is due at `start`. By default it is due after one interval of wall-clock time,
+        or at the first record on stream time.
+        """
         if not isinstance(punctuation, PunctuationType) or not callable(callback):
             raise TypeError(
-                "a punctuator is scheduled with (interval, PunctuationType, function of the time); when it "
-                "begins is told with start="
+                "a punctuator is scheduled with (interval, PunctuationType, function of the time), and "
+                "optionally start="
             )
         interval_ms = milliseconds(interval)
         if interval_ms < 1:
-            raise ValueError("a punctuator's interval is at least a millisecond")
+            raise ValueError("a punctuator's interval must be at least a millisecond")
         begins = None if start is None else instant_ms(start)
         return self._task.schedule(self._name, interval_ms, punctuation, callback, begins)
 
     def get_state_store(self, name: str) -> Any:
-        """Return a store that is connected to this processor, or a global one."""
+        """Return a store that is connected to this processor, or a global store."""
         if name in self.stores or name in self._task.topology.global_stores:
             return self._task.stores[name]
         known = ", ".join(sorted(self.stores)) or "none"
@@ -151,32 +156,34 @@ class NodeContext(SnakeCase):
     store = get_state_store
 
     def current_stream_time_ms(self) -> int:
-        """Return the largest time of any record this task took; -1 before the first."""
+        """Return the maximum timestamp of the records that this task has processed; -1 before the
+        first.
+        """
         return self._task.stream_time
 
     def current_system_time_ms(self) -> int:
-        """Return the wall clock."""
+        """Return the wall-clock time."""
         return self._task.clock()
 
     def app_configs(self) -> dict[str, Any]:
-        """Return the options of the application: its own, and those that are numbers and text."""
+        """Return the application's own options, and its options that are numbers or strings."""
         return dict(self._task.settings.app_configs)
 
     def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
-        """Return the options whose names start with a prefix, without it."""
+        """Return the options whose names start with `prefix`, with the prefix removed."""
         return with_prefix(self._task.settings.app_configs, prefix)
 
     def commit(self) -> None:
-        """Ask for a commit as soon as this record is done."""
+        """Request a commit after the current record."""
         self._task.commit_requested = True
 
     def skip(self, reason: str, **facts: object) -> None:
-        """Count and log that the current record is dropped; `facts` are added to the log line."""
+        """Count and log the current record as dropped; the log line includes `facts`."""
         self._task.dropped.drop(self._name, reason, self._task.metadata, facts)
 
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
-        """Make `metadata` that of the current record, for a record that waited."""
+        """Return a context in which `metadata` is that of the current record, for buffered records."""
         task = self._task
         before = task.metadata, task.raw
         task.metadata, task.raw = metadata, None
@@ -187,25 +194,27 @@ class NodeContext(SnakeCase):
 
 
 class FixedKeyContext(NodeContext):
-    """The context of a fixed-key processor: it forwards records with the key of the current one only."""
+    """The context of a fixed-key processor, which only forwards records with the current key."""
 
     _key: Any = _ANY_KEY
 
     def keeping(self, process: Deliver) -> Deliver:
-        """Wrap `process` so that only the key of the current record can be forwarded."""
+        """Wrap `process` so that only the key of its record can be forwarded."""
 
         def take(record: Record[Any, Any]) -> None:
             self._key = record.key
             try:
                 process(record)
             finally:
-                # Punctuators forward records that they kept, under keys of their own.
+                # Punctuators may forward buffered records, with their own keys.
                 self._key = _ANY_KEY
 
         return take
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Send a record to all children, or to one by its name; StreamsError if it has another key."""
+        """Forward a record to all children, or to the named one. Raises StreamsError for another
+        key.
+        """
         if self._key is not _ANY_KEY and record.key is not self._key and record.key != self._key:
             raise StreamsError(
                 f"{self._name} keeps keys, and forwards {record.key!r} for a record of {self._key!r}; "
@@ -215,7 +224,7 @@ class FixedKeyContext(NodeContext):
 
 
 class TableContext(NodeContext):
-    """The context of a cached table's operator: its changes wait for a commit."""
+    """The context of a cached table's operator: its changes are forwarded at the next commit."""
 
     def __init__(
         self, task: TaskOfNode, name: str, stores: frozenset[str], table: CachedTable
@@ -225,5 +234,5 @@ class TableContext(NodeContext):
         table.has_listeners = True
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Let the cache send a change to all children once it is written."""
+        """Cache a change, which is forwarded to all children when it is flushed."""
         self._table.forward(record, super().forward)

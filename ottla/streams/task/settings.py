@@ -16,29 +16,29 @@ class TaskSettings:
     application_id: str
     defaults: DefaultSerdes = field(default_factory=DefaultSerdes)
     emit_interval_ms: int = 0
-    """Kafka looks for closed windows once a second of wall-clock time; 0 looks at every record."""
+    """How often closed windows are emitted; 0: at every record (Kafka: once per second of wall-clock time)."""
     partitions: int = 1
-    """The number of partitions that a partitioner chooses among, of topics that are not named below."""
+    """The number of partitions of topics that are not in the mapping below, for partitioners."""
     partitions_of: Mapping[str, int] = field(default_factory=dict)
     writes_changelogs: bool = True
-    """Whether stores with a changelog write it; an engine that keeps them may do without."""
+    """If stores write their changelogs; an engine that persists the stores may not need them."""
     default_timestamp_extractor: TimestampExtractor | None = None
-    """Gives the time of records of sources that have no extractor of their own."""
+    """Returns the timestamps of records of sources without an extractor of their own."""
     exception_handlers: ExceptionHandlers = field(default_factory=ExceptionHandlers)
     statestore_cache_max_bytes: int = 0
-    """How much the caches of tables hold together before they write; 0: every update is emitted."""
+    """The total size of the record caches of a task; 0: every update is emitted."""
     commit_interval_ms: int = 0
-    """How much wall-clock time a test driver lets pass between commits; 0: it commits each record."""
+    """The wall-clock time between commits of a test driver; 0: it commits after each record."""
     app_configs: Mapping[str, Any] = field(default_factory=dict)
-    """The application's own options, for `context.app_configs()`, and its options that are numbers and text."""
+    """The options for `context.app_configs()`: the application's own, and those that are numbers or strings."""
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has."""
+        """Return the number of partitions of a topic."""
         return self.partitions_of.get(topic, self.partitions)
 
 
 def with_prefix(configs: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the options whose names start with a prefix, without it."""
+    """Return the options whose names start with `prefix`, with the prefix removed."""
     return {
         name.removeprefix(prefix): value
         for name, value in configs.items()

@@ -1,12 +1,14 @@
-"""The task: a topology that takes records one by one, with its stores, its clocks and its punctuators.
+"""The task: runs a topology record by record, with its stores, clocks and punctuators.
 
-A task is pure Python and single-threaded. It reads and writes bytes: its caller feeds records of topics,
-takes what the sinks and changelogs put out, and tells the wall clock. Of the records that wait it takes
-the one with the smallest time first; at the same time the source that was added first.
+A task is pure Python and single-threaded. It reads and writes bytes: the caller adds records of
+topics, receives the output of sinks and changelogs, and provides the wall clock. Of the buffered
+records, the task processes the one with the smallest timestamp first; if timestamps are equal, that
+of the source that was added first.
 
-Not done: transactions and restoring, which belong to whoever drives the task; standby tasks; Kafka's order of topics whose
-next records have the same time and of punctuators that are due at once, which is that of Java's heap: here what was
-added first comes first.
+Not done: transactions and restoring, which the caller of the task implements; standby tasks;
+Kafka's order of topics whose next records have the same timestamp and of punctuators that are due
+at the same time. Kafka's order is that of Java's heap; here it is the order in which they were
+added.
 """
 
 import heapq
@@ -47,7 +49,7 @@ __all__ = [
 
 @dataclass
 class _Waiting:
-    """The records of a partition that were added and not taken yet; the first one is read."""
+    """The buffered records of a partition; the first one has been deserialized."""
 
     reader: Reader
     place: tuple[str, int]
@@ -68,7 +70,9 @@ class _Waiting:
 
 
 class Task:
-    """A running topology. `output` takes what sinks and changelogs write; `clock` is the wall clock."""
+    """A running topology. `output` receives the records of sinks and changelogs; `clock` is the
+    wall clock.
+    """
 
     def __init__(
         self,
@@ -85,25 +89,26 @@ class Task:
         self.partition = 0
         self.metadata: RecordMetadata | None = None
         self.raw: TopicRecord | None = None
-        """The record that is being processed as it was read; None where that is not known any more."""
+        """The bytes of the current record; None if they are no longer known."""
         self.stores: dict[str, StateStore] = {}
         self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
         self.punctuators = {each: Punctuators() for each in PunctuationType}
         self._output = output
         self._failures = Failures(settings.exception_handlers, self)
         self.now = NO_TIMESTAMP
-        """The time of the record that is being processed, or of the punctuation."""
+        """The timestamp of the current record or punctuation."""
         self.headers: Sequence[Header] = ()
-        """The headers of the record that is being processed."""
+        """The headers of the current record."""
         self.commit_requested = False
-        """Whether a processor asked for a commit since the last one."""
+        """If a processor has requested a commit since the last one."""
         self._cache = RecordCache(settings.statestore_cache_max_bytes, self)
         self.contexts: dict[str, NodeContext] = {}
         self._readers: dict[str, Reader] = {}
         self._patterns: list[tuple[re.Pattern[str], Reader]] = []
         self._global_topics: set[str] = set()
         self._waiting: dict[tuple[str, int], _Waiting] = {}
-        # Those with a record to take, by its time; then by the order of sources, topics and partitions.
+        # The partitions with a buffered record, by its timestamp, then by source, topic and
+        # partition.
         self._ready: list[tuple[int, int, tuple[str, int], _Waiting]] = []
         for builder in (*topology.stores.values(), *topology.global_stores.values()):
             self._open_store(self._bound(builder), open_map)
@@ -120,18 +125,17 @@ class Task:
     def _is_cached(self, builder: StoreBuilder) -> bool:
         if not (builder.caching_enabled and self.settings.statestore_cache_max_bytes > 0):
             return False
-        # What is emitted on close needs no cache: each result is emitted once.
-        # Versions have no cache: each of them counts.
+        # Results that are emitted on close are emitted once and need no cache. Each version counts.
         is_plain = not builder.by_time and builder.kind != "versioned"
         return is_plain and builder.name not in self.topology.global_stores
 
     def place(self) -> Place:
-        """Return which record is being processed: where and as it was read, its time and headers."""
+        """Return the current record: metadata, bytes, timestamp and headers."""
         return self.metadata, self.raw, self.now, self.headers
 
     @contextmanager
     def at(self, place: Place) -> Iterator[None]:
-        """Go on as if that record were being processed."""
+        """Return a context in which that record is the current one."""
         before = self.place()
         self.metadata, self.raw, self.now, self.headers = place
         try:
@@ -140,21 +144,21 @@ class Task:
             self.metadata, self.raw, self.now, self.headers = before
 
     def commit(self) -> None:
-        """Let what waits in caches go on; whoever drives the task then keeps what it wrote."""
+        """Flush the caches; the caller then commits the records that the task wrote."""
         self.commit_requested = False
         self._cache.flush()
 
     def topic_name(self, topic: str) -> str:
-        """Return the name of a topic; internal ones carry the application's name."""
+        """Return the full name of a topic; internal topics get the application's name."""
         internal = topic in self.topology.internal_topics
         return f"{self.settings.application_id}-{topic}" if internal else topic
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has."""
+        """Return the number of partitions of a topic."""
         return self.settings.partition_count(topic)
 
     def _bound(self, builder: StoreBuilder) -> StoreBuilder:
-        """Return the description of a store whose serdes are its changelog's."""
+        """Return the description of a store with the serdes of its changelog."""
         topic = self._changelog_topic(builder)
         defaults = self.settings.defaults
         key, value = resolve(builder.key, defaults.key), resolve(builder.value, defaults.value)
@@ -173,13 +177,13 @@ class Task:
             return None
         topic = self._changelog_topic(builder)
 
-        # As in Kafka Streams 4.3 what a join keeps of a stream has the headers of its records.
+        # As in Kafka Streams 4.3, the buffered records of a stream join keep their headers.
         keeps_headers = builder.kind == "join_window"
 
         def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
             time = self.now if timestamp is None else timestamp
             if time < 0:
-                # Outside of a record there is no time; Kafka then writes 0.
+                # Without a current record there is no timestamp; Kafka writes 0.
                 time = 0
             headers = self.headers if keeps_headers else ()
             self._output(ProducedRecord(topic, key, value, time, headers))
@@ -205,7 +209,7 @@ class Task:
 
     def _context(self, node: TopologyNode, stores: frozenset[str]) -> NodeContext:
         if isinstance(node, ProcessorNode) and hasattr(node.supplier, "send_old_values"):
-            # A table's operator; its own store, if it has one, is named by its description.
+            # The operator of a table; its own store, if it has one, is in its description.
             builder = getattr(node.supplier, "store", None)
             if builder is not None and builder.name in stores and builder.kind in CACHED_KINDS:
                 table = self._cache.find(builder.name)
@@ -244,11 +248,11 @@ class Task:
 
     @property
     def source_topics(self) -> set[str]:
-        """The names and the patterns of topics that sources read."""
+        """The names and patterns of the topics that sources read."""
         return {*self._readers, *(pattern.pattern for pattern, _ in self._patterns)}
 
     def reads(self, topic: str) -> bool:
-        """Return whether a source reads a topic."""
+        """Return True if a source reads the topic."""
         return self._reader(topic) is not None
 
     def _reader(self, topic: str) -> Reader | None:
@@ -257,7 +261,7 @@ class Task:
         return next((reader for each, reader in self._patterns if each.fullmatch(topic)), None)
 
     def add(self, topic: str, raw: TopicRecord) -> None:
-        """Give a record of a topic; those of global topics are taken at once."""
+        """Add a record of a topic; records of global topics are processed immediately."""
         reader = self._reader(topic)
         if reader is None:
             raise StreamsError(f"no source reads topic {topic}")
@@ -281,7 +285,7 @@ class Task:
             heapq.heappush(self._ready, entry)
 
     def process_next(self) -> bool:
-        """Take the record that is next in time; return False if none waits."""
+        """Process the buffered record with the smallest timestamp; return False if there is none."""
         if not self._ready:
             return False
         waiting = heapq.heappop(self._ready)[3]
@@ -295,7 +299,10 @@ class Task:
         return True
 
     def process_alone(self, topic: str, records: Iterable[TopicRecord]) -> None:
-        """Take the records of one partition, in their order, where no others wait, and punctuate by stream time."""
+        """Process the records of one partition in order, and punctuate by stream time.
+
+        No other records may be buffered.
+        """
         assert not self._ready, "others wait"
         reader = self._reader(topic)
         if reader is None:
@@ -341,20 +348,20 @@ class Task:
             self.metadata = self.raw = None
 
     def _tell_place(self, error: Exception) -> None:
-        """Note at which record and in which node an error was raised."""
+        """Add the current record and node to an error as a note."""
         names = {id(each): name for name, each in self.processors.items()}
         stores = {id(each): name for name, each in self.stores.items()}
         node = store = None
         for frame in frames_of(error):
             owner = frame.f_locals.get("self")
             node = owner.name if isinstance(owner, Writer) else names.get(id(owner), node)
-            # A store calls its serdes; a cached one also calls what follows its table.
+            # A store calls its serdes; a cached store also calls the operators below its table.
             follows = isinstance(owner, Writer) or id(owner) in names
             store = None if follows else stores.get(id(owner), store)
         tell_place(error, self.metadata, node, None if store is None else self._of_store(store))
 
     def _of_store(self, name: str) -> str:
-        """Return the advice for an error of a store's serdes."""
+        """Return the hint for an error of a store's serdes."""
         topology, defaults = self.topology, self.settings.defaults
         builder = topology.stores.get(name) or topology.global_stores[name]
         key, value = (
@@ -374,13 +381,15 @@ class Task:
         error: Exception,
         origin: SerializationOrigin,
     ) -> None:
-        """Let the handlers see a record that a sink's serdes do not take; SerializationError where they do not go on."""
+        """Pass a record that cannot be serialized to the handlers. Raises SerializationError if
+        they fail.
+        """
         Writer(sink, self.settings.defaults, self._failures, self).refuse(
             topic, record, error, origin
         )
 
     def write(self, record: ProducedRecord) -> None:
-        """Hand what a sink wrote to the task's caller."""
+        """Pass a record that a sink wrote to the caller."""
         self._output(record)
 
     def schedule(
@@ -391,7 +400,7 @@ class Task:
         callback: Callable[[int], Any],
         start: int | None = None,
     ) -> Schedule:
-        """Add a punctuator: on stream time it is due with the first record, or at its start (ms)."""
+        """Schedule a punctuator. On stream time it is due at the first record, or at `start` (ms)."""
         is_timed = punctuation is PunctuationType.WALL_CLOCK_TIME
         now = self.clock() if is_timed else self.stream_time
         due = start
@@ -418,7 +427,7 @@ class Task:
         self.punctuators[PunctuationType.WALL_CLOCK_TIME].run(now, self._failures.punctuate)
 
     def close(self) -> None:
-        """End the processors, then the stores."""
+        """Close the processors, then the stores."""
         for processor in self.processors.values():
             processor.close()
         for store in self.stores.values():

@@ -1,1 +1,1 @@
-"""A topology: the logical plan, its lowering to nodes, its description and its drawing."""
+"""Topologies: the logical plan, its lowering to nodes, its description and its drawing."""

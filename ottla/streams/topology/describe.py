@@ -1,7 +1,7 @@
-"""Kafka's description text of a topology, letter by letter.
+"""Kafka's description of a topology, with exactly the same text.
 
-Kafka prints some names in the order of its hash sets and of trees that were filled while their order
-changed; both are followed here, because people compare these texts.
+Kafka prints some names in the order of hash sets, and of trees whose order changed while they were
+filled. Both orders are reproduced here, because users compare the texts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,9 @@ _MASK = (1 << 32) - 1
 
 @dataclass(frozen=True)
 class DescribedNode:
-    """A node as the text needs it: `names` are a source's topics, a sink's topic, a processor's stores."""
+    """A node of the description: `names` are a source's topics, a sink's topic, or a processor's
+    stores.
+    """
 
     name: str
     kind: str
@@ -25,7 +27,7 @@ class DescribedNode:
 
 @dataclass(frozen=True)
 class NodeDescription:
-    """A node and its neighbours, by their names; what it is not has no topics and no stores."""
+    """A node with the names of its neighbours; fields that do not apply to its kind are empty."""
 
     name: str
     predecessors: tuple[str, ...]
@@ -39,12 +41,12 @@ class NodeDescription:
     topic: str | None = None
     """The topic of a sink."""
     topic_name_extractor: str | None = None
-    """The name of the function that gives a sink's topics."""
+    """The name of the function that returns a sink's topic."""
 
 
 @dataclass(frozen=True)
 class Subtopology:
-    """Nodes that share a path or a store, in the order of the text."""
+    """Nodes that share a path or a store, in the order of the description."""
 
     id: int
     nodes: tuple[NodeDescription, ...]
@@ -52,7 +54,7 @@ class Subtopology:
 
 @dataclass(frozen=True)
 class GlobalStore:
-    """What fills a global store."""
+    """A global store with its source and processor."""
 
     id: int
     source: NodeDescription
@@ -61,7 +63,7 @@ class GlobalStore:
 
 @dataclass(frozen=True)
 class TopologyDescription:
-    """The text of a topology, which `str()` gives, and its parts."""
+    """The description of a topology: its parts, and the text as `str()`."""
 
     text: str
     subtopologies: tuple[Subtopology, ...]
@@ -96,7 +98,7 @@ def _java_hash(text: str) -> int:
 
 
 def _hash_set_order(names: Iterable[str]) -> list[str]:
-    """Return names in the order in which a Java HashSet of them is walked."""
+    """Return names in the iteration order of a Java HashSet."""
     unique = list(dict.fromkeys(names))
     size = 16
     while len(unique) > size * 3 // 4:
@@ -159,7 +161,7 @@ def _described(placed: _Placed) -> NodeDescription:
 
 
 def describe(groups: Sequence[Sequence[DescribedNode]]) -> TopologyDescription:
-    """Return the text of sub-topologies, in their order."""
+    """Return the description of sub-topologies, in the given order."""
     parts = ["Topologies:\n "]
     subtopologies, global_stores = [], []
     for number, nodes in enumerate(groups):

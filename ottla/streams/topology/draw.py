@@ -1,7 +1,8 @@
-"""A topology as a picture: SVG, made here, so that nothing else is needed.
+"""Draws a topology as SVG, without dependencies.
 
-Nodes stand in layers, each below all that it reads; the nodes of a layer are ordered so that lines cross little.
-Stores stand beside the layers of those that use them, repartition topics between sink and source.
+Nodes are in layers, each below all of its parents; the nodes of a layer are ordered so that few
+lines cross. Stores are next to the layers of the nodes that use them, repartition topics between
+their sink and source.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Box:
-    """A box of the picture: a topic, source, processor, sink or store; `name` tells it from all others."""
+    """A box of the drawing: a topic, source, processor, sink or store; `name` is unique."""
 
     name: str
     kind: str
@@ -30,13 +31,13 @@ class Box:
 
     @property
     def width(self) -> float:
-        """How wide it is, in pixels."""
+        """The width in pixels."""
         return max(60.0, len(self.text) * _CHARACTER + 18)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line from one box to another; `dashed` for the use of a store."""
+    """A line between two boxes; `dashed` if it connects a processor to a store."""
 
     start: str
     end: str
@@ -44,7 +45,7 @@ class Line:
 
 
 def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
-    """Return the picture; lines lead between boxes that are there, in no circle except by dashed ones."""
+    """Return the drawing. Lines connect existing boxes; only dashed lines may form cycles."""
     by_name = {box.name: box for box in boxes}
     layers = _layers(by_name, lines)
     places, width, height = _places(layers, by_name)
@@ -61,7 +62,7 @@ def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
 
 
 def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
-    """Return the names by layer: each below all that lead to it."""
+    """Return the names by layer; each box is below all boxes with a line to it."""
     above: dict[str, list[str]] = {name: [] for name in boxes}
     for line in lines:
         above[line.end].append(line.start)
@@ -71,7 +72,7 @@ def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
     def depth_of(name: str) -> int:
         if name not in depth:
             entered.add(name)
-            # A line that leads back in a circle does not count.
+            # A line that closes a cycle is ignored.
             found = [depth_of(each) for each in above[name] if each in depth or each not in entered]
             depth[name] = 1 + max(found, default=-1)
         return depth[name]
@@ -85,7 +86,7 @@ def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
 
 
 def _untangled(layers: list[list[str]], lines: Sequence[Line]) -> list[list[str]]:
-    """Order each layer by where its neighbours stand, down and up again some times."""
+    """Order each layer by the positions of its neighbours, alternately down and up."""
     near: dict[str, list[str]] = {name: [] for layer in layers for name in layer}
     for line in lines:
         near[line.start].append(line.end)
@@ -110,7 +111,7 @@ Place = tuple[float, float]
 def _places(
     layers: list[list[str]], boxes: Mapping[str, Box]
 ) -> tuple[dict[str, Place], float, float]:
-    """Return the upper left corner of each box, and the size of the picture."""
+    """Return the upper left corner of each box, and the size of the drawing."""
     widths = [
         sum(boxes[name].width for name in layer) + _GAP_X * (len(layer) - 1) for layer in layers
     ]

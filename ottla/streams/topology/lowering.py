@@ -1,4 +1,4 @@
-"""From a plan to the topology that a task runs: each step becomes its nodes and stores."""
+"""Lowers a plan to the topology that a task runs: each step becomes nodes and stores."""
 
 from functools import singledispatch
 
@@ -31,9 +31,10 @@ def lower(plan: Plan) -> Topology:
 
 
 def _check_stores(plan: Plan) -> None:
-    """Raise TopologyError if two steps describe a store of one name: each would read what the other one wrote.
+    """Raise TopologyError if two steps describe different stores with the same name.
 
-    Steps that share a store, such as the sides of a join and the parts of a cogroup, share its description.
+    Steps that share a store, such as the sides of a join and the parts of a cogroup, share its
+    description.
     """
     owners: dict[str, tuple[str, StoreBuilder]] = {}
     for node in plan.nodes:

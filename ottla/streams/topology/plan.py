@@ -1,8 +1,8 @@
-"""The logical plan: what the DSL's calls built, as frozen nodes without any engine in them.
+"""The logical plan: the steps that the DSL added, as frozen nodes that do not depend on an engine.
 
-`Graph` is the plan while it is being built: it hands out Kafka's numbered names and replaces nodes when a
-later call asks something of an earlier one (a table that must be kept, old values that must be sent).
-`Graph.plan()` freezes it in the order in which Kafka writes its topologies.
+`Graph` is the plan while it is built. It assigns Kafka's numbered names, and replaces steps when a
+later call needs it (a table must be materialized, old values must be sent). `Graph.plan()` freezes
+it in the order in which Kafka writes its topologies.
 """
 
 import heapq
@@ -24,7 +24,7 @@ from ottla.streams.stores.builders import StoreBuilder
 
 @dataclass(frozen=True)
 class PlanNode:
-    """A step of the plan; parents are the steps whose records, or changes, it takes."""
+    """A step of the plan; `parents` are the steps whose records or changes it processes."""
 
     name: str
     parents: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class PlanNode:
 
 @dataclass(frozen=True)
 class SourceNode(PlanNode):
-    """Reads topics; `mergeable` sources of the same topics become one (streams, not tables)."""
+    """Reads topics; `mergeable` sources (of streams, not tables) with the same topics are merged."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -45,12 +45,12 @@ class SourceNode(PlanNode):
 
 @dataclass(frozen=True)
 class OperatorNode(PlanNode):
-    """Runs an operator; `stores` are those it reads besides its own."""
+    """Runs an operator; `stores` are those that it uses besides its own."""
 
     operator: Supplier = field(default=lambda: _no_processor())
     stores: tuple[str, ...] = ()
     output_versioned: bool | None = None
-    """Whether a table's changes come from a versioned store; None: as those of its parents."""
+    """If a table's changes come from a versioned store; None: as its parents' do."""
     grace_period_ms: int | None = None
     takes_null_keys: bool = False
     """An outer join: repartition topics above it keep records without a key (KIP-962)."""
@@ -62,12 +62,12 @@ def _no_processor() -> Any:
 
 @dataclass(frozen=True)
 class RepartitionNode(PlanNode):
-    """Writes to an internal topic and reads it again, by key; the node is named after its source."""
+    """Writes to an internal topic and reads it back, by key; the step is named after its source."""
 
     topic: str = ""
     sink: str = ""
     key_filter: str | None = None
-    """The name of the step that drops records without a key; tables have none."""
+    """The name of the step that drops records without a key; None for tables."""
     keeps_null_keys: bool = False
     key: Serde[Any] | None = None
     value: Serde[Any] | None = None
@@ -79,7 +79,9 @@ class RepartitionNode(PlanNode):
 
 @dataclass(frozen=True)
 class SinkNode(PlanNode):
-    """Writes to a topic, or to the one a function gives; an internal topic carries the application's name."""
+    """Writes to a topic, or to the topic that a function returns; internal topics get the app's
+    name.
+    """
 
     topic: str | TopicNameExtractor = ""
     key: Serde[Any] | None = None
@@ -90,7 +92,7 @@ class SinkNode(PlanNode):
 
 @dataclass(frozen=True)
 class GlobalStoreNode(PlanNode):
-    """Fills a global store from a whole topic."""
+    """Updates a global store from a whole topic."""
 
     source: SourceNode = field(default_factory=lambda: SourceNode(""))
     processor: str = ""
@@ -100,27 +102,27 @@ class GlobalStoreNode(PlanNode):
 
 @dataclass(frozen=True)
 class StoreNode(PlanNode):
-    """A store that operators name."""
+    """A store that operators use by its name."""
 
     store: StoreBuilder = field(default_factory=lambda: StoreBuilder("", "key_value"))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All steps, in the order in which a topology is written: parents first."""
+    """All steps in the order in which Kafka writes a topology: parents first."""
 
     nodes: tuple[PlanNode, ...]
     copartitioned: tuple[tuple[str, ...], ...] = ()
-    """Topics that are joined by key, so that they need the same number of partitions."""
+    """Topics that are joined by key and need the same number of partitions."""
 
     def __iter__(self) -> Iterator[PlanNode]:
         return iter(self.nodes)
 
 
 class Graph:
-    """The plan while it is being built; belongs to one StreamsBuilder.
+    """The plan while it is built; belongs to one StreamsBuilder.
 
-    `new_stream` makes the KStream of a flow: KTable cannot import the class, which imports KTable.
+    `new_stream` creates the KStream of a flow: KTable cannot import KStream, which imports KTable.
     """
 
     def __init__(self, new_stream: Callable[[Any], Any]) -> None:
@@ -134,7 +136,7 @@ class Graph:
         self._copartitioned: list[tuple[str, ...]] = []
 
     def new_name(self, prefix: str) -> str:
-        """Return the next numbered name; every call takes a number, as Kafka's do."""
+        """Return the next numbered name; each call uses a number, as in Kafka."""
         name = f"{prefix}{self._index:010d}"
         self._index += 1
         return name
@@ -144,9 +146,9 @@ class Graph:
         return self.new_name(f"{prefix}STATE-STORE-")
 
     def named(self, name: str | None, prefix: str, suffix: str = "") -> str:
-        """Return a user's name with a suffix, or the next numbered one; both take a number.
+        """Return a user's name with a suffix, or the next numbered name; both use a number.
 
-        Raises TopologyError if the name, or the name with its suffix, is illegal.
+        Raises TopologyError if the name, with or without its suffix, is illegal.
         """
         numbered = self.new_name(prefix)
         if name is None:
@@ -156,19 +158,19 @@ class Graph:
         return name + suffix
 
     def add(self, node: PlanNode) -> None:
-        """Add a step, or the same step again below the same parents: it then counts as later."""
+        """Add a step. Adding it again below the same parents moves it behind the other steps."""
         known = self._nodes.get(node.name)
         if known is not None and known is not node:
             raise TopologyError(
                 f"another operator is named {node.name!r} already: give each a name of its own"
             )
         self._nodes[node.name] = node
-        # Kafka counts once for each parent.
+        # Kafka increments its counter once for each parent.
         self._priority += max(1, len(node.parents))
         self._priorities[node.name] = self._priority
 
     def add_store(self, store: StoreBuilder) -> None:
-        """Add a store that operators name; the same description may be added again."""
+        """Add a store that operators use by its name; the same description may be added again."""
         if not isinstance(store, StoreBuilder):
             raise TopologyError(
                 f"a store is a description such as Stores.key_value('name'), not {store!r}"
@@ -193,13 +195,15 @@ class Graph:
         self._nodes[name] = replace(node, operator=operator)
 
     def operator(self, name: str) -> Any:
-        """Return a step's operator."""
+        """Return the operator of a step."""
         node = self._nodes[name]
         assert isinstance(node, OperatorNode)
         return node.operator
 
     def window_grace_ms(self, name: str, path: tuple[str, ...] = ()) -> int:
-        """Return the grace of the windows above a step; TopologyError if there are none."""
+        """Return the grace period of the windows above a step. Raises TopologyError if there are
+        none.
+        """
         node = self._nodes[name]
         if isinstance(node, OperatorNode) and node.grace_period_ms is not None:
             return node.grace_period_ms
@@ -209,11 +213,11 @@ class Graph:
         return max(self.window_grace_ms(each, (name, *path)) for each in node.parents)
 
     def is_versioned(self, name: str) -> bool:
-        """Return whether a table's changes come from a versioned store."""
+        """Return True if the changes of a table come from a versioned store."""
         return _is_versioned(self._nodes, name)
 
     def history_ms(self, name: str) -> int | None:
-        """Return how far back a table can be read; None if it has no versions."""
+        """Return the history retention of a table in ms; None if it is not versioned."""
         node = self._nodes[name]
         store = getattr(node.operator, "store", None) if isinstance(node, OperatorNode) else None
         if isinstance(store, StoreBuilder):
@@ -224,11 +228,11 @@ class Graph:
         return min((each for each in histories if each is not None), default=None)
 
     def copartition(self, *steps: str) -> None:
-        """Say that steps are brought together by key."""
+        """Declare that steps must be copartitioned."""
         self._copartitioned.append(steps)
 
     def _topics_above(self, name: str) -> list[str]:
-        """Return the topics whose partitions a step has; none where a pattern says which they are."""
+        """Return the topics that determine a step's partitions; empty if a pattern selects them."""
         node = self._nodes[name]
         if isinstance(node, RepartitionNode):
             return [node.topic]
@@ -237,7 +241,7 @@ class Graph:
         return [topic for each in node.parents for topic in self._topics_above(each)]
 
     def plan(self) -> Plan:
-        """Freeze the plan: sources merged, versions followed, steps in Kafka's order."""
+        """Freeze the plan: merge sources, propagate versions, and order the steps as Kafka does."""
         nodes = _merge_sources(self._nodes)
         keeping = _above_null_key_joins(nodes)
         for name, node in nodes.items():
@@ -259,7 +263,7 @@ class Graph:
 
 
 def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
-    """Let streams of the same topics read them once."""
+    """Merge the sources of streams with the same topics."""
     first: dict[str, SourceNode] = {}
     merged: dict[str, str] = {}
     for node in nodes.values():
@@ -301,7 +305,7 @@ def _is_versioned(nodes: dict[str, PlanNode], name: str) -> bool:
 
 
 def _above_null_key_joins(nodes: dict[str, PlanNode]) -> set[str]:
-    """Return the steps above an outer join."""
+    """Return the steps above outer joins."""
     found: set[str] = set()
     pending: list[PlanNode] = [
         node for node in nodes.values() if isinstance(node, OperatorNode) and node.takes_null_keys
@@ -315,7 +319,7 @@ def _above_null_key_joins(nodes: dict[str, PlanNode]) -> set[str]:
 
 
 def _in_order(nodes: dict[str, PlanNode], priorities: dict[str, int]) -> Iterator[str]:
-    """Walk the steps as Kafka writes them: by priority, a step once all its parents were written."""
+    """Yield the steps as Kafka writes them: by priority, each after all of its parents."""
     children: dict[str, list[str]] = {}
     for name, node in nodes.items():
         for parent in node.parents:

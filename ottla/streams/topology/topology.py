@@ -1,9 +1,10 @@
-"""A topology: sources, processors, stores and sinks, by name; what a task runs.
+"""A topology: sources, processors, stores and sinks, by name; a task runs it.
 
-`StreamsBuilder.build()` makes one of a plan; the Processor API makes one by hand. Nodes that share a path
-or a store form a sub-topology.
+`StreamsBuilder.build()` creates one from a plan; the Processor API adds the nodes directly. Nodes
+that share a path or a store form a sub-topology.
 
-Not done: a read-only store is not asked from outside (`app.store`), as it has no changelog of its own; a global one is.
+Not done: interactive queries of a read-only store (`app.store`), because it has no changelog of its
+own; global stores can be queried.
 """
 
 import re
@@ -33,7 +34,7 @@ from ottla.streams.topology.draw import Box, Line, draw
 
 @dataclass(frozen=True)
 class Source:
-    """Reads topics, by name or by a pattern; `internal` topics carry the application's name."""
+    """Reads topics, by name or by a pattern; internal topics get the application's name."""
 
     name: str
     topics: tuple[str, ...] = ()
@@ -44,12 +45,12 @@ class Source:
     offset_reset: str | None = None
     is_global: bool = False
     carries_changes: bool = False
-    """Values are changes of a table: an internal topic between its grouping and its aggregation."""
+    """If values are changes of a table: an internal topic between its grouping and its aggregation."""
 
 
 @dataclass(frozen=True)
 class ProcessorNode:
-    """Runs a processor on what its parents forward."""
+    """Runs a processor on the records that its parents forward."""
 
     name: str
     supplier: Supplier
@@ -58,7 +59,7 @@ class ProcessorNode:
 
 @dataclass(frozen=True)
 class Sink:
-    """Writes what its parents forward to a topic, or to the one that `topic` gives of key, value and context."""
+    """Writes records to a topic, or to the topic that the function `topic` returns."""
 
     name: str
     topic: str | Callable[..., str]
@@ -74,15 +75,15 @@ TopologyNode = Source | ProcessorNode | Sink
 
 @dataclass
 class Topology(SnakeCase):
-    """The graph of nodes and stores; every addition is checked at once (TopologyError)."""
+    """The graph of nodes and stores. Each addition is checked immediately (TopologyError)."""
 
     nodes: dict[str, TopologyNode] = field(default_factory=dict)
     stores: dict[str, StoreBuilder] = field(default_factory=dict)
     global_stores: dict[str, StoreBuilder] = field(default_factory=dict)
     connected: dict[str, list[str]] = field(default_factory=dict)
-    """The stores of each processor, in the order they were connected."""
+    """The stores of each processor, in the order in which they were connected."""
     internal_topics: dict[str, int | None] = field(default_factory=dict)
-    """Repartition topics without the application's name, and their partitions where given."""
+    """Repartition topics without the application's name, and their numbers of partitions if set."""
     copartitioned: list[tuple[str, ...]] = field(default_factory=list)
     """Topics that are joined by key, without the application's name."""
     _groups: dict[str, str] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class Topology(SnakeCase):
         timestamp_extractor: TimestampExtractor | None = None,
         offset_reset: str | None = None,
     ) -> "Topology":
-        """Add a source of one or more topics, or of one pattern of topics."""
+        """Add a source of one or more topics, or of a pattern of topics."""
         if name in ("earliest", "latest"):
             raise TopologyError(
                 f"a source is added with its name first, then offset_reset={name!r}"
@@ -112,7 +113,7 @@ class Topology(SnakeCase):
         return self
 
     def add(self, source: Source) -> None:
-        """Add a source that is described already."""
+        """Add the description of a source."""
         self._check_name(source.name)
         if not source.topics and source.pattern is None:
             raise TopologyError(f"source {source.name} reads no topic")
@@ -131,7 +132,7 @@ class Topology(SnakeCase):
         self._groups[source.name] = source.name
 
     def add_processor(self, name: str, supplier: Supplier, *parents: str) -> "Topology":
-        """Add a processor below others, with the stores it brings along."""
+        """Add a processor below its parents, with the stores of its supplier."""
         check_supplier(supplier, f"processor {name}")
         stores = supplied_stores(supplier)
         self._add_child(ProcessorNode(name, supplier, parents))
@@ -149,11 +150,14 @@ class Topology(SnakeCase):
         partitioner: StreamPartitioner | None = None,
         carries_changes: bool = False,
     ) -> "Topology":
-        """Add a sink; a function of the value, of key and value, or of these and the context, may give the topic."""
+        """Add a sink.
+
+        The topic may be a function of the value, of key and value, or of key, value and context.
+        """
         wrong = next((each for each in parents if not isinstance(each, str)), None)
         if wrong is not None:
             raise TopologyError(
-                f"a sink is added with its name, its topic and its parents; {wrong!r} is told by its name: key=, "
+                f"a sink is added with its name, its topic and its parents; {wrong!r} must be a keyword argument: key=, "
                 "value= or partitioner="
             )
         check_serdes(key, value)
@@ -178,7 +182,9 @@ class Topology(SnakeCase):
         self._unite(node.name, node.parents)
 
     def add_state_store(self, builder: StoreBuilder, *processors: str) -> "Topology":
-        """Add a store and connect it; the same description object may be added again, to share the store."""
+        """Add a store and connect it to processors. To share it, the same description may be added
+        again.
+        """
         _check_store(builder)
         known = self.stores.get(builder.name)
         if (known is not None and known is not builder) or builder.name in self.global_stores:
@@ -191,7 +197,7 @@ class Topology(SnakeCase):
         return self
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> "Topology":
-        """Let a processor use stores that were added before."""
+        """Connect a processor to stores that have been added."""
         self._check_processor(processor)
         if not stores:
             raise TopologyError(
@@ -210,7 +216,7 @@ class Topology(SnakeCase):
 
     def _check_processor(self, name: str) -> None:
         if not isinstance(self.nodes.get(name), ProcessorNode):
-            raise TopologyError(f"{name} is no processor that was added")
+            raise TopologyError(f"{name} is not a processor of the topology")
 
     def add_global_store(
         self,
@@ -223,7 +229,8 @@ class Topology(SnakeCase):
     ) -> "Topology":
         """Add a store that a processor fills from a whole topic and that every processor may read.
 
-        Its records are taken as they come, before all others; without `consumed` they are read by the store's serdes.
+        Its records are processed immediately, before all others. If `consumed` is None, they are
+        read with the serdes of the store.
         """
         _check_store(builder)
         source = _source_of(builder, source_name, topic, consumed)
@@ -238,9 +245,10 @@ class Topology(SnakeCase):
         supplier: Supplier,
         consumed: Consumed[Any, Any] | None = None,
     ) -> "Topology":
-        """Add a store that a processor fills from a topic, a task its own partition; the topic is its changelog (KIP-813).
+        """Add a store that a processor fills from a topic, each task from its partition (KIP-813).
 
-        Whoever else reads it is connected with `connect_processor_and_state_stores`.
+        The topic is the changelog of the store. Connect other processors that read the store with
+        `connect_processor_and_state_stores`.
         """
         self.add(_source_of(builder, source_name, topic, consumed))
         self.add_processor(processor_name, supplier, source_name)
@@ -249,7 +257,7 @@ class Topology(SnakeCase):
     def add_global(
         self, builder: StoreBuilder, source: Source, processor_name: str, supplier: Supplier
     ) -> "Topology":
-        """Add a global store whose source is described already."""
+        """Add a global store with the description of its source."""
         check_supplier(supplier, f"processor {processor_name}")
         _check_store(builder)
         if len(source.topics) != 1:
@@ -277,11 +285,11 @@ class Topology(SnakeCase):
             )
 
     def _check_patterns(self, source: Source) -> None:
-        """Raise TopologyError if a pattern, of this source or of another one, matches a topic of the other one."""
+        """Raise TopologyError if a pattern of one source matches a topic of another source."""
         for node in self.nodes.values():
             if not isinstance(node, Source):
                 continue
-            # As in Kafka a pattern may come after a global store whose topic it matches.
+            # As in Kafka, a pattern that matches the topic of a global store may be added after it.
             before = () if node.is_global else node.topics
             for matching, topics in ((source, before), (node, source.topics)):
                 pattern = matching.pattern
@@ -307,10 +315,11 @@ class Topology(SnakeCase):
             self._groups[self._root(other)] = self._root(name)
 
     def check_copartitioning(self, partitions: Mapping[str, int]) -> None:
-        """Check that topics that are joined by key have the same number of partitions (TopologyError).
+        """Raise TopologyError if topics that are joined by key differ in their number of
+        partitions.
 
-        `partitions` are those of topics on the broker, as far as they are known; a repartition topic without a number
-        of its own follows the others.
+        `partitions` are the known numbers of partitions on the broker. A repartition topic without
+        a number of its own gets the number of the others.
         """
         for topics in self.copartitioned:
             counts = {
@@ -327,20 +336,20 @@ class Topology(SnakeCase):
                 )
 
     def subtopologies(self) -> list[list[TopologyNode]]:
-        """Return the nodes by sub-topology, those of global stores among them."""
+        """Return the nodes by sub-topology, including those of global stores."""
         found: dict[str, list[TopologyNode]] = {}
         for node in self.nodes.values():
             found.setdefault(self._root(node.name), []).append(node)
         return list(found.values())
 
     def describe(self) -> TopologyDescription:
-        """Describe the sub-topologies in Kafka's words."""
+        """Return Kafka's description of the sub-topologies."""
         return describe(
             [[self._described(node) for node in group] for group in self.subtopologies()]
         )
 
     def to_svg(self) -> str:
-        """Draw the topology: its topics, nodes and stores, as SVG."""
+        """Return an SVG drawing of the topics, nodes and stores."""
         boxes: dict[tuple[str, str], Box] = {}
         lines: list[Line] = []
 
@@ -377,7 +386,7 @@ class Topology(SnakeCase):
 
 
 def visible_stores(topology: Topology, processor: str | None = None) -> tuple[str, ...]:
-    """Return the names of the stores, or of those of a processor, without the hidden ones."""
+    """Return the names of all visible stores, or of those of a processor."""
     if processor is None:
         names: Iterable[str] = (*topology.stores, *topology.global_stores)
     else:
@@ -416,7 +425,7 @@ def _topic_name(topic: str | re.Pattern[str]) -> str:
                 "a source reads topics by their names or by one pattern, not by both"
             )
         raise TopologyError(
-            f"a source is added with its name and its topics; {topic!r} is told by its name: key=, value=, "
+            f"a source is added with its name and its topics; {topic!r} must be a keyword argument: key=, value=, "
             "timestamp_extractor= or offset_reset="
         )
     return topic

@@ -199,12 +199,12 @@ def test_what_a_processor_forgets_is_told(
         (
             {"key": Serdes.string()},
             r"the value of the record of in-0 at offset 0 is not what Serdes\.json reads: .*; it is b'v'; the "
-            r"source was given no serde of values, so that the default, Serdes\.json, was used: give it value=",
+            r"source has no serde for values, so the default Serdes\.json was used: set value=",
         ),
         (
             {"value": Serdes.string()},
             r"the key of the record of in-0 at offset 0 is not what Serdes\.json reads: .*; it is b'k'; the "
-            r"source was given no serde of keys, so that the default, Serdes\.json, was used: give it key=",
+            r"source has no serde for keys, so the default Serdes\.json was used: set key=",
         ),
         (
             {"key": Serdes.string(), "value": Serdes.long()},
@@ -239,8 +239,8 @@ def test_a_source_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
         (
             object(),
             {},
-            r"is not what Serdes\.json writes: .*; its type is object; the sink was given no serde of values, so "
-            r"that the default, Serdes\.json, was used: give it value=",
+            r"is not what Serdes\.json writes: .*; its type is object; the sink has no serde for values, so "
+            r"the default Serdes\.json was used: set value=",
         ),
     ],
 )

@@ -223,7 +223,7 @@ def test_a_file_that_cannot_be_meant_is_refused(
         (
             ("--internal-topics", "words"),
             1,
-            "words is no internal topic of 'app'; there are: app-counts-",
+            "words is not an internal topic of 'app'; there are: app-counts-",
         ),
         (("--to-latest", "--shift-by", "1"), 2, "with exactly one of --to-earliest, --to-latest, "),
         (("--to-latest", "--from-file", "/dev/null"), 2, "--shift-by, --from-file"),

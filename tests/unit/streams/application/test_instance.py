@@ -249,8 +249,8 @@ def test_a_handler_that_raises_ends_the_instance_with_both_errors() -> None:
     assert world.instance.stop(_PATIENCE_S)
     lines = str(world.instance.error).splitlines()
     assert lines[:3] == [
-        "The uncaught exception handler failed, at: poison",
-        "With:",
+        "The uncaught exception handler failed. The uncaught error: poison",
+        "The handler's error:",
         "KeyError: 'poison'",
     ]
     assert "test_instance.py" in lines[3]

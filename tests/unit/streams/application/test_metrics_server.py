@@ -66,6 +66,6 @@ def test_an_address_that_is_used_already_is_refused() -> None:
     """The error names the address and the reason."""
     with socket.create_server(("127.0.0.1", 0)) as used:
         listener = f"127.0.0.1:{used.getsockname()[1]}"
-        sentence = f"metrics_listener cannot be '{re.escape(listener)}' .*: name a free port"
+        sentence = f"metrics_listener cannot be '{re.escape(listener)}' .*: set a free port"
         with pytest.raises(ConfigError, match=sentence):
             MetricsServer(listener, "words", Progress).start()

@@ -38,9 +38,9 @@ def test_what_is_no_pattern_is_refused() -> None:
         of_java("(a")
     with pytest.raises(ValueError, match=r"a number of a group follows \$"):
         replaced(of_java("a").search("a") or pytest.fail(), "$x")
-    with pytest.raises(ValueError, match="matches where nothing is"):
+    with pytest.raises(ValueError, match="matches the empty string"):
         split("abc", "x*", -1)
-    with pytest.raises(ValueError, match="stands before _, % or itself"):
+    with pytest.raises(ValueError, match="must precede _, % or itself"):
         of_like("50\\x", "\\")
 
 

@@ -81,7 +81,7 @@ def test_the_error_is_the_users_with_a_note_of_where(add: Callable[[StreamsBuild
             topic.pipe_input("k", 0)
     (note,) = caught.value.__notes__
     assert note.startswith(
-        "Raised at the record of topic in, partition 0, offset 1, in divide. Mend the"
+        "Raised at the record of topic in, partition 0, offset 1, in divide. Fix the"
     )
     assert "LogAndContinueProcessingExceptionHandler()" in note
     frames = traceback.extract_tb(caught.value.__traceback__)
@@ -97,7 +97,7 @@ def test_a_punctuator_is_outside_of_a_record() -> None:
     with TopologyTestDriver(topology) as driver, pytest.raises(ZeroDivisionError) as caught:
         driver.advance_wall_clock_time("1 s")
     assert caught.value.__notes__ == [
-        "Raised outside of a record, in divide. Mend the function and start again."
+        "Raised outside of a record, in divide. Fix the function and restart the application."
     ]
 
 
@@ -111,7 +111,7 @@ def test_a_processor_that_cannot_begin_is_named() -> None:
     files = [Path(each.filename).name for each in traceback.extract_tb(caught.value.__traceback__)]
     assert set(files) == {_HERE}
     assert caught.value.__notes__ == [
-        "Raised outside of a record, in divide. Mend the function and start again."
+        "Raised outside of a record, in divide. Fix the function and restart the application."
     ]
 
 
@@ -126,10 +126,10 @@ def test_a_serde_that_does_not_fit_is_told_with_what_to_do() -> None:
         with pytest.raises(SerializationError) as unwritten:
             number.pipe_input("k", 1)
     (note,) = unread.value.__notes__
-    assert "partition 0, offset 0, in read. Give the source the serdes" in note
+    assert "partition 0, offset 0, in read. Set the serdes of the source" in note
     assert "deserialization=LogAndContinueExceptionHandler()" in note
     (note,) = unwritten.value.__notes__
-    assert "partition 0, offset 1, in KSTREAM-SINK-0000000001. Give the sink the serdes" in note
+    assert "partition 0, offset 1, in KSTREAM-SINK-0000000001. Set the serdes of the sink" in note
     assert "production=LogAndContinueProductionExceptionHandler()" in note
 
 
@@ -159,4 +159,6 @@ def test_a_state_listener_that_fails_is_told_and_changes_nothing(
         assert states.move(State.REBALANCING)
     assert states.state is State.REBALANCING
     (said,) = caplog.messages
-    assert said.startswith("The state listener failed; the application goes on.\nZeroDivisionError")
+    assert said.startswith(
+        "The state listener failed; the application continues.\nZeroDivisionError"
+    )

@@ -251,7 +251,7 @@ class UpperCase:
 def test_an_object_of_one_method_is_told_to_hand_it_over() -> None:
     """Kafka's functional interfaces are functions here."""
     stream = StreamsBuilder().stream("in", value=Serdes.string())
-    with pytest.raises(TypeError, match=r"hand over its method: UpperCase\(\)\.apply"):
+    with pytest.raises(TypeError, match=r"pass its method: UpperCase\(\)\.apply"):
         stream.map_values(UpperCase())  # type: ignore[call-overload]
     stream.map_values(UpperCase().apply)
 

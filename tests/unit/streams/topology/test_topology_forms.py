@@ -78,7 +78,7 @@ def test_a_read_only_store_is_filled_from_a_topic() -> None:
     [
         (
             lambda t: t.add_source("Source", Serdes.string(), Serdes.string(), "in"),
-            "Serdes.string is told by its name: key=",
+            "Serdes.string must be a keyword argument: key=",
         ),
         (
             lambda t: t.add_source(AutoOffsetReset.latest(), "Source", "in"),
@@ -86,7 +86,7 @@ def test_a_read_only_store_is_filled_from_a_topic() -> None:
         ),
         (
             lambda t: t.add_sink("Sink", "out", Serdes.string(), Serdes.string(), "Source"),
-            "Serdes.string is told by its name: key=",
+            "Serdes.string must be a keyword argument: key=",
         ),
         (lambda t: t.add_processor("P", Filling(), "Source"), "each task has one of its own"),
     ],
