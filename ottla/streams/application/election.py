@@ -321,5 +321,5 @@ class _Membership:
 
 def _assign(metadata: Mapping[str, bytes]) -> list[SyncGroupRequestAssignment]:
     candidates = [Candidate(**json.loads(bytes(each))) for each in metadata.values()]
-    told = elect(candidates).encode()
-    return [SyncGroupRequestAssignment(member_id=each, assignment=told) for each in metadata]
+    verdict = elect(candidates).encode()
+    return [SyncGroupRequestAssignment(member_id=each, assignment=verdict) for each in metadata]

@@ -65,5 +65,5 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
 
 
 def _instance(member: Member, active: str | None) -> Instance:
-    told = Candidate(**json.loads(member.said)) if member.said else Candidate("", -1)
-    return Instance(told, member.host, told.instance == active)
+    candidate = Candidate(**json.loads(member.said)) if member.said else Candidate("", -1)
+    return Instance(candidate, member.host, candidate.instance == active)

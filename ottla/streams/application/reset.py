@@ -113,14 +113,14 @@ def _positions_in(query: Path) -> dict[TopicPartition, int]:
     done = [int(each.name) for each in (query / "commits").glob("*") if each.name.isdecimal()]
     if done:
         lines = (query / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
-        told = lines[_HEAD_LINES:] if lines[0] == _VERSION else []
+        offset_lines = lines[_HEAD_LINES:] if lines[0] == _VERSION else []
     else:
         shape = query / "ottla-topology.json"
         known = json.loads(shape.read_text(encoding="utf-8")) if shape.is_file() else {}
-        told = [json.dumps(known.get("starts", {}))]
+        offset_lines = [json.dumps(known.get("starts", {}))]
     return {
         (topic, int(partition)): offset
-        for line in told
+        for line in offset_lines
         if line.startswith("{")
         for topic, partitions in json.loads(line).items()
         # The wall clock is a source but not a topic; its name has a space.

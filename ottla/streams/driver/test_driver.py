@@ -43,15 +43,15 @@ def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings
     words = keywords(settings, known_options())
     words.pop("bootstrap_servers", None)
     application_id = words.pop("application_id", "test")
-    told = read_settings(words)
-    handlers = told.exception_handlers or ExceptionHandlers()
+    options = read_settings(words)
+    handlers = options.exception_handlers or ExceptionHandlers()
     return TaskSettings(
         application_id,
-        told.defaults,
-        default_timestamp_extractor=told.default_timestamp_extractor,
-        statestore_cache_max_bytes=told.statestore_cache_max_bytes,
+        options.defaults,
+        default_timestamp_extractor=options.default_timestamp_extractor,
+        statestore_cache_max_bytes=options.statestore_cache_max_bytes,
         exception_handlers=handlers,
-        app_configs=told.app_configs,
+        app_configs=options.app_configs,
     )
 
 
@@ -269,16 +269,16 @@ class TopologyTestDriver(SnakeCase):
         self._offsets: dict[str, int] = {}
         self._produced: dict[str, deque[ProducedRecord]] = {}
         self._pending: deque[ProducedRecord] = deque()
-        told = replace(
+        task_settings = replace(
             known,
             application_id=application_id or known.application_id,
             defaults=self._defaults,
             emit_interval_ms=emit_interval_ms or known.emit_interval_ms,
         )
-        topology.check_copartitioning(told.partitions_of)
+        topology.check_copartitioning(task_settings.partitions_of)
         self._refusals: dict[str, Callable[[ProducedRecord], ApiError | None]] = {}
         try:
-            self._task = Task(topology, told, self._write, lambda: self._now)
+            self._task = Task(topology, task_settings, self._write, lambda: self._now)
         except Exception as error:
             shorten(error)
             raise

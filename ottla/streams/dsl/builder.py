@@ -70,7 +70,7 @@ class StreamsBuilder(SnakeCase):
     ) -> KTable[K, V]:
         """Create a table from a topic: each record is an update of the value of its key."""
         graph, given = self._graph, Consumed(key, value, timestamp, None, name)
-        options, kept = _told(topic, consumed, materialized, given)
+        options, kept = _table_options(topic, consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
         source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
         named = graph.named(options.name, "KTABLE-SOURCE-")
@@ -96,7 +96,7 @@ class StreamsBuilder(SnakeCase):
     ) -> GlobalKTable[K, V]:
         """Create a table from all partitions of a topic; every task has a full copy."""
         graph, given = self._graph, Consumed(key, value, timestamp, None, name)
-        options, kept = _told(topic, consumed, materialized, given)
+        options, kept = _table_options(topic, consumed, materialized, given)
         store_name = kept.name or graph.new_store_name(f"{topic}-")
         store = kept.builder("timestamped_key_value", store_name)
         if store.kind == "versioned":
@@ -176,7 +176,7 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
     return SourceNode(name, (), *places, options.key, options.value, extractor, reset)
 
 
-def _told(
+def _table_options(
     topic: str,
     consumed: Consumed[K, V] | Materialized[K, V] | None,
     materialized: Kept[K, V],

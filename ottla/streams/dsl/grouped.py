@@ -72,8 +72,8 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
         """Aggregate the values of each key; the aggregator takes (value, aggregate) or (key, value,
         aggregate).
         """
-        told = asked(materialized, named)
-        return KTable(self.grouping.aggregate(initializer, aggregator, None, told))
+        table_options = asked(materialized, named)
+        return KTable(self.grouping.aggregate(initializer, aggregator, None, table_options))
 
     @overload
     def cogroup(self, aggregator: Of2[V, R, R]) -> "CogroupedKStream[K, R]": ...
@@ -163,8 +163,8 @@ class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         self, initializer: Any, aggregator: Any, materialized: Option = None, named: Option = None
     ) -> KTable[Windowed[K], Any]:
         """Aggregate the values of each key and window."""
-        told = asked(materialized, named)
-        return KTable(self._grouping.aggregate(initializer, aggregator, None, told))
+        table_options = asked(materialized, named)
+        return KTable(self._grouping.aggregate(initializer, aggregator, None, table_options))
 
 
 @keeps_tables
@@ -218,9 +218,9 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         """Aggregate the values of each key and session; `merger` combines the aggregates of two
         sessions.
         """
-        told = asked(materialized, named)
+        table_options = asked(materialized, named)
         merges = with_key(merger, 3, "a merger")
-        return KTable(self._grouping.aggregate(initializer, aggregator, merges, told))
+        return KTable(self._grouping.aggregate(initializer, aggregator, merges, table_options))
 
 
 @keeps_tables
@@ -267,8 +267,8 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         named: Option = None,
     ) -> KTable[K, R]:
         """Aggregate the values of all streams by key."""
-        told = asked(materialized, named)
-        return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, None))
+        table_options = asked(materialized, named)
+        return KTable(groups.aggregate_cogroup(self._parts, initializer, None, table_options, None))
 
 
 @keeps_tables
@@ -288,8 +288,10 @@ class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
         named: Option = None,
     ) -> KTable[Windowed[K], R]:
         """Aggregate the values of all streams by key and window."""
-        told = asked(materialized, named)
-        return KTable(groups.aggregate_cogroup(self._parts, initializer, None, told, self._spec))
+        table_options = asked(materialized, named)
+        return KTable(
+            groups.aggregate_cogroup(self._parts, initializer, None, table_options, self._spec)
+        )
 
 
 @keeps_tables
@@ -311,6 +313,8 @@ class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
 
         `merger` combines the aggregates of two sessions.
         """
-        told = asked(materialized, named)
+        table_options = asked(materialized, named)
         merges = with_key(merger, 3, "a merger")
-        return KTable(groups.aggregate_cogroup(self._parts, initializer, merges, told, self._spec))
+        return KTable(
+            groups.aggregate_cogroup(self._parts, initializer, merges, table_options, self._spec)
+        )

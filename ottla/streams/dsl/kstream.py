@@ -163,10 +163,10 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
     ) -> "KGroupedStream[Any, Any]":
         """Group the records by a new key."""
-        told = of_kind(grouped, Grouped, "a group") or Grouped(**options)
-        flow = streams.select_key(self.flow, selector, told.name)
-        flow = replace(flow, key=told.key, value=told.value or self.flow.value)
-        return KGroupedStream(Grouping(GroupFlow(flow, told.name)))
+        group_options = of_kind(grouped, Grouped, "a group") or Grouped(**options)
+        flow = streams.select_key(self.flow, selector, group_options.name)
+        flow = replace(flow, key=group_options.key, value=group_options.value or self.flow.value)
+        return KGroupedStream(Grouping(GroupFlow(flow, group_options.name)))
 
     @overload
     def group_by_key(
@@ -195,10 +195,10 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
         name: str | None = None,
     ) -> "KGroupedStream[Any, Any]":
         """Group the records by their current key."""
-        told = of_kind(grouped, Grouped, "a group") or Grouped(key, value, name)
-        serdes = told.key or self.flow.key, told.value or self.flow.value
+        group_options = of_kind(grouped, Grouped, "a group") or Grouped(key, value, name)
+        serdes = group_options.key or self.flow.key, group_options.value or self.flow.value
         flow = replace(self.flow, key=serdes[0], value=serdes[1])
-        return KGroupedStream(Grouping(GroupFlow(flow, told.name)))
+        return KGroupedStream(Grouping(GroupFlow(flow, group_options.name)))
 
     @overload
     def join(

@@ -88,8 +88,8 @@ class KTable(SnakeCase, Generic[K, V]):
         self, predicate: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, V]":
         """Keep the entries that satisfy the predicate."""
-        told = asked(materialized, named)
-        return KTable(tables.filter_table(self.flow, predicate, False, *told))
+        table_options = asked(materialized, named)
+        return KTable(tables.filter_table(self.flow, predicate, False, *table_options))
 
     @overload
     def filter_not(
@@ -103,8 +103,8 @@ class KTable(SnakeCase, Generic[K, V]):
         self, predicate: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, V]":
         """Drop the entries that satisfy the predicate."""
-        told = asked(materialized, named)
-        return KTable(tables.filter_table(self.flow, predicate, True, *told))
+        table_options = asked(materialized, named)
+        return KTable(tables.filter_table(self.flow, predicate, True, *table_options))
 
     def suppress(
         self,
@@ -215,8 +215,8 @@ class KTable(SnakeCase, Generic[K, V]):
         self, selector: Any, grouped: Grouped[Any, Any] | None = None, **options: Any
     ) -> "KGroupedTable[Any, Any]":
         """Group the entries by a new key; the selector returns the new key and value."""
-        told = of_kind(grouped, Grouped, "a group") or Grouped(**options)
-        return KGroupedTable(tables.group_by(self.flow, selector, told))
+        group_options = of_kind(grouped, Grouped, "a group") or Grouped(**options)
+        return KGroupedTable(tables.group_by(self.flow, selector, group_options))
 
     @overload
     def join(
@@ -292,9 +292,9 @@ class KTable(SnakeCase, Generic[K, V]):
         named: Option = None,
     ) -> "KTable[K, R]":
         """Join by key; the joiner gets None for entries of either table without a match."""
-        told = {"materialized": materialized, "named": named}
+        options = {"materialized": materialized, "named": named}
         sides = self.flow, _flow_of(other)
-        return KTable(tables.join_tables(*sides, (True, True), (joiner,), told))
+        return KTable(tables.join_tables(*sides, (True, True), (joiner,), options))
 
 
 def _flow_of(other: Any) -> TableFlow:

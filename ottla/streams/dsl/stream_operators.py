@@ -109,8 +109,8 @@ class StreamOperators(SnakeCase, Generic[K, V]):
     ) -> Self:
         """Write the stream to an internal repartition topic, partitioned by key, and read it back."""
         options = Repartitioned(key, value, name, number_of_partitions, partitioner)
-        told = of_kind(repartitioned, Repartitioned, "a repartition topic") or options
-        return type(self)(streams.repartition(self.flow, told))
+        topic_options = of_kind(repartitioned, Repartitioned, "a repartition topic") or options
+        return type(self)(streams.repartition(self.flow, topic_options))
 
     @overload
     def to(
@@ -154,8 +154,8 @@ class StreamOperators(SnakeCase, Generic[K, V]):
         """Print each record; this ends the stream. On a cluster the output is in the executors'
         logs.
         """
-        told = of_kind(printed, Printed, "how records are printed")
-        streams.print_records(self.flow, told or Printed())
+        options = of_kind(printed, Printed, "how records are printed")
+        streams.print_records(self.flow, options or Printed())
 
 
 class BranchedKStream(SnakeCase, Generic[S, K, V]):
@@ -190,8 +190,8 @@ class BranchedKStream(SnakeCase, Generic[S, K, V]):
         return self._branches
 
     def _add(self, predicate: Any, branched: Branched[S] | str | None) -> None:
-        told = Branched(branched) if isinstance(branched, str) else branched
-        options: Branched[Any] = of_kind(told, Branched, "a branch") or Branched()
+        branch_options = Branched(branched) if isinstance(branched, str) else branched
+        options: Branched[Any] = of_kind(branch_options, Branched, "a branch") or Branched()
         flow = streams.branch(self._flow, self._splitter, predicate, options.name)
         stream: S | None = self._make(flow)
         if options.consumer is not None and stream is not None:

@@ -22,9 +22,9 @@ def _sentence(owner: type, name: str) -> str:
     near = [wanted] if wanted in known else difflib.get_close_matches(wanted, known, 1, 0.75)
     near = near or difflib.get_close_matches(name, known, 1, 0.75)
     hint = f"; did you mean {near[0]}?" if near else ""
-    for names, told in getattr(owner, "_elsewhere", ()):
+    for names, advice in getattr(owner, "_elsewhere", ()):
         if wanted in names:
-            return f"{owner.__name__} has no {name}: {told.format(wanted)}"
+            return f"{owner.__name__} has no {name}: {advice.format(wanted)}"
     return f"{owner.__name__} has no {name}{hint}"
 
 

@@ -363,7 +363,7 @@ class Materialized(SnakeCase, Generic[K, V]):
         """Return the description of the table's store. Raises TopologyError if a supplied store
         does not fit.
         """
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "key": self.key,
             "value": self.value,
             "logging_enabled": self.logging_enabled,
@@ -371,13 +371,13 @@ class Materialized(SnakeCase, Generic[K, V]):
             "caching_enabled": self.caching_enabled,
         }
         if self.store is None:
-            return StoreBuilder(self.name or default_name, kind, **told)
+            return StoreBuilder(self.name or default_name, kind, **fields)
         supplied = self.store.kind
         if supplied not in (kind, *_SHAPES.get(kind, ())):
             raise TopologyError(
                 f"store {self.store.name} is a {supplied} store; this table is kept in a {kind} store"
             )
-        return replace(self.store, kind=supplied if supplied == "versioned" else kind, **told)
+        return replace(self.store, kind=supplied if supplied == "versioned" else kind, **fields)
 
 
 # The stores of tables keep timestamps, even if the supplied store has none.

@@ -47,7 +47,7 @@ class ErrorHandlerContext(NamedTuple):
         topic = self.dead_letter_queue_topic_name
         if topic is None:
             return ()
-        told = {
+        details = {
             "exception": f"{type(error).__module__}.{type(error).__qualname__}",
             "message": str(error),
             "stacktrace": "".join(traceback.format_exception(error)),
@@ -57,7 +57,7 @@ class ErrorHandlerContext(NamedTuple):
         }
         headers = [
             (_HEADERS + name, None if text is None else text.encode())
-            for name, text in told.items()
+            for name, text in details.items()
         ]
         key, value = self.source_raw_key, self.source_raw_value
         record = ProducedRecord(topic, key, value, self.timestamp, (*self.headers, *headers))

@@ -77,9 +77,9 @@ class Failures:
         metadata, raw = self._task.metadata, self._task.raw
         held = raw or TopicRecord(None, None, NO_TIMESTAMP)
         place = metadata or (None, -1, -1)
-        return self._told(node, place, held)
+        return self._context_of(node, place, held)
 
-    def _told(
+    def _context_of(
         self, node: str, place: tuple[str | None, int, int], raw: TopicRecord
     ) -> ErrorHandlerContext:
         topic, partition, offset = place
@@ -104,7 +104,7 @@ class Failures:
 
     def unread(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
         """Return True if the handler skips a record that cannot be deserialized."""
-        context = self._told(node, (topic, raw.partition, raw.offset), raw)
+        context = self._context_of(node, (topic, raw.partition, raw.offset), raw)
         return self._resumes(self._handlers.deserialization.handle_error(context, raw, error))
 
     def unwritten(
@@ -327,8 +327,8 @@ class Writer:
         topic, partition, offset = self._task.metadata or (None, -1, -1)
         raw = self._task.raw
         key, value = (None, None) if raw is None else (raw.key, raw.value)
-        told = record.timestamp, record.headers, key, value
-        return RecordContext(topic, partition, offset, *told)
+        origin = record.timestamp, record.headers, key, value
+        return RecordContext(topic, partition, offset, *origin)
 
     def _hand_on(self, produced: ProducedRecord) -> None:
         try:

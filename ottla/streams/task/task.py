@@ -225,8 +225,8 @@ class Task:
         order = len(self.contexts)
         defaults, extractor = self.settings.defaults, self.settings.default_timestamp_extractor
         internal = any(each in self.topology.internal_topics for each in source.topics)
-        told = None if internal else extractor
-        reader = Reader(source, defaults, self._failures, order, told)
+        own_extractor = None if internal else extractor
+        reader = Reader(source, defaults, self._failures, order, own_extractor)
         for topic in source.topics:
             self._readers[self.topic_name(topic)] = reader
             if source.is_global:

@@ -406,10 +406,10 @@ def _check_store(builder: StoreBuilder) -> None:
 def _source_of(
     builder: StoreBuilder, name: str, topic: str, consumed: Consumed[Any, Any] | None
 ) -> Source:
-    told = consumed or Consumed(builder.key, builder.value)
+    options = consumed or Consumed(builder.key, builder.value)
     places = (_topic_name(topic),), None
-    extractor, reset = told.timestamp_extractor, told.offset_reset
-    return Source(name, *places, told.key, told.value, extractor, reset)
+    extractor, reset = options.timestamp_extractor, options.offset_reset
+    return Source(name, *places, options.key, options.value, extractor, reset)
 
 
 def _kind(node: TopologyNode) -> str:

@@ -37,7 +37,7 @@ from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology.plan import Graph, OperatorNode, RepartitionNode
 
 AnyWindows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
-Told = tuple[str | None, Materialized[Any, Any] | None]
+TableOptions = tuple[str | None, Materialized[Any, Any] | None]
 """An operator's name and the Materialized of its table."""
 
 
@@ -101,9 +101,11 @@ class Aggregation:
     """Kafka's count with a Materialized uses one number more, to be compatible with old topologies."""
 
     @classmethod
-    def of(cls, prefix: str, told: Told, *, takes_extra_number: bool = False) -> "Aggregation":
+    def of(
+        cls, prefix: str, table_options: TableOptions, *, takes_extra_number: bool = False
+    ) -> "Aggregation":
         """Return the options of an aggregation, with defaults."""
-        name, kept = told
+        name, kept = table_options
         return cls(prefix, kept or Materialized(), name, takes_extra_number)
 
     def names(self, graph: Graph) -> tuple[str, str]:
@@ -116,21 +118,21 @@ class Aggregation:
 
 def aggregate(
     group: GroupFlow,
-    asked: Aggregation,
+    aggregation: Aggregation,
     initializer: Initializer | None,
     aggregator: Aggregator,
     value: Serde[Any] | None,
 ) -> TableFlow:
     """Add an aggregation without windows."""
     graph = group.flow.graph
-    store_name, name = asked.names(graph)
-    store = asked.materialized.builder("timestamped_key_value", store_name)
+    store_name, name = aggregation.names(graph)
+    store = aggregation.materialized.builder("timestamped_key_value", store_name)
     store = replace(store, key=store.key or group.flow.key, value=store.value or value)
     parent = group.parent(store_name)
     operator = StreamAggregate(store, initializer, aggregator)
     versioned = store.kind == "versioned"
     graph.add(OperatorNode(name, (parent,), operator, output_versioned=versioned))
-    shown = asked.materialized.name
+    shown = aggregation.materialized.name
     view = store_view(store_name)
     return TableFlow(graph, name, store.key, store.value, shown, lambda: view, sending(graph, name))
 
@@ -239,18 +241,18 @@ class Grouping:
             raise ValueError("unlimited windows never close; emit on window update")
         return replace(self, spec=replace(self.spec, **changes))
 
-    def count(self, told: Told) -> TableFlow:
+    def count(self, table_options: TableOptions) -> TableFlow:
         """Count the records of each key."""
 
         def merge(_key: Any, one: int, other: int) -> int:
             return one + other
 
         fold = Fold(count_initializer, count_aggregator, merge, Serdes.long())
-        extra = told[1] is not None
-        asked = Aggregation.of("KSTREAM-AGGREGATE-", told, takes_extra_number=extra)
-        return self._add(asked, fold)
+        extra = table_options[1] is not None
+        aggregation = Aggregation.of("KSTREAM-AGGREGATE-", table_options, takes_extra_number=extra)
+        return self._add(aggregation, fold)
 
-    def reduce(self, reducer: Callable[[Any, Any], Any], told: Told) -> TableFlow:
+    def reduce(self, reducer: Callable[[Any, Any], Any], table_options: TableOptions) -> TableFlow:
         """Combine the values of each key; the first value is the initial aggregate."""
         reduces = reducing(reducer)
 
@@ -258,31 +260,31 @@ class Grouping:
             return reduces(key, other, one)
 
         fold = Fold(no_initializer, reduces, merge, self.group.flow.value)
-        return self._add(Aggregation.of("KSTREAM-REDUCE-", told), fold)
+        return self._add(Aggregation.of("KSTREAM-REDUCE-", table_options), fold)
 
     def aggregate(
-        self, initializer: Initializer, aggregator: Any, merger: Any, told: Told
+        self, initializer: Initializer, aggregator: Any, merger: Any, table_options: TableOptions
     ) -> TableFlow:
         """Aggregate the values of each key."""
         check_arity(initializer, 0, "an initializer")
         merges = None if merger is None else with_key(merger, 3, "a merger")
         fold = Fold(initializer, with_key(aggregator, 3, "an aggregator"), merges)
-        return self._add(Aggregation.of("KSTREAM-AGGREGATE-", told), fold)
+        return self._add(Aggregation.of("KSTREAM-AGGREGATE-", table_options), fold)
 
-    def _add(self, asked: Aggregation, fold: Fold) -> TableFlow:
+    def _add(self, aggregation: Aggregation, fold: Fold) -> TableFlow:
         if self.spec is not None:
-            return windowed_aggregate(self.group, asked, self.spec, fold)
+            return windowed_aggregate(self.group, aggregation, self.spec, fold)
         starts = None if fold.initializer is no_initializer else fold.initializer
-        return aggregate(self.group, asked, starts, fold.aggregator, fold.value)
+        return aggregate(self.group, aggregation, starts, fold.aggregator, fold.value)
 
 
 def windowed_aggregate(
-    group: GroupFlow, asked: Aggregation, spec: WindowSpec, fold: Fold
+    group: GroupFlow, aggregation: Aggregation, spec: WindowSpec, fold: Fold
 ) -> TableFlow:
     """Add an aggregation by window."""
     graph = group.flow.graph
-    store_name, name = asked.names(graph)
-    store = spec.store(asked.materialized, store_name)
+    store_name, name = aggregation.names(graph)
+    store = spec.store(aggregation.materialized, store_name)
     store = replace(store, key=store.key or group.flow.key, value=store.value or fold.value)
     parent = group.parent(store_name)
     operator = spec.operator(store, fold.initializer, fold.aggregator, fold.merger)
@@ -300,7 +302,7 @@ def windowed_aggregate(
         name,
         spec.key_serde(store.key),
         store.value,
-        asked.materialized.name,
+        aggregation.materialized.name,
         lambda: view,
         sending(graph, name),
     )
@@ -317,13 +319,13 @@ class TableGroupFlow:
     name: str | None
     shared: list[RepartitionNode] = field(default_factory=list)
 
-    def count(self, told: Told) -> TableFlow:
+    def count(self, table_options: TableOptions) -> TableFlow:
         """Count the entries of each group."""
         folds = count_initializer, count_aggregator, count_subtractor
-        asked = Aggregation.of("KTABLE-AGGREGATE-", told)
-        return aggregate_table(self, asked, folds, Serdes.long())
+        aggregation = Aggregation.of("KTABLE-AGGREGATE-", table_options)
+        return aggregate_table(self, aggregation, folds, Serdes.long())
 
-    def reduce(self, adder: Any, subtractor: Any, told: Told) -> TableFlow:
+    def reduce(self, adder: Any, subtractor: Any, table_options: TableOptions) -> TableFlow:
         """Combine the values of each group."""
         check_arity(adder, 2, "an adder")
         check_arity(subtractor, 2, "a subtractor")
@@ -334,30 +336,32 @@ class TableGroupFlow:
         def subtract(_key: Any, value: Any, aggregate: Any) -> Any:
             return subtractor(aggregate, value)
 
-        asked = Aggregation.of("KTABLE-REDUCE-", told)
-        return aggregate_table(self, asked, (None, add, subtract), self.value)
+        aggregation = Aggregation.of("KTABLE-REDUCE-", table_options)
+        return aggregate_table(self, aggregation, (None, add, subtract), self.value)
 
-    def aggregate(self, folds: tuple[Initializer, Any, Any], told: Told) -> TableFlow:
+    def aggregate(
+        self, folds: tuple[Initializer, Any, Any], table_options: TableOptions
+    ) -> TableFlow:
         """Aggregate the values of each group."""
         initializer, adder, subtractor = folds
         check_arity(initializer, 0, "an initializer")
         adds, subtracts = with_key(adder, 3, "an adder"), with_key(subtractor, 3, "a subtractor")
-        asked = Aggregation.of("KTABLE-AGGREGATE-", told)
-        return aggregate_table(self, asked, (initializer, adds, subtracts), None)
+        aggregation = Aggregation.of("KTABLE-AGGREGATE-", table_options)
+        return aggregate_table(self, aggregation, (initializer, adds, subtracts), None)
 
 
 def aggregate_table(
     group: TableGroupFlow,
-    asked: Aggregation,
+    aggregation: Aggregation,
     folds: tuple[Initializer | None, Aggregator, Aggregator],
     value: Serde[Any] | None,
 ) -> TableFlow:
     """Add an aggregation of a grouped table and its repartition topic."""
     graph = group.graph
-    store_name = asked.materialized.name or graph.new_store_name("KTABLE-AGGREGATE-")
-    sink = graph.named(asked.named, "KSTREAM-SINK-", "-sink")
-    source = graph.named(asked.named, "KSTREAM-SOURCE-", "-source")
-    name = graph.named(asked.named, asked.prefix)
+    store_name = aggregation.materialized.name or graph.new_store_name("KTABLE-AGGREGATE-")
+    sink = graph.named(aggregation.named, "KSTREAM-SINK-", "-sink")
+    source = graph.named(aggregation.named, "KSTREAM-SOURCE-", "-source")
+    name = graph.named(aggregation.named, aggregation.prefix)
     topic = f"{store_name if group.name is None else group.name}-repartition"
     check_name(topic, "a repartition topic")
     if not group.shared or group.name is None:
@@ -373,12 +377,12 @@ def aggregate_table(
         group.shared[:] = [node]
     shared = group.shared[0]
     graph.add(shared)
-    store = asked.materialized.builder("timestamped_key_value", store_name)
+    store = aggregation.materialized.builder("timestamped_key_value", store_name)
     store = replace(store, key=store.key or group.key, value=store.value or value)
     operator = TableAggregate(store, *folds)
     versioned = store.kind == "versioned"
     graph.add(OperatorNode(name, (shared.name,), operator, output_versioned=versioned))
-    shown = asked.materialized.name
+    shown = aggregation.materialized.name
     view = store_view(store_name)
     return TableFlow(graph, name, store.key, store.value, shown, lambda: view, sending(graph, name))
 
@@ -390,25 +394,25 @@ def aggregate_cogroup(
     parts: Sequence[CogroupPart],
     initializer: Initializer,
     merger: Any,
-    told: Told,
+    table_options: TableOptions,
     spec: WindowSpec | None,
 ) -> TableFlow:
     """Add the aggregations of several grouped streams to one table."""
     check_arity(initializer, 0, "an initializer")
     graph = parts[0][0].flow.graph
     prefix = "COGROUPKSTREAM-AGGREGATE-"
-    asked = Aggregation.of(prefix, told)
+    aggregation = Aggregation.of(prefix, table_options)
     fold = Fold(initializer, merger=None if merger is None else with_key(merger, 3, "a merger"))
-    store_name = asked.materialized.name or graph.new_store_name(prefix)
+    store_name = aggregation.materialized.name or graph.new_store_name(prefix)
     if spec is None:
-        store = asked.materialized.builder("timestamped_key_value", store_name)
+        store = aggregation.materialized.builder("timestamped_key_value", store_name)
     else:
-        store = spec.store(asked.materialized, store_name)
+        store = spec.store(aggregation.materialized, store_name)
     store = replace(store, key=store.key or parts[0][0].flow.key, value=store.value or fold.value)
     parents = [group.parent(store_name) for group, _ in parts]
     names = []
     for number, (parent, (_, aggregator)) in enumerate(zip(parents, parts, strict=True)):
-        name = graph.named(asked.named, prefix, f"-cogroup-agg-{number}")
+        name = graph.named(aggregation.named, prefix, f"-cogroup-agg-{number}")
         names.append(name)
         operator: Any
         if spec is None:
@@ -417,7 +421,7 @@ def aggregate_cogroup(
             operator = spec.operator(store, fold.initializer, aggregator, fold.merger)
         grace = None if spec is None else spec.grace_period_ms
         graph.add(OperatorNode(name, (parent,), operator, grace_period_ms=grace))
-    merged = graph.named(asked.named, "COGROUPKSTREAM-MERGE-", "-cogroup-merge")
+    merged = graph.named(aggregation.named, "COGROUPKSTREAM-MERGE-", "-cogroup-merge")
     graph.add(OperatorNode(merged, tuple(names), PassThrough()))
     graph.copartition(*parents)
     key = store.key if spec is None else spec.key_serde(store.key)
@@ -427,7 +431,7 @@ def aggregate_cogroup(
         merged,
         key,
         store.value,
-        asked.materialized.name,
+        aggregation.materialized.name,
         lambda: view,
         sending(graph, *names),
     )

@@ -58,16 +58,18 @@ def join(
     if isinstance(other, StreamFlow | TableFlow):
         flow.check_same(other)
     if isinstance(other, StreamFlow):
-        joiner, windows, told = _told(_STREAM, arguments, words)
+        joiner, windows, joined = _arguments_of(_STREAM, arguments, words)
         joins_two = with_key(joiner, 3, "a joiner")
-        return join_streams(flow, other, joins_two, windows, outer, told or StreamJoined())
+        return join_streams(flow, other, joins_two, windows, outer, joined or StreamJoined())
     if outer[1]:
         raise TopologyError("an outer join of a stream needs another stream")
     if isinstance(other, TableFlow):
-        joiner, told = _told(_TABLE, arguments, words)
-        return join_table(flow, other, with_key(joiner, 3, "a joiner"), outer[0], told or Joined())
+        joiner, joined = _arguments_of(_TABLE, arguments, words)
+        return join_table(
+            flow, other, with_key(joiner, 3, "a joiner"), outer[0], joined or Joined()
+        )
     if isinstance(other, View):
-        selector, joiner, named = _told(_GLOBAL_TABLE, arguments, words)
+        selector, joiner, named = _arguments_of(_GLOBAL_TABLE, arguments, words)
         selects = with_key(selector, 2, "a key selector")
         joins_two = with_key(joiner, 3, "a joiner")
         return join_global_table(flow, other, selects, joins_two, outer[0], name_of(named))
@@ -85,7 +87,7 @@ _SERDES = {
 }
 
 
-def _told(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any]) -> list[Any]:
+def _arguments_of(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any]) -> list[Any]:
     """Return the arguments of a join in their order. Raises TopologyError with the correct form."""
     kind, names, last = form
     refuse_serdes(words, f"a join with a {kind}", _SERDES[kind])

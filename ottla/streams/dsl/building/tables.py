@@ -314,9 +314,9 @@ def join_tables(
         )
     if len(functions) == 1:
         return join(table, other, functions[0], outer, name, materialized)
-    told = replace(joined or TableJoined(), name=name), materialized or Materialized()
+    join_options = replace(joined or TableJoined(), name=name), materialized or Materialized()
     extractor, joiner = functions
-    return join_on_foreign_key(table, other, extractor, joiner, outer[0], told)
+    return join_on_foreign_key(table, other, extractor, joiner, outer[0], join_options)
 
 
 def _only(options: list[Any], *kinds: type) -> Any:
