@@ -30,7 +30,7 @@ from ottla.streams.spark.connector.workers import settle
 from ottla.streams.spark.query.query import StreamsQuery, start
 from ottla.streams.spark.session.session import register, session
 
-# Load all modules of the connector now, whichever process this is.
+# All modules are loaded now: in a worker of Spark, exclude their objects from garbage collection.
 settle()
 
 __all__ = ["OttlaSource", "StreamsQuery", "register", "session", "start"]

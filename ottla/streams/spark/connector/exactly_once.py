@@ -6,10 +6,13 @@ the driver *decides* the batch: it writes the batch number and the list of its t
 ledger, and then commits them. After a failure Spark repeats the batch, and the ledger determines
 what happens:
 
-* not decided: the tasks begin their transactions again, which aborts the old ones, and write their rows;
-* decided: nothing is written; each task commits its transaction from the list, and discards its rows;
-* decided, but a transaction has been aborted since (it timed out while the query was down): only that task
-  writes its rows again. This requires the same tasks as before; a source that reads the same offsets provides them.
+* not decided: the tasks begin their transactions again, which aborts the old ones, and write their
+  rows;
+* decided: nothing is written; each task commits its transaction from the list, and discards its
+  rows;
+* decided, but a transaction has been aborted since (it timed out while the query was down): only
+  that task writes its rows again. This requires the same tasks as before; a source that reads the
+  same offsets provides them.
 
 Zombies: a run of the query takes over the ledger before it reads it, so that earlier runs can no
 longer decide. A task that begins a transaction fences earlier producers with the same transactional
@@ -220,7 +223,7 @@ def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
 def _sweep(
     brokers: Brokers, ledger: Ledger, known: Sequence[Producer | None], timeout_ms: int
 ) -> None:
-    """Abort open transactions of earlier runs, of tasks that wrote nothing in this batch."""
+    """Abort open transactions of earlier runs, except those of tasks that wrote in this batch."""
     names = {ledger.transactional_id(task) for task, each in enumerate(known) if each is not None}
     with contextlib.suppress(OttlaError):
         for name in list_open(brokers, f"{ledger.name}-"):

@@ -98,9 +98,10 @@ class Positions:
         by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for (topic, partition), leader in self._brokers.leaders(partitions).items():
             by_leader[leader][topic].append(partition)
-        for leader, asked in by_leader.items():
+        for leader, by_topic in by_leader.items():
             topics = [
-                DescribableLogDirTopic(topic=name, partitions=rows) for name, rows in asked.items()
+                DescribableLogDirTopic(topic=name, partitions=rows)
+                for name, rows in by_topic.items()
             ]
             request = DescribeLogDirsRequest(topics=topics)
             response = self._brokers.ask_node(leader, request, DescribeLogDirsResponse)
@@ -209,11 +210,11 @@ class Positions:
                     f"{key[0]}-{key[1]} has offsets {earliest[key]} to {latest[key]}, not all "
                     f"from {starts[key]} to {ends[key]}."
                 )
-                self.tell_data_loss(reason)
+                self.report_data_loss(reason)
             found.append(OffsetRange(*key, start, max(start, end)))
         return found
 
-    def tell_data_loss(self, reason: str) -> None:
+    def report_data_loss(self, reason: str) -> None:
         """Raise ApiError OFFSET_OUT_OF_RANGE unless failOnDataLoss is false."""
         if self._options.get("failOnDataLoss", True):
             advice = "Set the option failOnDataLoss=false to read the records that are left."

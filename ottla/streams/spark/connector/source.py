@@ -266,12 +266,12 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         starts = from_json(start)
         gone = sorted(set(starts) - set(ends))
         if gone:
-            self._connected().tell_data_loss(f"{gone[0][0]}-{gone[0][1]} no longer exists.")
+            self._connected().report_data_loss(f"{gone[0][0]}-{gone[0][1]} no longer exists.")
         starts = self._held(self._beginning(starts, ends), ends)
         ranges = [OffsetRange(*key, starts[key], ends[key]) for key in sorted(ends)]
         for item in ranges:
             if item.size < 0:
-                self._connected().tell_data_loss(
+                self._connected().report_data_loss(
                     f"{item.topic}-{item.partition} ends at {item.end}, but it was read up to "
                     f"{item.start}: the topic was deleted and created again, or has lost records."
                 )
@@ -312,7 +312,7 @@ class StreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailabl
         moving = [key for key in ends if starts[key] < ends[key]]
         for key, earliest in self._connected().earliest(moving).items():
             if starts[key] < earliest:
-                self._connected().tell_data_loss(
+                self._connected().report_data_loss(
                     f"{key[0]}-{key[1]} begins at {earliest}: offsets {starts[key]} to "
                     f"{min(earliest, ends[key]) - 1} were deleted (by retention.ms, retention.bytes, or a "
                     "tool) before they were read."

@@ -127,9 +127,9 @@ def latest_changes(
             last[each.topic, each.key] = number
     if not last:
         return produced
-    kept = set(last.values())
+    latest = set(last.values())
     return [
         each if each.topic not in logged else each._replace(partition=partition)
         for number, each in enumerate(produced)
-        if each.topic not in logged or number in kept
+        if each.topic not in logged or number in latest
     ]

@@ -365,9 +365,14 @@ def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) 
             raise TopologyError(
                 f"topic {topic} is read but does not exist; create it before the application starts"
             )
-    asked = part.application.topology.internal_topics
-    given = [asked[topic] for each in part.sources for topic in each.topics if topic in asked]
-    found += [count for count in given if count is not None]
+    fixed_counts = part.application.topology.internal_topics
+    fixed = [
+        fixed_counts[topic]
+        for each in part.sources
+        for topic in each.topics
+        if topic in fixed_counts
+    ]
+    found += [count for count in fixed if count is not None]
     # As in Kafka: the partition count of the sub-topology that writes the repartition topic.
     writers = [each.partitions for each in parts if set(each.writes) & set(part.reads)]
     part.partitions = max(found or writers or [1])

@@ -256,9 +256,9 @@ def _parsed(records: DataFrame, source: TopicSource, own: list[Column]) -> DataF
     schema = ddl({**source.schema, _CORRUPT: "string"})
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parsed = records.select(sql.from_json(text, schema, options).alias("value"), *own)
-    kept = parsed.where(sql.col(f"value.{_CORRUPT}").isNull())
+    valid = parsed.where(sql.col(f"value.{_CORRUPT}").isNull())
     fields = [sql.col(f"value.`{name}`").alias(name) for name in source.schema]
-    return kept.select(*fields, *_names(own))
+    return valid.select(*fields, *_names(own))
 
 
 def _decoded(records: DataFrame, source: TopicSource, own: list[Column]) -> DataFrame:

@@ -170,10 +170,10 @@ class MirrorSource(OttlaSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of the stream."""
         given = dict(self.options.items())
-        kept = {name: value for name, value in given.items() if not name.startswith(_PREFIX)}
-        own = {name.removeprefix(_PREFIX): given[name] for name in set(given) - set(kept)}
-        mirror = Mirror(source_bootstrap=kept["kafka.bootstrap.servers"], **own)
-        reader = OttlaSource(CaseInsensitiveDict(kept)).streamReader(schema)
+        options = {name: value for name, value in given.items() if not name.startswith(_PREFIX)}
+        own = {name.removeprefix(_PREFIX): given[name] for name in set(given) - set(options)}
+        mirror = Mirror(source_bootstrap=options["kafka.bootstrap.servers"], **own)
+        reader = OttlaSource(CaseInsensitiveDict(options)).streamReader(schema)
         return MirrorReader(reader, Notes(mirror))
 
 

@@ -21,7 +21,7 @@ _RECORD = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
-Tell = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +59,13 @@ class ExportSettings:
 
 
 def load(
-    spark: SparkSession, bootstrap: str, files: Sequence[str], settings: LoadSettings, tell: Tell
+    spark: SparkSession,
+    bootstrap: str,
+    files: Sequence[str],
+    settings: LoadSettings,
+    report: Report,
 ) -> int:
-    """Write the rows of files to a topic; return their number. `tell` receives finished and total
+    """Write the rows of files to a topic; return their number. `report` receives finished and total
     tasks.
 
     Raises QueryError or ConfigError if it fails; records written by then stay in the topic.
@@ -81,7 +85,7 @@ def load(
             writer = writer.option("includeTimestamp", "true")
         writer.option("kafka.compression.type", settings.compression).mode("append").save()
 
-    _watched(spark, write, tell)
+    _watched(spark, write, report)
     return int(counted.get["rows"])
 
 
@@ -126,8 +130,8 @@ def _own_columns(rows: DataFrame) -> DataFrame:
     )
 
 
-def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, tell: Tell) -> int:
-    """Write the records of a topic to files in a folder; return their number. `tell` as for `load`."""
+def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, report: Report) -> int:
+    """Write the records of a topic to files in a folder; return their number. `report` as for `load`."""
     options = {
         "kafka.bootstrap.servers": bootstrap,
         "assign": _by_topic(settings.starts, as_list=True),
@@ -142,7 +146,7 @@ def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, tell: 
     writer = rows.write.format(settings.format).mode("overwrite" if settings.overwrite else "error")
     if settings.format == "csv":
         writer = writer.option("header", "true")
-    _watched(spark, lambda: writer.save(settings.folder), tell)
+    _watched(spark, lambda: writer.save(settings.folder), report)
     return int(counted.get["rows"])
 
 
@@ -175,13 +179,13 @@ def _by_topic(offsets: Mapping[TopicPartition, int], *, as_list: bool = False) -
     )
 
 
-def _watched(spark: SparkSession, work: Callable[[], None], tell: Tell) -> None:
+def _watched(spark: SparkSession, work: Callable[[], None], report: Report) -> None:
     """Run `work`; meanwhile report the number of finished tasks of Spark at intervals."""
     is_done = threading.Event()
 
     def watch() -> None:
         while not is_done.wait(_POLL_S):
-            tell(*_tasks(spark))
+            report(*_tasks(spark))
 
     # The work stays in this thread, which has the session with the format and which Ctrl-C
     # interrupts.

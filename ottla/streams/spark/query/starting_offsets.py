@@ -47,8 +47,8 @@ def first_positions(
             for key, each in committed.items()
             if each.offset >= 0 and each.metadata != PROGRESS and key[0] in wanted
         }
-        asked = dict.fromkeys((key for key in ends if key not in chosen), LATEST)
-        found = list_offsets(brokers, asked, isolation_level=READ_COMMITTED) if asked else {}
+        at_end = dict.fromkeys((key for key in ends if key not in chosen), LATEST)
+        found = list_offsets(brokers, at_end, isolation_level=READ_COMMITTED) if at_end else {}
     return chosen | {key: each.offset for key, each in found.items()}
 
 

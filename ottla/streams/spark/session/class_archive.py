@@ -82,11 +82,11 @@ def write_archive(java_home: str) -> Path:
     archive = archive_of(java_home)
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
-        made = Path(folder) / "classes.jsa"
-        _first_stream(f"-XX:ArchiveClassesAtExit={made} {_QUIET}")
-        if not made.is_file():
+        written = Path(folder) / "classes.jsa"
+        _first_stream(f"-XX:ArchiveClassesAtExit={written} {_QUIET}")
+        if not written.is_file():
             raise ConfigError(f"Java in {java_home} wrote no archive: Spark starts without one.")
-        os.replace(made, archive)
+        os.replace(written, archive)
     return archive
 
 

@@ -54,14 +54,14 @@ def local_files_settings(java_home: str, given: Mapping[str, str]) -> dict[str, 
     """
     if any(name in given for name in _CLASSES):
         return {}
-    made = jar()
-    if not made.is_file() and not _made(java_home, made):
+    target = jar()
+    if not target.is_file() and not _compile_classes(java_home, target):
         return {}
     if not _is_reachable():
         return {}
     return {
         **_CLASSES,
-        _CLASS_PATH: os.pathsep.join(filter(None, (str(made), given.get(_CLASS_PATH)))),
+        _CLASS_PATH: os.pathsep.join(filter(None, (str(target), given.get(_CLASS_PATH)))),
     }
 
 
@@ -77,7 +77,7 @@ def _is_reachable() -> bool:
     return True
 
 
-def _made(java_home: str, target: Path) -> bool:
+def _compile_classes(java_home: str, target: Path) -> bool:
     """Compile the classes; return True if it succeeded."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

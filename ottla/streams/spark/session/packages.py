@@ -36,9 +36,9 @@ class PackageFiles:
         if found.submodule_search_locations:
             root = origin.parent.parent
             files = sorted(each for each in origin.parent.rglob("*") if _is_shipped(each))
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             for each in files:
-                made.write(each, each.relative_to(root))
+                archive.write(each, each.relative_to(root))
         return str(target)
 
     def remove(self) -> None:

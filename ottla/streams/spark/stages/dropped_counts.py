@@ -5,8 +5,8 @@ A task adds an envelope without records to its output (envelopes.py). Spark obse
 before the sink and reports them with the progress of the micro-batch, so a repeated micro-batch is
 counted once.
 
-Not done: records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the workers but
-not counted, because the rows of such a query are not envelopes.
+Not done: records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the
+workers but not counted, because the rows of such a query are not envelopes.
 """
 
 import json

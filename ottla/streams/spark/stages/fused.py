@@ -68,7 +68,7 @@ class _Unfused(Exception):
 
 
 @dataclass(frozen=True)
-class Made:
+class TopicOutput:
     """Output of a batch for one topic: RECORDS, and the row number of each record's source record."""
 
     topic: str
@@ -103,7 +103,7 @@ class PlainTask:
         """The number of records dropped so far."""
         return self._task.dropped.total
 
-    def run(self, topic: str, records: pa.RecordBatch) -> Iterator[Made]:
+    def run(self, topic: str, records: pa.RecordBatch) -> Iterator[TopicOutput]:
         """Yield the output for records (RECORDS) of a topic, in their order.
 
         Errors of functions are raised with a note of the record and the node.
@@ -189,7 +189,7 @@ class PlainTask:
             )
         self._note_places()
 
-    def _gathered(self, records: pa.RecordBatch | None = None) -> Iterator[Made]:
+    def _gathered(self, records: pa.RecordBatch | None = None) -> Iterator[TopicOutput]:
         """Yield the output by topic: that of the fused functions for `records`, and that of the
         task.
         """
@@ -205,7 +205,7 @@ class PlainTask:
                 parts.append(_columns(topic, written[topic], records))
             if topic in by_topic:
                 own, rows = by_topic[topic]
-                parts.append(Made(topic, np.array(own, np.int64), batch_of(rows)))
+                parts.append(TopicOutput(topic, np.array(own, np.int64), batch_of(rows)))
             if parts:
                 yield _merged(parts)
 
@@ -244,10 +244,10 @@ class PlainTask:
         forward = _forwarding(list(below.values()))
         if isinstance(supplier, stateless.KeyFilter):
             return self._named(node.name, self._key_filter(node.name, forward))
-        made = _STEPS.get(type(supplier))
-        if made is None:
+        make_step = _STEPS.get(type(supplier))
+        if make_step is None:
             raise _Unfused
-        return self._named(node.name, made(supplier, forward))
+        return self._named(node.name, make_step(supplier, forward))
 
     def _key_filter(self, name: str, forward: Deliver) -> Deliver:
         dropped = self._task.dropped
@@ -315,7 +315,7 @@ def _reading(
     return serde.deserialize, column.to_pylist()
 
 
-def _columns(topic: str, written: _Written, records: pa.RecordBatch) -> Made:
+def _columns(topic: str, written: _Written, records: pa.RecordBatch) -> TopicOutput:
     count = len(written.places)
     places = np.array(written.places, np.int64)
     chosen = pa.array(places)
@@ -330,10 +330,10 @@ def _columns(topic: str, written: _Written, records: pa.RecordBatch) -> Made:
         if headers.null_count == len(headers)
         else headers.take(chosen),
     ]
-    return Made(topic, places, pa.RecordBatch.from_arrays(columns, schema=RECORDS))
+    return TopicOutput(topic, places, pa.RecordBatch.from_arrays(columns, schema=RECORDS))
 
 
-def _merged(parts: list[Made]) -> Made:
+def _merged(parts: list[TopicOutput]) -> TopicOutput:
     """Merge the output of functions and task in the order of the source records."""
     if len(parts) == 1:
         return parts[0]
@@ -341,7 +341,7 @@ def _merged(parts: list[Made]) -> Made:
     order = np.argsort(places, kind="stable")
     table = pa.Table.from_batches([each.records for each in parts]).combine_chunks()
     (batch,) = table.take(pa.array(order)).to_batches()
-    return Made(parts[0].topic, places[order], batch)
+    return TopicOutput(parts[0].topic, places[order], batch)
 
 
 def _forwarding(children: list[Deliver]) -> Deliver:
@@ -391,13 +391,13 @@ def _map(operator: stateless.Map, forward: Deliver) -> Deliver:
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        made = mapper(key, value)
-        if type(made) is not tuple:
-            made = stateless.pair_of(made)
+        pair = mapper(key, value)
+        if type(pair) is not tuple:
+            pair = stateless.pair_of(pair)
         try:
-            key, value = made
+            key, value = pair
         except ValueError:
-            raise stateless.no_pair(made) from None
+            raise stateless.no_pair(pair) from None
         forward(key, value)
 
     return step
@@ -407,13 +407,13 @@ def _flat_map(operator: stateless.FlatMap, forward: Deliver) -> Deliver:
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        for made in stateless.several(mapper(key, value), stateless.MANY_PAIRS):
-            if type(made) is not tuple:
-                made = stateless.pair_of(made)
+        for pair in stateless.several(mapper(key, value), stateless.MANY_PAIRS):
+            if type(pair) is not tuple:
+                pair = stateless.pair_of(pair)
             try:
-                each_key, each = made
+                each_key, each = pair
             except ValueError:
-                raise stateless.no_pair(made) from None
+                raise stateless.no_pair(pair) from None
             forward(each_key, each)
 
     return step

@@ -134,13 +134,13 @@ class TaskMemory:
         for name, callback, node, punctuation, due, interval_ms in known["schedules"]:
             clock = PunctuationType[punctuation]
             if name not in self._parts:
-                made = Schedule(node, clock, due, interval_ms, self._unpickled(callback))
-                self._parts[name] = made
-                self._names[id(made)] = name
+                schedule = Schedule(node, clock, due, interval_ms, self._unpickled(callback))
+                self._parts[name] = schedule
+                self._names[id(schedule)] = name
             else:
-                made = self._parts[name]
-                made.due = due
-            found[clock].append(made)
+                schedule = self._parts[name]
+                schedule.due = due
+            found[clock].append(schedule)
         for clock, schedules in found.items():
             task.punctuators[clock].replace(schedules)
         for (name, field), pickled in known["fields"].items():

@@ -1,8 +1,8 @@
 """Runs tasks inside Spark's workers: a micro-batch of envelopes in, envelopes out. This module does
 not use Spark.
 
-`SourceStage` runs where the source is read: it runs stateless sub-topologies and addresses all other
-records to tasks. `Stage` runs the tasks of one level, with their stores over state pages. A task
+`SourceStage` runs where the source is read: it runs stateless sub-topologies and addresses all
+other records to tasks. `Stage` runs the tasks of one level, with their stores over state pages. A task
 restores its memory, processes the records in Kafka's order (of the topics' next records the one
 with the earliest timestamp), and writes its changes.
 """
@@ -142,8 +142,8 @@ class SourceStage:
         place = self._topics.index(topic) if topic in self._topics else len(self._topics)
         origin = kind.first_task + partition % kind.partitions + place * self._layout.task_count
         first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
-        for made in plain.run(topic, records):
-            yield from self._outbox.of_batch(origin, made.topic, made.records, first)
+        for output in plain.run(topic, records):
+            yield from self._outbox.of_batch(origin, output.topic, output.records, first)
         task = kind.first_task + partition % kind.partitions
         yield from self._outbox.dropped(task, plain.dropped_count - before)
 
