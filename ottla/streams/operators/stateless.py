@@ -43,35 +43,35 @@ class Filter:
 _NO_PAIRS = (str, bytes, bytearray, dict, set, frozenset)
 
 
-def no_pair(made: Any) -> TypeError:
+def no_pair(result: Any) -> TypeError:
     """Return the error for a mapper whose result is not a key and a value."""
     return TypeError(
-        f"a mapper must return a pair, (key, value) or KeyValue.pair(key, value), not {made!r}; "
+        f"a mapper must return a pair, (key, value) or KeyValue.pair(key, value), not {result!r}; "
         "use map_values or select_key to return only a value or a key"
     )
 
 
-def pair_of(made: Any) -> tuple[Any, Any]:
+def pair_of(result: Any) -> tuple[Any, Any]:
     """Return the key and the value in a mapper's result; TypeError if it is not a pair."""
     # Called for every record: most mappers return tuples.
-    if type(made) is not tuple and isinstance(made, _NO_PAIRS):
-        raise no_pair(made)
+    if type(result) is not tuple and isinstance(result, _NO_PAIRS):
+        raise no_pair(result)
     try:
-        key, value = made
+        key, value = result
     except (TypeError, ValueError):
-        raise no_pair(made) from None
+        raise no_pair(result) from None
     return key, value
 
 
-def several(made: Any, what: str) -> Iterable[Any]:
+def several(result: Any, what: str) -> Iterable[Any]:
     """Return a flat mapper's results, empty for None and False; TypeError if they are not iterable."""
-    if not made:
+    if not result:
         return ()
     try:
-        found: Iterable[Any] = made if type(made) is list else iter(made)
+        found: Iterable[Any] = result if type(result) is list else iter(result)
         return found
     except TypeError:
-        raise TypeError(f"a mapper of {what}, not {made!r}") from None
+        raise TypeError(f"a mapper of {what}, not {result!r}") from None
 
 
 MANY_PAIRS = "flat_map must return a list of pairs (key, value), empty for none"
@@ -109,13 +109,13 @@ class Map:
         """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
-            made = self.mapper(record.key, record.value)
-            if type(made) is not tuple:
-                made = pair_of(made)
+            result = self.mapper(record.key, record.value)
+            if type(result) is not tuple:
+                result = pair_of(result)
             try:
-                key, value = made
+                key, value = result
             except ValueError:
-                raise no_pair(made) from None
+                raise no_pair(result) from None
             forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)
@@ -161,13 +161,13 @@ class FlatMap:
         """Create the processor."""
 
         def step(record: Record[Any, Any], forward: Callable[..., None]) -> None:
-            for made in several(self.mapper(record.key, record.value), MANY_PAIRS):
-                if type(made) is not tuple:
-                    made = pair_of(made)
+            for result in several(self.mapper(record.key, record.value), MANY_PAIRS):
+                if type(result) is not tuple:
+                    result = pair_of(result)
                 try:
-                    key, value = made
+                    key, value = result
                 except ValueError:
-                    raise no_pair(made) from None
+                    raise no_pair(result) from None
                 forward(Record(key, value, record.timestamp, record.headers))
 
         return _Stateless(step)

@@ -203,10 +203,10 @@ class _TableRepartitionMapProcessor(AnyProcessor):
         self._operator = operator
 
     def _pair(self, key: Any, value: Any) -> tuple[Any, Any] | None:
-        made = None if value is None else self._operator.selector(key, value)
-        if made is None:
+        result = None if value is None else self._operator.selector(key, value)
+        if result is None:
             return None
-        pair = pair_of(made)
+        pair = pair_of(result)
         return None if pair[0] is None or pair[1] is None else pair
 
     def process(self, record: Record[Any, Any]) -> None:

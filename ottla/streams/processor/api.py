@@ -335,14 +335,14 @@ def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
         raise TopologyError(
             f"the stores of {name} must be a list in its class: stores = [Stores.key_value(…)]"
         )
-    made = supplier if isinstance(supplier, type) else supplier()
-    if not callable(getattr(made, method, None)):
+    processor = supplier if isinstance(supplier, type) else supplier()
+    if not callable(getattr(processor, method, None)):
         raise TopologyError(
-            f"{what} takes a processor class or a function that returns a processor: {name} returns {made!r}, not a "
+            f"{what} takes a processor class or a function that returns a processor: {name} returns {processor!r}, not a "
             f"processor with a method {method}"
         )
-    if not isinstance(supplier, type) and supplier() is made:
+    if not isinstance(supplier, type) and supplier() is processor:
         raise TopologyError(
             f"{what} takes a function that returns a processor, because each task has one of its own: {name} "
-            f"returns the same {type(made).__name__} at each call; return a new one"
+            f"returns the same {type(processor).__name__} at each call; return a new one"
         )

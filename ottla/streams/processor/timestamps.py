@@ -105,13 +105,13 @@ def _place(record: TimestampedRecord) -> str:
 
 def extracting(extractor: Any) -> Extraction | None:
     """Return an object that calls an extractor for each record; None if the extractor is None."""
-    made = extractor() if isinstance(extractor, type) else extractor_of(extractor)
-    if made is None:
+    instance = extractor() if isinstance(extractor, type) else extractor_of(extractor)
+    if instance is None:
         return None
-    may_drop = callable(getattr(made, "extract", None))
-    called = made if callable(made) or not may_drop else made.extract
-    plain = "Column" if isinstance(made, OfColumn) else type(made).__name__
-    name = getattr(made, "__name__", plain)
+    may_drop = callable(getattr(instance, "extract", None))
+    called = instance if callable(instance) or not may_drop else instance.extract
+    plain = "Column" if isinstance(instance, OfColumn) else type(instance).__name__
+    name = getattr(instance, "__name__", plain)
     if takes_two(called, "a timestamp extractor"):
         return Extraction(called, name, may_drop)
     return Extraction(lambda record, _partition_time: called(record), name, may_drop)

@@ -32,35 +32,39 @@ _SAME = (
 )
 
 
-def broker_settings(given: UpOptions) -> dict[str, str]:
+def broker_settings(command_line: UpOptions) -> dict[str, str]:
     """Return the broker's settings: the command line has precedence over the file.
 
     ConfigError if an --option does not exist, or sets the same option as a short option. As in
     Kafka, a file may contain unknown names; the broker logs a warning for each.
     """
-    refuse_unknown_names(given.options)
-    _refuse_conflicts(given)
-    settings = {**given.file, **given.options}
-    if "log.dir" in given.options and "log.dirs" not in given.options:
+    refuse_unknown_names(command_line.options)
+    _refuse_conflicts(command_line)
+    settings = {**command_line.file, **command_line.options}
+    if "log.dir" in command_line.options and "log.dirs" not in command_line.options:
         # The broker prefers log.dirs, which only the file sets.
         settings.pop("log.dirs", None)
-    if given.host is not None or given.port is not None or "listeners" not in settings:
-        host = DEFAULT_HOST if given.host is None else given.host
-        port = DEFAULT_PORT if given.port is None else given.port
+    if (
+        command_line.host is not None
+        or command_line.port is not None
+        or "listeners" not in settings
+    ):
+        host = DEFAULT_HOST if command_line.host is None else command_line.host
+        port = DEFAULT_PORT if command_line.port is None else command_line.port
         shown = f"[{host}]" if ":" in host else host
         settings["listeners"] = f"PLAINTEXT://{shown}:{port}"
-    if given.data is not None or not settings.keys() & {"log.dirs", "log.dir"}:
-        settings["log.dirs"] = DEFAULT_DATA if given.data is None else given.data
-    if given.metrics_port is not None:
-        settings["metrics.listener"] = f"{DEFAULT_HOST}:{given.metrics_port}"
+    if command_line.data is not None or not settings.keys() & {"log.dirs", "log.dir"}:
+        settings["log.dirs"] = DEFAULT_DATA if command_line.data is None else command_line.data
+    if command_line.metrics_port is not None:
+        settings["metrics.listener"] = f"{DEFAULT_HOST}:{command_line.metrics_port}"
     return settings
 
 
-def _refuse_conflicts(given: UpOptions) -> None:
+def _refuse_conflicts(command_line: UpOptions) -> None:
     for field, word, names in _SAME:
         for name in names:
-            if getattr(given, field) is not None and name in given.options:
+            if getattr(command_line, field) is not None and name in command_line.options:
                 raise ConfigError(
-                    f"{word} and -o {name}={given.options[name]} set the same option: omit one of them. "
+                    f"{word} and -o {name}={command_line.options[name]} set the same option: omit one of them. "
                     f"-o {name} supports every value of {word}."
                 )

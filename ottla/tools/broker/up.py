@@ -88,7 +88,7 @@ def command(
     )
     file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
     _report_unknown(file)
-    given = UpOptions(
+    command_line = UpOptions(
         host=host,
         port=port,
         data=data,
@@ -96,7 +96,7 @@ def command(
         options=settings,
         file=file,
     )
-    _serve(broker_settings(given), output, line)
+    _serve(broker_settings(command_line), output, line)
 
 
 def _report_unknown(file: Mapping[str, str]) -> None:

@@ -44,11 +44,11 @@ def _client(name: str, installed: str, oldest: tuple[int, int]) -> Finding:
     numbers = tuple(int(part) for part in installed.split(".")[:2] if part.isdecimal())
     if numbers >= oldest:
         return ok(name, installed)
-    wanted = ".".join(map(str, oldest))
+    minimum = ".".join(map(str, oldest))
     return warn(
         name,
-        f"{installed} is old: {wanted} is the oldest tested version",
-        f"pip install --upgrade '{name}>={wanted}'",
+        f"{installed} is old: {minimum} is the oldest tested version",
+        f"pip install --upgrade '{name}>={minimum}'",
     )
 
 

@@ -101,9 +101,9 @@ def _lock(path: Path, *, is_served: bool) -> Finding:
 
 
 def _is_locked(file: Path) -> bool:
-    wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     with contextlib.suppress(OSError), file.open("rb+") as opened:
-        answer = fcntl.fcntl(opened, _F_OFD_GETLK, wanted)
+        answer = fcntl.fcntl(opened, _F_OFD_GETLK, query)
         return bool(struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK)
     return False
 

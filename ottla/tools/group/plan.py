@@ -59,7 +59,7 @@ def plan_moves(
     moves = []
     for key in sorted(bounds):
         kept = bounds[key]
-        wanted = {
+        requested = {
             Target.EARLIEST: kept.start,
             Target.LATEST: kept.end,
             Target.OFFSET: amount,
@@ -67,6 +67,6 @@ def plan_moves(
             Target.FILE: at_time.get(key, kept.end),
             Target.SHIFT: current.get(key, 0) + amount,
         }[target]
-        held = min(max(wanted, kept.start), kept.end)
-        moves.append(Move(*key, current.get(key), held, wanted))
+        bounded = min(max(requested, kept.start), kept.end)
+        moves.append(Move(*key, current.get(key), bounded, requested))
     return moves

@@ -36,7 +36,7 @@ def command(output: Output, file: Path, bootstrap: str | None, deep: bool) -> in
             problems += _topics(checked.pipeline, bootstrap)
         if deep:
             problems += _deep(checked.pipeline, bootstrap or DEFAULT_BOOTSTRAP)
-    return 0 if files.tell(output, file, sorted(problems)) else 1
+    return 0 if files.report(output, file, sorted(problems)) else 1
 
 
 def _topics(pipeline: Pipeline, bootstrap: str) -> list[Problem]:

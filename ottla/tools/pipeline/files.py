@@ -33,7 +33,7 @@ def runnable(file: Path) -> Pipeline:
     return checked.pipeline
 
 
-def tell(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
+def report(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
     """Print the problems, one per line or as JSON; return True if the file can run."""
     rows = [
         {

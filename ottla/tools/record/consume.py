@@ -102,101 +102,101 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     ottla consume orders -o -10 -e -f '%t[%p] %o: %k %s\\n'
     ottla consume orders -o @-1h -J | jq .payload
     """
-    wanted = ConsumeOptions(**words)
+    request = ConsumeOptions(**words)
     try:
-        write = _format(wanted, output)
-        start, end = parse_range(wanted.offsets, time.time_ns() // 1_000_000)
+        write = _format(request, output)
+        start, end = parse_range(request.offsets, time.time_ns() // 1_000_000)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     with StopSignals() as stop:
-        if wanted.group is None:
-            _read_partitions(brokers, wanted, write, (start or BEGINNING, end), stop)
+        if request.group is None:
+            _read_partitions(brokers, request, write, (start or BEGINNING, end), stop)
         else:
-            _read_as_member(brokers, wanted, write, (start or BEGINNING, end), stop)
+            _read_as_member(brokers, request, write, (start or BEGINNING, end), stop)
 
 
 def _read_partitions(
-    brokers: Brokers, wanted: ConsumeOptions, write: Format, places: Range, stop: StopSignals
+    brokers: Brokers, request: ConsumeOptions, write: Format, places: Range, stop: StopSignals
 ) -> None:
     start, end = places
     if start.anchor is Anchor.STORED:
         raise click.UsageError("`stored` needs a group: name it with --group")
-    keys = _partitions(brokers, wanted)
+    keys = _partitions(brokers, request)
     starts = resolve(brokers, keys, start)
     stops = resolve(brokers, keys, end) if end is not None else None
-    goal = Goal(count=wanted.count, at_end=wanted.exit_at_end, stops=stops)
+    goal = Goal(count=request.count, at_end=request.exit_at_end, stops=stops)
     goal.assign(starts)
     with (
-        RecordConsumer(brokers.bootstrap, settings=_settings(wanted)) as consumer,
-        _progress(brokers, wanted, starts, stops) as progress,
+        RecordConsumer(brokers.bootstrap, settings=_settings(request)) as consumer,
+        _progress(brokers, request, starts, stops) as progress,
     ):
         consumer.assign(starts)
         copier = Copier(consumer, goal, write, sys.stdout.buffer, stop=stop)
-        copier.run(brokers, is_quiet=wanted.quiet, progress=progress)
+        copier.run(brokers, is_quiet=request.quiet, progress=progress)
 
 
 def _read_as_member(
-    brokers: Brokers, wanted: ConsumeOptions, write: Format, places: Range, stop: StopSignals
+    brokers: Brokers, request: ConsumeOptions, write: Format, places: Range, stop: StopSignals
 ) -> None:
     start, end = places
-    if start.anchor not in _RESETS or end is not None or wanted.partitions:
+    if start.anchor not in _RESETS or end is not None or request.partitions:
         raise click.UsageError(
             "A group reads from its committed offsets: move them with `ottla group reset`, "
             "or omit --group to read from any position."
         )
-    assert wanted.group is not None
+    assert request.group is not None
     # Check before joining: a group would wait without a message for a topic that does not exist.
-    _partitions(brokers, wanted)
-    goal = Goal(count=wanted.count, at_end=wanted.exit_at_end)
-    settings = {"auto.offset.reset": _RESETS[start.anchor], **_settings(wanted)}
-    with RecordConsumer(brokers.bootstrap, group_id=wanted.group, settings=settings) as consumer:
-        consumer.subscribe(wanted.topics, lambda mine: goal.assign(dict.fromkeys(mine, -1)))
+    _partitions(brokers, request)
+    goal = Goal(count=request.count, at_end=request.exit_at_end)
+    settings = {"auto.offset.reset": _RESETS[start.anchor], **_settings(request)}
+    with RecordConsumer(brokers.bootstrap, group_id=request.group, settings=settings) as consumer:
+        consumer.subscribe(request.topics, lambda mine: goal.assign(dict.fromkeys(mine, -1)))
         copier = Copier(consumer, goal, write, sys.stdout.buffer, stores=True, stop=stop)
-        copier.run(brokers, is_quiet=wanted.quiet, progress=Progress("Reading", None))
+        copier.run(brokers, is_quiet=request.quiet, progress=Progress("Reading", None))
 
 
-def _partitions(brokers: Brokers, wanted: ConsumeOptions) -> list[TopicPartition]:
+def _partitions(brokers: Brokers, request: ConsumeOptions) -> list[TopicPartition]:
     keys: list[TopicPartition] = []
-    for name in wanted.topics:
+    for name in request.topics:
         topic = brokers.retry(partial(brokers.topic, name))
         known = {row.partition_index for row in topic.partitions}
-        for number in wanted.partitions:
+        for number in request.partitions:
             if number not in known:
                 raise ApiError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     f"Topic {name!r} has no partition {number}, only 0 to {len(known) - 1}.",
                 )
-        keys += [(name, number) for number in sorted(set(wanted.partitions) or known)]
+        keys += [(name, number) for number in sorted(set(request.partitions) or known)]
     return keys
 
 
-def _settings(wanted: ConsumeOptions) -> dict[str, str]:
+def _settings(request: ConsumeOptions) -> dict[str, str]:
     # At the end of a partition, a fetch would wait half a second before it returns empty.
-    return {**({"fetch.wait.max.ms": "10"} if wanted.exit_at_end else {}), **wanted.settings}
+    return {**({"fetch.wait.max.ms": "10"} if request.exit_at_end else {}), **request.settings}
 
 
 def _progress(
     brokers: Brokers,
-    wanted: ConsumeOptions,
+    request: ConsumeOptions,
     starts: dict[TopicPartition, int],
     stops: dict[TopicPartition, int] | None,
 ) -> Progress:
     """Return a progress bar over the records up to the end; without a total if there is no end."""
-    if wanted.quiet or sys.stdout.isatty():
+    if request.quiet or sys.stdout.isatty():
         return Progress("Reading", None, is_shown=False)
-    if stops is None and wanted.exit_at_end:
+    if stops is None and request.exit_at_end:
         stops = resolve(brokers, list(starts), Position(Anchor.END))
     total = None if stops is None else sum(stops[key] - starts[key] for key in starts)
-    if wanted.count is not None:
-        total = wanted.count if total is None else min(total, wanted.count)
+    if request.count is not None:
+        total = request.count if total is None else min(total, request.count)
     return Progress("Reading", total)
 
 
-def _format(wanted: ConsumeOptions, output: Output) -> Format:
-    null = b"NULL" if wanted.show_null else b""
-    if wanted.format is not None:
-        return compile_format(wanted.format, null=null)
-    if wanted.json or output.is_json:
+def _format(request: ConsumeOptions, output: Output) -> Format:
+    null = b"NULL" if request.show_null else b""
+    if request.format is not None:
+        return compile_format(request.format, null=null)
+    if request.json or output.is_json:
         return json_format
-    key_delimiter = None if wanted.key_delimiter is None else unescape(wanted.key_delimiter)
-    return plain_format(unescape(wanted.delimiter), key_delimiter, null=null)
+    key_delimiter = None if request.key_delimiter is None else unescape(request.key_delimiter)
+    return plain_format(unescape(request.delimiter), key_delimiter, null=null)

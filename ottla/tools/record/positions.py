@@ -96,15 +96,17 @@ def resolve(
     latest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.LATEST))
     match position.anchor:
         case Anchor.BEGINNING | Anchor.STORED:
-            wanted: Mapping[Partition, int] = {key: found.offset for key, found in earliest.items()}
+            targets: Mapping[Partition, int] = {
+                key: found.offset for key, found in earliest.items()
+            }
         case Anchor.END:
-            wanted = {key: found.offset for key, found in latest.items()}
+            targets = {key: found.offset for key, found in latest.items()}
         case Anchor.OFFSET:
-            wanted = dict.fromkeys(partitions, position.value)
+            targets = dict.fromkeys(partitions, position.value)
         case Anchor.TAIL:
-            wanted = {key: found.offset - position.value for key, found in latest.items()}
+            targets = {key: found.offset - position.value for key, found in latest.items()}
         case Anchor.TIME:
-            wanted = offsets.offsets_at(brokers, partitions, position.value)
+            targets = offsets.offsets_at(brokers, partitions, position.value)
     return {
-        key: min(max(wanted[key], earliest[key].offset), latest[key].offset) for key in partitions
+        key: min(max(targets[key], earliest[key].offset), latest[key].offset) for key in partitions
     }

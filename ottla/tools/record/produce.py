@@ -94,18 +94,18 @@ def command(brokers: Brokers, output: Output, topic: str, **words: Any) -> None:
     echo hello | ottla produce greetings
     ottla produce orders -K: -z zstd -l orders.txt
     """
-    wanted = ProduceOptions(**words)
+    request = ProduceOptions(**words)
     try:
-        headers = [parse_header(text) for text in wanted.headers]
+        headers = [parse_header(text) for text in request.headers]
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-H") from error
     # Report a wrong address immediately; librdkafka would retry for half a minute.
     brokers.any_connection()
-    settings = {"compression.type": wanted.codec, **wanted.settings}
+    settings = {"compression.type": request.codec, **request.settings}
     # The first Ctrl-C ends the input: the lines read so far are written.
     with StopSignals() as stop, RecordProducer(brokers.bootstrap, settings) as producer:
-        for key, value in _records(wanted, stop):
-            producer.send(topic, value, key=key, partition=wanted.partition, headers=headers)
+        for key, value in _records(request, stop):
+            producer.send(topic, value, key=key, partition=request.partition, headers=headers)
             if stop.requested:
                 break
     count = producer.delivered
@@ -115,31 +115,31 @@ def command(brokers: Brokers, output: Output, topic: str, **words: Any) -> None:
 
 
 def _records(
-    wanted: ProduceOptions, stop: StopSignals
+    request: ProduceOptions, stop: StopSignals
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
     splitter = Splitter(
-        key_delimiter=None if wanted.key_delimiter is None else unescape(wanted.key_delimiter),
-        fixed_key=None if wanted.key is None else wanted.key.encode(),
-        empty_is_null=wanted.empty_is_null,
+        key_delimiter=None if request.key_delimiter is None else unescape(request.key_delimiter),
+        fixed_key=None if request.key is None else request.key.encode(),
+        empty_is_null=request.empty_is_null,
     )
-    for number, message in enumerate(_messages(wanted, stop), 1):
+    for number, message in enumerate(_messages(request, stop), 1):
         yield splitter.split(message)
-        if number == wanted.count:
+        if number == request.count:
             return
 
 
-def _messages(wanted: ProduceOptions, stop: StopSignals) -> Iterator[bytes]:
-    delimiter = unescape(wanted.delimiter)
+def _messages(request: ProduceOptions, stop: StopSignals) -> Iterator[bytes]:
+    delimiter = unescape(request.delimiter)
     if not delimiter:
         raise click.BadParameter("it must not be empty", param_hint="-D")
-    if not wanted.files:
+    if not request.files:
         if sys.stdin.isatty():
             note("Each line becomes a record; Ctrl-D ends.")
         yield from iterate_messages(StandardInput(stop), delimiter)
-    elif wanted.lines:
-        yield from _lines(wanted.files, delimiter)
+    elif request.lines:
+        yield from _lines(request.files, delimiter)
     else:
-        for name in wanted.files:
+        for name in request.files:
             yield Path(name).read_bytes()
 
 

@@ -55,14 +55,14 @@ def heard() -> Iterator[None]:
         os.dup2(own, 2)
         # A JVM that is still exiting may keep the other end open for a while.
         reader.join(_DRAIN_S)
-        sys.stderr, told = before, sys.stderr
-        told.close()
+        sys.stderr, redirected = before, sys.stderr
+        redirected.close()
 
 
 def _pass_on(read: int) -> None:
     erase = _ERASE if sys.stderr.isatty() else ""
-    with open(read, encoding="utf-8", errors="replace") as told:
-        for text in worth_telling(told):
+    with open(read, encoding="utf-8", errors="replace") as lines:
+        for text in worth_telling(lines):
             click.echo(f"{erase}{text}", err=True, nl=False)
 
 

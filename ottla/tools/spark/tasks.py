@@ -16,12 +16,12 @@ def watched(label: str) -> Iterator[Callable[[int, int], None]]:
     line = StatusLine(sys.stderr)
     is_shown = sys.stderr.isatty()
 
-    def tell(done: int, total: int) -> None:
+    def show(done: int, total: int) -> None:
         if is_shown and total:
             line.show(bar(label, done, total))
 
     try:
-        yield tell
+        yield show
     finally:
         line.clear()
 

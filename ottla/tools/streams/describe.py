@@ -38,7 +38,7 @@ def command(
     if members and tasks:
         raise click.UsageError("--members and --tasks cannot be combined.")
     rows: list[dict[str, Any]] = []
-    told = []
+    notes = []
     for name in names:
         instances = instances_of(brokers, name)
         offsets = offset_rows(brokers, Group(name, "", "", "", ()))
@@ -49,7 +49,7 @@ def command(
             )
         state = RUNNING if instances else NOT_RUNNING
         dropped = _dropped(instances)
-        told.append(f"{name} is {state}: {_counted(instances)}{_said_of_dropped(dropped)}.")
+        notes.append(f"{name} is {state}: {_counted(instances)}{_said_of_dropped(dropped)}.")
         if tasks:
             rows += [
                 {"application_id": name, "task": task, "dropped_records": count}
@@ -69,7 +69,7 @@ def command(
         output.rows(rows, _MEMBERS, empty="No instance runs.")
     else:
         output.rows(rows, _OFFSETS, empty="No records have been read yet.")
-    for sentence in told:
+    for sentence in notes:
         note(sentence)
 
 
@@ -102,12 +102,12 @@ def _said_of_dropped(dropped: dict[str, int] | None) -> str:
 
 
 def _member(name: str, instance: Instance) -> dict[str, Any]:
-    told = instance.told
+    info = instance.told
     return {
         "application_id": name,
-        "instance": told.instance,
+        "instance": info.instance,
         "role": "active" if instance.is_active else "standby",
-        "since": render_moment(told.since_ms),
+        "since": render_moment(info.since_ms),
         "host": instance.client_host,
-        "application_server": told.host,
+        "application_server": info.host,
     }

@@ -35,11 +35,11 @@ def plan_positions(
     if set(inputs) & set(ends):
         name = min(set(inputs) & set(ends))
         raise click.UsageError(f"{name} cannot be both an input topic and an intermediate topic.")
-    is_told = chosen is not None or lines is not None
-    if not (inputs or ends or is_told):
+    has_target = chosen is not None or lines is not None
+    if not (inputs or ends or has_target):
         return [], []
     counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
-    if is_told and not inputs:
+    if has_target and not inputs:
         inputs = sorted({topic for topic, _ in (lines or current)} & set(counts) - set(ends))
         if not inputs and not ends:
             raise click.UsageError(
@@ -51,13 +51,13 @@ def plan_positions(
         moves = _of_file(brokers, lines, keys, current)
     else:
         moves = _of_target(brokers, chosen or (Target.EARLIEST, 0), keys, current)
-    told = warnings(moves) + _unfound(chosen, keys, current)
+    notes = warnings(moves) + _unfound(chosen, keys, current)
     at_end = [(topic, n) for topic in ends for n in range(counts[topic])]
     moves += planned(brokers, Target.LATEST, 0, at_end, current) if at_end else []
     named = {(each.topic, each.partition) for each in moves}
     rest = {key for key in current if key not in named and key[1] < counts.get(key[0], 0)}
     stay = {key: current[key] for key in rest}
-    return moves + _staying(brokers, stay), told
+    return moves + _staying(brokers, stay), notes
 
 
 def _check_known(names: Sequence[str], counts: Mapping[str, int]) -> None:

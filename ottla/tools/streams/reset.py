@@ -112,7 +112,7 @@ def _reset(brokers: Brokers, output: Output, words: dict[str, Any]) -> None:
     if not words["force"]:
         refuse_while_running(members, name)
     current = positions_of(brokers, name, checkpoint)
-    moves, told = plan_positions(brokers, words, current)
+    moves, notes = plan_positions(brokers, words, current)
     removals = plan_reset(brokers, name, checkpoint, words["internal_topics"])
     if words["execute"]:
         positions = {(each.topic, each.partition): each.target for each in moves}
@@ -120,7 +120,7 @@ def _reset(brokers: Brokers, output: Output, words: dict[str, Any]) -> None:
     rows = _rows(words, removals, moves)
     columns = _POSITION_COLUMNS if moves else _COLUMNS
     output.rows(rows, columns, empty=f"Nothing to reset for {name}.")
-    for sentence in (*told, *_remarks(words, removals, members, checkpoint)):
+    for sentence in (*notes, *_remarks(words, removals, members, checkpoint)):
         note(sentence)
     if rows:
         where = "at the offsets above" if moves else "from the beginning"

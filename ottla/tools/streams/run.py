@@ -69,7 +69,7 @@ def command(
         name: value for name, value in words.items() if value is not None and name not in by_set
     }
     # Kafka's option names, and the application's own.
-    told = {name: int(text) if _is_number(text) else text for name, text in config.items()}
+    settings = {name: int(text) if _is_number(text) else text for name, text in config.items()}
     topology, module = load_topology(place)
     if words.get("master"):
         given["py_files"] = [_file_of(module)]
@@ -77,7 +77,7 @@ def command(
     needed.check_installed()
     app = importlib.import_module("ottla.streams.kafka_streams").KafkaStreams(
         topology,
-        told,
+        settings,
         application_id=application_id or module.rpartition(".")[2],
         bootstrap_servers=bootstrap,
         **given,
@@ -126,8 +126,8 @@ def load_topology(place: str) -> tuple[Topology, str]:
     try:
         target = getattr(loaded, name)
     except AttributeError as error:
-        told = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
-        raise click.UsageError(told) from error
+        message = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
+        raise click.UsageError(message) from error
     if callable(target) and not isinstance(target, Topology | StreamsBuilder):
         with UsersErrors(f"The function {name} of {module} failed.", ConfigError):
             target = target()

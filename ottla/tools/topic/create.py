@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Create a topic."""
     try:
-        made = topics.create_topic(
+        topic = topics.create_topic(
             brokers,
             name,
             partitions=partitions or topics.BROKER_DEFAULT,
@@ -54,12 +54,12 @@ def command(
             output.done(f"Topic {name} exists.", name=name, created=False)
             return
         raise
-    noun = "partition" if made.partitions == 1 else "partitions"
+    noun = "partition" if topic.partitions == 1 else "partitions"
     output.done(
-        f"Created topic {name} with {made.partitions} {noun}, "
-        f"replication factor {made.replication_factor}.",
+        f"Created topic {name} with {topic.partitions} {noun}, "
+        f"replication factor {topic.replication_factor}.",
         name=name,
         created=True,
-        partitions=made.partitions,
-        replication_factor=made.replication_factor,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
     )

@@ -63,8 +63,8 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
         overwrite=words["overwrite"] or folder.is_dir(),
     )
     spark = needed.open_session(f"export {settings.topic}", {})
-    with watched(f"Exporting {settings.topic}") as tell:
-        count = exporting.export(spark, brokers.bootstrap, settings, tell)
+    with watched(f"Exporting {settings.topic}") as show:
+        count = exporting.export(spark, brokers.bootstrap, settings, show)
     output.done(
         f"{count} records of {settings.topic} are in {folder}.",
         topic=settings.topic,

@@ -65,8 +65,8 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
         compression=words["compression"],
     )
     spark = needed.open_session(f"load {topic}", {})
-    with watched(f"Loading {topic}") as tell:
-        count = loading.load(spark, brokers.bootstrap, files, settings, tell)
+    with watched(f"Loading {topic}") as show:
+        count = loading.load(spark, brokers.bootstrap, files, settings, show)
     output.done(f"{count} records are in {topic}.", topic=topic, records=count)
 
 
