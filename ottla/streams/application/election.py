@@ -174,23 +174,23 @@ class Election:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._round()
+                self._join_and_beat()
         finally:
-            self._tell(None, is_active=False)
+            self._publish(None, is_active=False)
             self._member.leave()
 
-    def _round(self) -> None:
+    def _join_and_beat(self) -> None:
         """Join, then send heartbeats until the group rebalances."""
         try:
             self._asks_again = False
             own = replace(self._candidate, is_active=self.is_active)
             verdict = self._member.join(own)
-            self._tell(verdict, is_active=verdict.active == own.instance)
+            self._publish(verdict, is_active=verdict.active == own.instance)
             while not (self._stopping.wait(self._interval_s) or self._asks_again):
                 if not self._member.beat():
                     return
         except (OttlaError, OSError) as error:
-            self._suffer(error)
+            self._handle_error(error)
 
     @property
     def heard_at(self) -> float:
@@ -201,7 +201,7 @@ class Election:
     def _interval_s(self) -> float:
         return self._settings.heartbeat_interval_ms / 1000
 
-    def _suffer(self, error: Exception) -> None:
+    def _handle_error(self, error: Exception) -> None:
         """Forget the membership if the broker has; stop being active after the session timeout."""
         if isinstance(error, ApiError) and error.code in _FATAL:
             self.error = error
@@ -215,10 +215,10 @@ class Election:
                 "one by now; this one rejoins the election when they respond.",
                 error,
             )
-            self._tell(None, is_active=False)
+            self._publish(None, is_active=False)
         self._stopping.wait(_PAUSE_S)
 
-    def _tell(self, verdict: Verdict | None, *, is_active: bool) -> None:
+    def _publish(self, verdict: Verdict | None, *, is_active: bool) -> None:
         if (verdict, is_active) != (self.verdict, self.is_active):
             self.verdict, self.is_active = verdict, is_active
             self._on_change()

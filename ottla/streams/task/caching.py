@@ -22,7 +22,7 @@ CACHED_KINDS = ("timestamped_key_value", "timestamped_window", "session")
 # Approximately the overhead that Kafka counts for an entry, in addition to key and value.
 _ENTRY_BYTES = 96
 
-Place = tuple[RecordMetadata | None, TopicRecord | None, int, Sequence[Header]]
+CurrentRecord = tuple[RecordMetadata | None, TopicRecord | None, int, Sequence[Header]]
 """The record that is being processed: its metadata, bytes, timestamp and headers."""
 Forward = Callable[[Record[Any, Any]], None]
 
@@ -30,10 +30,10 @@ Forward = Callable[[Record[Any, Any]], None]
 class Dependencies(Protocol):
     """The parts of the task that the cache uses."""
 
-    def place(self) -> Place:
+    def place(self) -> CurrentRecord:
         """Return the record that is being processed."""
 
-    def at(self, place: Place) -> AbstractContextManager[None]:
+    def at(self, place: CurrentRecord) -> AbstractContextManager[None]:
         """Return a context in which that record is the current one."""
 
 
@@ -45,7 +45,7 @@ class _Update:
     """The value of the key at the last commit."""
     value: bytes | None
     timestamp: int
-    place: Place
+    place: CurrentRecord
     forward: Forward | None = None
     record: Record[Any, Any] | None = None
 
@@ -104,7 +104,7 @@ class CachedTable:
         """Wrap the function that opens the store's maps, so that the cache gets the previous
         values.
         """
-        return lambda name: _Noting(self, open_map(name))
+        return lambda name: _WriteObserver(self, open_map(name))
 
     def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
         """Cache a write of the store."""
@@ -138,9 +138,9 @@ class CachedTable:
             with self._cache.task.at(update.place):
                 if self._changelog is not None:
                     self._changelog(key, update.value, update.timestamp)
-                self._go_on(update)
+                self._forward_change(update)
 
-    def _go_on(self, update: _Update) -> None:
+    def _forward_change(self, update: _Update) -> None:
         record = update.record
         if update.forward is None or record is None:
             return
@@ -165,7 +165,7 @@ def _size(key: bytes, update: _Update) -> int:
     return _ENTRY_BYTES + len(key) + len(update.value or b"")
 
 
-class _Noting:
+class _WriteObserver:
     """A map that keeps the previous value of a key before each write."""
 
     def __init__(self, table: CachedTable, held: OrderedBytes) -> None:

@@ -29,7 +29,7 @@ from ottla.streams.serdes import resolve
 from ottla.streams.settings.handlers import SerializationOrigin
 from ottla.streams.stores.builders import StateStore, StoreBuilder
 from ottla.streams.stores.ordered import OpenMap, open_memory
-from ottla.streams.task.caching import CACHED_KINDS, Place, RecordCache
+from ottla.streams.task.caching import CACHED_KINDS, CurrentRecord, RecordCache
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.task.edges import Deliver, Failures, Reader, Writer
 from ottla.streams.task.node_context import FixedKeyContext, NodeContext, TableContext
@@ -129,12 +129,12 @@ class Task:
         is_plain = not builder.by_time and builder.kind != "versioned"
         return is_plain and builder.name not in self.topology.global_stores
 
-    def place(self) -> Place:
+    def place(self) -> CurrentRecord:
         """Return the current record: metadata, bytes, timestamp and headers."""
         return self.metadata, self.raw, self.now, self.headers
 
     @contextmanager
-    def at(self, place: Place) -> Iterator[None]:
+    def at(self, place: CurrentRecord) -> Iterator[None]:
         """Return a context in which that record is the current one."""
         before = self.place()
         self.metadata, self.raw, self.now, self.headers = place
@@ -326,7 +326,7 @@ class Task:
             try:
                 forward(record)
             except Exception as error:
-                self._tell_place(error)
+                self._add_note(error)
                 raise
             finally:
                 self.metadata = self.raw = None
@@ -342,12 +342,12 @@ class Task:
         try:
             self.contexts[reader.name].forward(record)
         except Exception as error:
-            self._tell_place(error)
+            self._add_note(error)
             raise
         finally:
             self.metadata = self.raw = None
 
-    def _tell_place(self, error: Exception) -> None:
+    def _add_note(self, error: Exception) -> None:
         """Add the current record and node to an error as a note."""
         names = {id(each): name for name, each in self.processors.items()}
         stores = {id(each): name for name, each in self.stores.items()}
