@@ -174,7 +174,7 @@ class Fetcher:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{key[0]}-{key[1]} does not hold offset {position}, it begins at {earliest}: "
-                "records were deleted before they were read. To go on with what there is, skip them "
+                "records were deleted before they were read. To continue with the remaining records, skip them "
                 "(in Spark failOnDataLoss=false).",
             )
         return min(earliest, end) if earliest > position else end

@@ -61,7 +61,7 @@ class Pipeline(Connection):
         """Return the response to the oldest request; its record fields are valid until the next
         call.
         """
-        assert self._expected, "nothing was asked"
+        assert self._expected, "no request is outstanding"
         frame = self._receive_frame(self._timeout_s if timeout_s is None else timeout_s)
         correlation_id, version = self._expected.popleft()
         try:

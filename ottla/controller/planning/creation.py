@@ -137,7 +137,7 @@ def _check_name(name: str, existing: Iterable[str]) -> None:
             raise ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' differs from the existing topic '{other}' only in '.' and '_', "
-                f"which metrics cannot tell apart",
+                f"which metrics cannot distinguish",
             )
 
 
