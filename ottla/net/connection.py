@@ -84,7 +84,7 @@ class Reply:
 
     def send(self, parts: Sequence[Part]) -> None:
         """Set the response (without size prefix); dropped if the connection is closed."""
-        assert self.parts is None, "a request is answered once"
+        assert self.parts is None, "a request can only be answered once"
         self.parts = parts
         self._connection.replied()
 
@@ -359,7 +359,7 @@ class Connection(SendHalf):
 
     def _impossible(self, size_bytes: int) -> ProtocolError:
         return ProtocolError(
-            f"a request of {size_bytes} bytes is announced; "
+            f"a request of {size_bytes} bytes is too large; "
             f"socket.request.max.bytes allows {self._frame_bytes_max}"
         )
 

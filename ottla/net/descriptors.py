@@ -77,7 +77,7 @@ class DescriptorLimit:
         everyone = chain.from_iterable(self._endpoints)
         idle = sorted((each for each in everyone if _is_idle(each, now)), key=_order)
         for connection in idle[:count]:
-            connection.close("idle, and descriptors are needed")
+            connection.close("idle, and its descriptor is needed")
         self.closed_count += len(idle[:count])
         return len(idle[:count])
 

@@ -111,7 +111,9 @@ class Endpoint:
             # If it were closed at once, it would reconnect at once.
             seconds = throttle_ms / 1000
             connection.mute(2 * seconds)
-            asyncio.get_running_loop().call_later(seconds, connection.close, "too many a second")
+            asyncio.get_running_loop().call_later(
+                seconds, connection.close, "too many connections per second"
+            )
         return (
             len(self._connections) <= self.limits.connections_max
             and self._by_host[host] <= self.limits.connections_per_host_max
@@ -163,7 +165,7 @@ class Endpoint:
             freed_bytes = 0
             for connection in self._silent_connections():
                 freed_bytes += connection.memory.held_bytes
-                connection.close("request not continued while others wait for memory")
+                connection.close("request made no progress while others wait for memory")
                 if freed_bytes >= self.budget.limit_bytes // 4:
                     break
         self._schedule_reclaim()
@@ -192,10 +194,10 @@ class Endpoint:
         if connection.frames_count == 0 and now - connection.connected_at > (
             limits.first_frame_seconds
         ):
-            return "no first request in time"
+            return "no first request within the time limit"
         started_at = connection.frame_started_at
         if started_at and now - started_at > limits.frame_seconds:
-            return "request not completed in time"
+            return "request not completed within the time limit"
         is_owed = connection.is_waiting_for_answer and not unsent
         if not is_owed and now - connection.active_at > limits.idle_seconds:
             return "idle for connections.max.idle.ms"
@@ -225,7 +227,7 @@ class Endpoint:
         await self._wait_until_all_gone(0 if self._is_hurried else drain_seconds)
         left = list(self._connections)
         if left:
-            _log.warning("connections aborted at the end count=%d", len(left))
+            _log.warning("connections aborted at shutdown count=%d", len(left))
         for connection in left:
             connection.abort()
         await self._wait_until_all_gone(drain_seconds)

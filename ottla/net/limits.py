@@ -52,4 +52,4 @@ class Budget:
     def give_back(self, size_bytes: int) -> None:
         """Release bytes."""
         self.held_bytes -= size_bytes
-        assert self.held_bytes >= 0, "more was given back than taken"
+        assert self.held_bytes >= 0, "more bytes were released than held"

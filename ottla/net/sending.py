@@ -149,7 +149,7 @@ class SendHalf(asyncio.BufferedProtocol):
                     queue.popleft()
                     self._sent_bytes = 0
         except OSError as error:
-            self._drop(f"the answer cannot be sent: {error.strerror or error}")
+            self._drop(f"the response cannot be sent: {error.strerror or error}")
             return
         if queue:
             self._takes_requests = False
@@ -195,7 +195,7 @@ class SendHalf(asyncio.BufferedProtocol):
     def _send_range(self, records: FileRange) -> bool:
         """Send from the file; return True if all of the range is sent."""
         file_socket = self._file_socket
-        assert file_socket is not None, "records come as a range only if the transport takes it"
+        assert file_socket is not None, "records are a range only if the transport can send files"
         source, size_bytes = records.source, records.size_bytes
         while self._sent_bytes < size_bytes:
             if records.is_void:
@@ -212,7 +212,7 @@ class SendHalf(asyncio.BufferedProtocol):
                 continue
             nudge = source.read_at(position + sent, min(count - sent, _NUDGE_BYTES))
             if not nudge:
-                raise OSError(errno.EIO, "the file is shorter than it was")
+                raise OSError(errno.EIO, "the file has become shorter")
             self._count_sent(len(nudge))
             self._transport.write(nudge)
             if not self._peer_reads:
@@ -236,7 +236,7 @@ class SendHalf(asyncio.BufferedProtocol):
             return
         error = done.exception()
         if error is not None or not done.result():
-            self._drop(f"the answer cannot be read: {error}")
+            self._drop(f"the response cannot be read: {error}")
             return
         first = self._queue[0]
         if isinstance(first, FileRange) and first.is_void:

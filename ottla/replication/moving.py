@@ -66,12 +66,12 @@ class Move:
                     return
         except ApiError as error:
             # The log is damaged and stays in its directory; a partial copy is of no use.
-            _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
+            _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
             if self._is_wanted():
                 with suppress(StorageError):
                     self._directories.cancel_move(self._partition.topic, self._partition.partition)
         except StorageError as error:
-            _log.error("log not moved directory=%s reason=%s", self._future.directory, error)
+            _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
 
     async def _pause(self, count: int) -> None:
         """Yield to the event loop, for as long as `count` bytes may take."""

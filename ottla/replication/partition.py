@@ -222,7 +222,7 @@ class Partition:
         if acks < 0 and not isr.has_enough_replicas(self.min_insync_replicas):
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{len(isr.isr)} in sync, min.insync.replicas is {self.min_insync_replicas}.",
+                f"The partition has {len(isr.isr)} in-sync replicas; min.insync.replicas is {self.min_insync_replicas}.",
             )
         try:
             info = log.append_as_leader(records, self.leader_epoch, from_client=from_client)
@@ -384,7 +384,8 @@ class Partition:
         )
         if not known:
             raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Broker {replica} holds no replica of it."
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"Broker {replica} has no replica of the partition.",
             )
         if self._advance():
             self.changed()

@@ -200,7 +200,7 @@ class Replicas:
         log = self.directories.get(*key)
         if log is not None and log.topic_id not in (state.topic_id, ZERO_UUID):
             # A log of a deleted topic: a crash undid the renaming of its directory.
-            _log.warning("deleting what is left of an earlier topic partition=%s-%d", *key)
+            _log.warning("deleting the log of an earlier topic partition=%s-%d", *key)
             self.directories.delete(*key)
             log = None
         if log is None and not state.is_new and self.directories.has_failed_directory:

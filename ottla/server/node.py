@@ -390,7 +390,7 @@ class Node:
             except OSError as error:
                 raise ConfigError(
                     f"Cannot listen on {listener.host}:{listener.port}: {error.strerror or error}. "
-                    f"Stop what uses it, or choose another port (0 takes any free one)."
+                    f"Stop the process that uses it, or choose another port (0 selects a free one)."
                 ) from error
             self._endpoints.append(endpoint)
         self.broker.advertised = {
@@ -437,7 +437,7 @@ class Node:
         return image.Endpoint(endpoint.name, _LOOPBACK if host in _WILDCARDS else host, port)
 
     def _port_of(self, broker: BrokerImage) -> BrokerPort:
-        assert broker.id == self.node_id, "there is no way to other brokers yet"
+        assert broker.id == self.node_id, "connections to other brokers are not supported yet"
         return self._local
 
     def _new_session(self) -> Coordination:

@@ -70,14 +70,18 @@ def _entity(broker: ConfiguredBroker, resource: ResourceKey) -> tuple[str, str]:
     kind, name = resource
     if kind == ConfigResource.TOPIC:
         if not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Topics have no default that can be set.")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                "Topics have no settable default; set the default of the brokers.",
+            )
         return ConfigNode.TOPICS, name
     if kind == ConfigResource.CLIENT_METRICS:
         return ConfigNode.CLIENT_METRICS, ConfigNode.sanitize(name)
     if kind == ConfigResource.GROUP:
         if not name:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST, "Groups have no default that can be set here."
+                ErrorCode.INVALID_REQUEST,
+                "Groups have no settable default; set the default of the brokers.",
             )
         return ConfigNode.GROUPS, ConfigNode.sanitize(name)
     if kind != ConfigResource.BROKER:
@@ -92,7 +96,7 @@ def _entity(broker: ConfiguredBroker, resource: ResourceKey) -> tuple[str, str]:
     if name != str(broker.node_id):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"This is broker {broker.node_id}: it cannot configure {name!r}",
+            f"Broker {broker.node_id} cannot configure broker {name!r}",
         )
     return ConfigNode.BROKERS, name
 

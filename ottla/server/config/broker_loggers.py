@@ -33,7 +33,7 @@ def check_broker(name: str, node_id: int) -> None:
     if name != str(node_id):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"This is broker {node_id}: it has its own loggers, not those of {name!r}",
+            f"Broker {node_id} only has its own loggers, not those of broker {name!r}",
         )
 
 
@@ -72,7 +72,7 @@ def alter(changes: Iterable[ConfigChange], *, validate_only: bool) -> None:
         return
     for name, number in wanted:
         logging.getLogger(name).setLevel(number)
-        _log.info("log level changed name=%s now=%s", name, _level_of(name))
+        _log.info("log level changed name=%s level=%s", name, _level_of(name))
 
 
 def _checked(change: ConfigChange) -> tuple[str, int]:
@@ -80,13 +80,13 @@ def _checked(change: ConfigChange) -> tuple[str, int]:
     if change.alteration not in (Alteration.SET, Alteration.DELETE):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"{change.alteration.name} is not for log levels: SET one, or DELETE it.",
+            f"{change.alteration.name} is not supported for log levels; use SET or DELETE.",
         )
     is_deletion = change.alteration is Alteration.DELETE
     if not is_deletion and change.value is None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"There is no level for logger {change.name}.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"No level was given for logger {change.name!r}.")
     if change.name not in levels():
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"There is no logger {change.name}.")
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown logger {change.name!r}.")
     name = _TOP if change.name == ROOT else change.name
     if is_deletion:
         if change.name == ROOT:
@@ -98,6 +98,6 @@ def _checked(change: ConfigChange) -> tuple[str, int]:
     if number is None:
         raise ApiError(
             ErrorCode.INVALID_CONFIG,
-            f"There is no log level {change.value!r}: use one of {', '.join(_LEVELS)}.",
+            f"Unknown log level {change.value!r}; use one of {', '.join(_LEVELS)}.",
         )
     return name, number

@@ -57,7 +57,7 @@ class Features:
             await self._read(self._session)
         except CoordinationError as error:
             # The next session reads the levels.
-            _log.warning("features not read error=%s", error)
+            _log.warning("failed to read features error=%s", error)
 
     async def _read(self, session: Coordination) -> None:
         data, stat = await session.get(FeatureNode.PATH, self._changed)

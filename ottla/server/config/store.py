@@ -287,7 +287,7 @@ class ConfigStore:
                     self._last_change = max(self._last_change, name)
         except (ConnectionSuspended, SessionLost) as error:
             # When a suspended session is back it is read again; after a lost one `start` reads all.
-            _log.warning("config changes cannot be read now error=%s", error)
+            _log.warning("failed to read config changes error=%s", error)
 
     async def _follow(self, session: Coordination, path: str) -> None:
         try:
@@ -416,7 +416,7 @@ def _usable(table: Table, written: Mapping[str, str], whose: str) -> dict[str, s
         try:
             table.row(name).parse(text)
         except ConfigError as error:
-            _log.warning("setting ignored of=%s error=%s", whose, error)
+            _log.warning("setting ignored entity=%s error=%s", whose, error)
         else:
             usable[name] = text
     return usable

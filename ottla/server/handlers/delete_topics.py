@@ -69,7 +69,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
 def _disabled(api_version: int) -> ApiError:
     known = api_version >= _FIRST_VERSION_WITH_DISABLED
     code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
-    return ApiError(code, "This cluster deletes no topics: delete.topic.enable is off.")
+    return ApiError(code, "Topic deletion is disabled: delete.topic.enable is off.")
 
 
 def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Named]:
@@ -77,7 +77,9 @@ def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Nam
     found: list[_Named] = []
     for (name, topic_id), count in Counter((item.name, item.topic_id) for item in states).items():
         if (name is None) == (topic_id == ZERO_UUID):
-            refusal = ApiError(ErrorCode.INVALID_REQUEST, "Name the topic or give its id.")
+            refusal = ApiError(
+                ErrorCode.INVALID_REQUEST, "Each topic needs either a name or an id."
+            )
             found += [_Named(name, topic_id, None, refusal)] * count
         elif count > 1:
             found.append(_Named(name, topic_id, None, _twice()))

@@ -57,5 +57,5 @@ def _refuse(endpoint_type: int) -> DescribeClusterResponse:
         )
     return DescribeClusterResponse(
         error_code=int(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
-        error_message=f"There is no endpoint type {endpoint_type}.",
+        error_message=f"Unknown endpoint type {endpoint_type}.",
     )

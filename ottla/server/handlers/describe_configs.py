@@ -77,11 +77,13 @@ def _found(context: RequestContext, resource: DescribeConfigsResource) -> list[D
         return configs.describe_topic(name)
     if resource.resource_type == ConfigResource.CLIENT_METRICS:
         if not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "A subscription has a name.")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "The name of a subscription must not be empty."
+            )
         return configs.describe_client_metrics(name)
     if resource.resource_type == ConfigResource.GROUP:
         if not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "A group has a name.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "The name of a group must not be empty.")
         return configs.describe_group(name)
     if resource.resource_type != ConfigResource.BROKER:
         raise ApiError(
@@ -95,8 +97,8 @@ def _found(context: RequestContext, resource: DescribeConfigsResource) -> list[D
     if name != str(context.broker.node_id):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"This is broker {context.broker.node_id}: it knows its own options and the default "
-            f"of all brokers (an empty name), not those of {name!r}",
+            f"This is broker {context.broker.node_id}: it can describe its own options and the "
+            f"default of all brokers (an empty name), not those of {name!r}",
         )
     return configs.describe_broker()
 

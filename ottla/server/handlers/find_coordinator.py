@@ -57,7 +57,7 @@ async def _problem(context: RequestContext, key_type: int) -> ApiError | None:
     """Return the error that applies to every key; otherwise create the topic if needed."""
     topic = _TOPIC_OF.get(key_type)
     if topic is None:
-        return ApiError(ErrorCode.INVALID_REQUEST, f"There is no coordinator type {key_type}.")
+        return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
     if context.broker.image.topic(topic) is None:
         try:
             await context.broker.controller.ensure_topic(topic)

@@ -63,6 +63,6 @@ def _change(item: AlterableConfig) -> ConfigChange:
         alteration = Alteration(item.config_operation)
     except ValueError as error:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"There is no operation {item.config_operation}"
+            ErrorCode.INVALID_REQUEST, f"Unknown operation {item.config_operation}"
         ) from error
     return ConfigChange(item.name, alteration, item.value)

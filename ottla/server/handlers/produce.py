@@ -145,7 +145,7 @@ def _refusal(request: ProduceRequest) -> ApiError | None:
     ):
         return ApiError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "A batch of a transaction needs the transactional id in the request.",
+            "A transactional batch needs a transactional id in the request.",
         )
     return None
 
@@ -182,7 +182,7 @@ def _applicant(
     if len(producers) > 1:
         raise ApiError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            "The batches of a transaction have more than one producer.",
+            "The batches of a transaction have more than one producer id or epoch.",
         )
     if not partitions:
         return None
@@ -228,7 +228,7 @@ def _check_admitted(
         # Each transaction begins at sequence 0, so earlier batches have been lost.
         raise ApiError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"Producer {header.producer_id} is new here and begins with {header.base_sequence}.",
+            f"The first batch of producer {header.producer_id} has sequence number {header.base_sequence} instead of 0.",
         )
 
 
@@ -251,7 +251,7 @@ def _append(
         raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
     if is_internal(target.topic):
         raise ApiError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, "Only the broker itself writes to its own topics."
+            ErrorCode.INVALID_TOPIC_EXCEPTION, "Only the broker can write to internal topics."
         )
     answer = PartitionProduceResponse(index=item.index)
     try:

@@ -42,12 +42,12 @@ def _connections(node: Sources) -> Iterator[Family]:
     )
     yield counter(
         f"{prefix}connection_creation_total",
-        "Connections that came in.",
+        "Connections that were opened.",
         [(written, each.accepted_count) for written, each in rows],
     )
     yield counter(
         f"{prefix}connection_close_total",
-        "Connections that ended.",
+        "Connections that were closed.",
         [(written, each.accepted_count - each.connections_count) for written, each in rows],
     )
     yield from _descriptors(node)
@@ -63,12 +63,12 @@ def _descriptors(node: Sources) -> Iterator[Family]:
         return
     yield gauge(
         "ottla_connections_max",
-        "Connections that leave enough descriptors for files.",
+        "Limit of connections that leaves enough descriptors for files.",
         limit.connections_max,
     )
     yield counter(
         "ottla_connections_closed_for_descriptors_total",
-        "Idle connections that made room for new ones.",
+        "Idle connections that were closed for new ones.",
         limit.closed_count,
     )
     yield counter(
@@ -97,14 +97,14 @@ async def controller(broker: Broker, pace: Pace) -> list[Family]:
         gauge(f"{prefix}offlinepartitionscount", "Partitions without leader.", offline * scale),
         gauge(
             f"{prefix}preferredreplicaimbalancecount",
-            "Partitions that their first replica does not lead.",
+            "Partitions whose leader is not the preferred replica.",
             not_preferred * scale,
         ),
         gauge(f"{prefix}globaltopiccount", "Topics.", len(image.topics) * scale),
         gauge(f"{prefix}globalpartitioncount", "Partitions.", count * scale),
         counter(
             "kafka_controller_controllerstats_uncleanleaderelections_total",
-            "Leaders that were not in sync, elected by this broker.",
+            "Unclean leader elections by this broker.",
             broker.controller.unclean_elections_count,
         ),
         gauge("kafka_brokers", "Brokers of the cluster.", len(image.brokers)),
@@ -135,7 +135,7 @@ def waiting(broker: Broker) -> list[Family]:
         ),
         gauge(
             "kafka_server_delayedoperationpurgatory_purgatorysize",
-            "Requests that wait, by kind.",
+            "Waiting requests, by kind.",
             [
                 (labels(delayedoperation=kind), count)
                 for kind, count in broker.replicas.delayed.waiting_counts.items()
@@ -149,7 +149,7 @@ def waiting(broker: Broker) -> list[Family]:
         ),
         counter(
             f"{_SESSIONS}incrementalfetchsessionevictions_total",
-            "Fetch sessions that had to make room.",
+            "Fetch sessions that were evicted.",
             sessions.evictions_count,
         ),
         gauge(
@@ -166,7 +166,7 @@ def log_cleaner(cleaner: Cleaner, now: float) -> list[Family]:
     return [
         gauge(
             "kafka_log_logcleanermanager_time_since_last_run_ms",
-            "Since dirty logs were looked for.",
+            "Time since the last search for dirty logs.",
             int((now - cleaner.looked_at) * 1000),
         ),
         gauge(
@@ -206,7 +206,7 @@ def directories(broker: Broker) -> list[Family]:
         gauge("kafka_log_logmanager_logdirectoryoffline", "The directory has failed.", states),
         gauge(
             "ottla_damaged_partitions",
-            "Logs with damaged records, or whose upkeep failed; they are online.",
+            "Logs with damaged records, or whose maintenance failed; they are online.",
             len(broker.replicas.directories.damaged()),
         ),
         gauge("ottla_log_directory_total_bytes", "Size of the device.", total),

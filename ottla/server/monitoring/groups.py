@@ -66,7 +66,11 @@ async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> li
         *_counts(states, len(rows)),
         gauge(f"{prefix}members", "Members.", members),
         gauge(f"{prefix}current_offset", "Committed offset.", _offsets(rows)),
-        gauge(f"{prefix}lag", "Records between committed offset and end.", _lags(rows)),
+        gauge(
+            f"{prefix}lag",
+            "Records between the committed offset and the high watermark.",
+            _lags(rows),
+        ),
         gauge(
             f"{prefix}current_offset_sum",
             "Committed offsets of a topic.",
@@ -88,7 +92,7 @@ def _counts(states: Mapping[str, str], offsets_count: int) -> Iterator[Family]:
     yield gauge(f"{_COUNTS}numgroups", "Groups of this coordinator.", len(states))
     for state in _STATES:
         count = sum(found == state for found in states.values())
-        yield gauge(f"{_COUNTS}numgroups{state.lower()}", f"Groups that are {state}.", count)
+        yield gauge(f"{_COUNTS}numgroups{state.lower()}", f"Groups in state {state}.", count)
     yield gauge(f"{_COUNTS}numoffsets", "Committed offsets.", offsets_count)
 
 

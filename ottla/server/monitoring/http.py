@@ -63,7 +63,7 @@ class HttpServer:
         except OSError as error:
             raise ConfigError(
                 f"Cannot listen on {host}:{port_number} for metrics: {error.strerror or error}. "
-                f"Stop what uses it, or choose another port (metrics.listener, --metrics-port)."
+                f"Stop the process that uses it, or choose another port (metrics.listener, --metrics-port)."
             ) from error
 
     @property
@@ -84,14 +84,14 @@ class HttpServer:
         """Return the response to a request, and whether its body is to be sent."""
         words = first_line.split()
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return plain(400, "This is the port for metrics; it speaks HTTP."), True
+            return plain(400, "This is the metrics port; it uses HTTP."), True
         method, target = words[0], words[1].partition(b"?")[0].decode("latin-1")
         if method not in (b"GET", b"HEAD"):
-            return plain(405, "Only GET and HEAD."), True
+            return plain(405, "Only GET and HEAD are supported."), True
         page = self.pages.get(target)
         if page is None:
             known = ", ".join(sorted(self.pages))
-            return plain(404, f"There is no such page here; these are: {known}"), method == b"GET"
+            return plain(404, f"Page not found; available pages: {known}"), method == b"GET"
         return await page(), method == b"GET"
 
 

@@ -44,16 +44,16 @@ _OF_LEADERS: tuple[tuple[str, str, Value], ...] = (
     ("kafka_cluster_partition_underreplicated", "Replicas are missing.", _is_under_replicated),
     (
         "kafka_cluster_partition_underminisr",
-        "Fewer in sync than min.insync.replicas.",
+        "Fewer in-sync replicas than min.insync.replicas.",
         lambda each: int(_missing(each) < 0),
     ),
     (
         "kafka_cluster_partition_atminisr",
-        "As many in sync as min.insync.replicas.",
+        "As many in-sync replicas as min.insync.replicas.",
         lambda each: int(each.isr is not None and _missing(each) == 0),
     ),
     ("kafka_cluster_partition_replicascount", "Replicas.", lambda each: len(each.replicas)),
-    ("kafka_cluster_partition_insyncreplicascount", "Replicas in sync.", _isr_count),
+    ("kafka_cluster_partition_insyncreplicascount", "In-sync replicas.", _isr_count),
     (
         "kafka_cluster_partition_laststableoffsetlag",
         "Offsets between the last stable one and the high watermark.",
@@ -69,11 +69,11 @@ _OF_LEADERS: tuple[tuple[str, str, Value], ...] = (
         "First offset.",
         lambda each: each.log.log_start_offset,
     ),
-    ("kafka_topic_partition_in_sync_replica", "Replicas in sync.", _isr_count),
-    ("kafka_topic_partition_leader", "Broker that leads.", lambda each: each.leader),
+    ("kafka_topic_partition_in_sync_replica", "In-sync replicas.", _isr_count),
+    ("kafka_topic_partition_leader", "Id of the leader.", lambda each: each.leader),
     (
         "kafka_topic_partition_leader_is_preferred",
-        "The first replica leads.",
+        "The preferred replica is the leader.",
         lambda each: int(each.leader == each.replicas[0]),
     ),
     ("kafka_topic_partition_replicas", "Replicas.", lambda each: len(each.replicas)),
@@ -127,17 +127,29 @@ async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) 
         gauge(f"{prefix}partitioncount", "Replicas on this broker.", len(partitions)),
         gauge(f"{prefix}offlinereplicacount", "Replicas in failed directories.", offline),
         gauge(
-            f"{prefix}underreplicatedpartitions", "Led, with replicas missing.", under_replicated
+            f"{prefix}underreplicatedpartitions",
+            "Leader partitions with fewer in-sync replicas than replicas.",
+            under_replicated,
         ),
-        gauge(f"{prefix}underminisrpartitioncount", "Led, too few in sync.", under_minimum),
-        gauge(f"{prefix}atminisrpartitioncount", "Led, just enough in sync.", at_minimum),
-        gauge(f"{prefix}reassigningpartitions", "Led, with replicas on their way.", moving),
+        gauge(
+            f"{prefix}underminisrpartitioncount",
+            "Leader partitions with fewer in-sync replicas than min.insync.replicas.",
+            under_minimum,
+        ),
+        gauge(
+            f"{prefix}atminisrpartitioncount",
+            "Leader partitions with as many in-sync replicas as min.insync.replicas.",
+            at_minimum,
+        ),
+        gauge(
+            f"{prefix}reassigningpartitions", "Leader partitions that are being reassigned.", moving
+        ),
         # Brokers do not replicate from each other yet.
-        counter(f"{prefix}isrshrinks_total", "Replicas that fell behind.", 0),
-        counter(f"{prefix}isrexpands_total", "Replicas that caught up.", 0),
+        counter(f"{prefix}isrshrinks_total", "Removals of replicas from the ISR.", 0),
+        counter(f"{prefix}isrexpands_total", "Additions of replicas to the ISR.", 0),
         gauge(
             "kafka_server_replicafetchermanager_maxlag",
-            "Records that this broker's replicas are behind their leaders at most.",
+            "Largest lag of this broker's replicas behind their leaders, in records.",
             [(labels(clientid="Replica"), 0)],
         ),
     ]

@@ -48,7 +48,7 @@ def _statistics(files: FileSystem) -> Iterator[Family]:
     used = (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / ticks
     yield counter("process_cpu_seconds_total", "Processor time.", used)
     started = int(boot) + int(fields[_START_TICKS]) / ticks
-    yield gauge("process_start_time_seconds", "Start, since 1970.", started)
+    yield gauge("process_start_time_seconds", "Start time in seconds since 1970.", started)
     yield gauge("process_virtual_memory_bytes", "Address space.", int(fields[_VIRTUAL_BYTES]))
     resident = int(fields[_RESIDENT_PAGES]) * os.sysconf("SC_PAGE_SIZE")
     yield gauge("process_resident_memory_bytes", "Memory.", resident)
@@ -68,7 +68,7 @@ def _descriptors(files: FileSystem) -> Iterator[Family]:
         return
     yield gauge("process_open_fds", "Open files and sockets.", count)
     limit = descriptors.soft_limit()
-    yield gauge("process_max_fds", "How many there may be (ulimit -n).", limit)
+    yield gauge("process_max_fds", "Limit of open files and sockets (ulimit -n).", limit)
 
 
 def _device(files: FileSystem) -> Iterator[Family]:
@@ -78,16 +78,20 @@ def _device(files: FileSystem) -> Iterator[Family]:
     except (OSError, KeyError, ValueError):
         return
     prefix = "kafka_server_kafkaserver_linux_disk_"
-    yield gauge(f"{prefix}read_bytes", "Bytes that devices have read for the process.", read)
-    yield gauge(f"{prefix}write_bytes", "Bytes that devices are to write for it.", written)
+    yield gauge(f"{prefix}read_bytes", "Bytes read from devices for the process.", read)
+    yield gauge(f"{prefix}write_bytes", "Bytes to be written to devices for the process.", written)
 
 
 def _collector() -> Iterator[Family]:
     statistics = [(labels(generation=at), each) for at, each in enumerate(gc.get_stats())]
     for name, key, meaning in (
         ("collections", "collections", "Runs of the garbage collector."),
-        ("objects_collected", "collected", "Objects that it freed."),
-        ("objects_uncollectable", "uncollectable", "Objects that it could not free."),
+        ("objects_collected", "collected", "Objects freed by the garbage collector."),
+        (
+            "objects_uncollectable",
+            "uncollectable",
+            "Objects that the garbage collector could not free.",
+        ),
     ):
         yield counter(
             f"python_gc_{name}_total",
@@ -102,7 +106,7 @@ def loop(watch: LoopWatch) -> list[Family]:
     return [
         gauge(
             "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
-            "Share (0 to 1) of the last minute that the event loop had nothing to do.",
+            "Fraction (0 to 1) of the last minute in which the event loop was idle.",
             idle,
         ),
         gauge("kafka_network_socketserver_networkprocessoravgidle_percent", "The same.", idle),
@@ -121,7 +125,7 @@ def _lag(lag: LoopLag) -> list[Family]:
         Family(
             "ottla_event_loop_lag_seconds",
             Kind.HISTOGRAM,
-            "How late the event loop ran.",
+            "Lag of the event loop.",
             (),
             {
                 "_bucket": buckets,
@@ -129,7 +133,5 @@ def _lag(lag: LoopLag) -> list[Family]:
                 "_count": [("", below)],
             },
         ),
-        counter(
-            "ottla_event_loop_pauses_total", "Times that it was over 100 ms.", lag.pauses_count
-        ),
+        counter("ottla_event_loop_pauses_total", "Number of lags over 100 ms.", lag.pauses_count),
     ]

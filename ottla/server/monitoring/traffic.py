@@ -18,8 +18,8 @@ _REQUESTS = "kafka_network_requestmetrics_"
 _COUNTED = (
     ("messagesin", "appended_records", "Records appended."),
     ("bytesin", "appended_bytes", "Bytes of records appended."),
-    ("bytesout", "fetched_bytes", "Bytes of records given to consumers."),
-    ("bytesrejected", "rejected_bytes", "Bytes of batches that were too large."),
+    ("bytesout", "fetched_bytes", "Bytes of records sent to consumers."),
+    ("bytesrejected", "rejected_bytes", "Bytes of batches rejected as too large."),
     ("totalproducerequests", "appends_count", "Appends to partitions."),
     ("totalfetchrequests", "fetches_count", "Reads of partitions."),
 )
@@ -53,7 +53,7 @@ async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> 
         ),
         # Brokers do not replicate from each other yet.
         counter(f"{_TOPICS}replicationbytesin_total", "Bytes copied from leaders.", 0),
-        counter(f"{_TOPICS}replicationbytesout_total", "Bytes given to followers.", 0),
+        counter(f"{_TOPICS}replicationbytesout_total", "Bytes sent to followers.", 0),
     ]
 
 
@@ -71,7 +71,7 @@ def requests(routes: Iterable[Route], now: float) -> list[Family]:
         ),
         counter(
             f"{_REQUESTS}errors_total",
-            "Errors in responses, by API; a response may hold many.",
+            "Errors in responses, by API; a response may contain several.",
             [
                 (labels(request=name, error=ERRORS[code].name), count)
                 for name, probe in sorted(probes.items())
@@ -79,9 +79,9 @@ def requests(routes: Iterable[Route], now: float) -> list[Family]:
             ],
         ),
         *_failed(probes.values()),
-        _times("totaltimems", "Milliseconds from a request to its answer.", probes, "total", now),
+        _times("totaltimems", "Milliseconds from a request to its response.", probes, "total", now),
         _times("localtimems", "Milliseconds of work for a request.", probes, "local", now),
-        _times("remotetimems", "Milliseconds that a request was parked.", probes, "remote", now),
+        _times("remotetimems", "Milliseconds that a request waited.", probes, "remote", now),
     ]
 
 
@@ -90,7 +90,7 @@ def _failed(probes: Iterable[ApiProbe]) -> Iterator[Family]:
     for key, name in ((ApiKey.PRODUCE, "produce"), (ApiKey.FETCH, "fetch")):
         yield counter(
             f"{_TOPICS}failed{name}requests_total",
-            "Partitions that a request was refused for.",
+            "Partitions for which a request was refused.",
             counts.get(key.name.title(), 0),
         )
 

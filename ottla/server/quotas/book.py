@@ -123,12 +123,12 @@ def _checked(components: Sequence[Component]) -> _Wanted:
         if kind not in (USER, CLIENT_ID, IP):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"There are no quotas of type {kind}.")
         if match not in list(Match):
-            raise _invalid(f"There is no match type {match}.")
+            raise _invalid(f"Unknown match type {match}.")
         if (name is not None) != (match == Match.EXACT):
             raise _invalid("An exact match needs a name; any other match must have none.")
         wanted[kind] = name, match == Match.ANY
     if IP in wanted and len(wanted) > 1:
-        raise _invalid("A filter of ip stands alone: user and client-id cannot be added.")
+        raise _invalid("A filter of ip cannot be combined with user or client-id.")
     return wanted
 
 

@@ -62,12 +62,12 @@ def entity_of(names: Mapping[str, Name]) -> Entity:
         raise _invalid("Name a user, a client-id or an ip.")
     for kind, name in names.items():
         if kind not in (USER, CLIENT_ID, IP):
-            raise _invalid(f"There are no quotas of type {kind}: user, client-id and ip have some.")
+            raise _invalid(f"There are no quotas of type {kind}; use user, client-id or ip.")
         if name == "":
             raise _invalid(f"The name of a {kind} must not be empty; null is the default.")
     if IP in names:
         if len(names) > 1:
-            raise _invalid("An ip stands alone: it cannot be combined with a user or client-id.")
+            raise _invalid("An ip cannot be combined with a user or client-id.")
         if names[IP] is not None and not _is_address(str(names[IP])):
             raise _invalid(f"{names[IP]} is not an IP address.")
     return Entity(names.get(USER, ""), names.get(CLIENT_ID, ""), names.get(IP, ""))
@@ -77,7 +77,7 @@ def checked_text(entity: Entity, key: str, value: float) -> str:
     """Return a limit as written in the tree; raises ApiError INVALID_REQUEST if it is invalid."""
     keys = keys_of(entity)
     if key not in keys:
-        raise _invalid(f"Unknown quota {key}: there are {', '.join(keys)}.")
+        raise _invalid(f"Unknown quota {key}; use one of {', '.join(keys)}.")
     if not value > 0:
         raise _invalid(f"The quota {key} must be greater than 0.")
     largest = keys[key]

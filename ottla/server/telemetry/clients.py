@@ -194,7 +194,7 @@ class ClientMetrics:
 
     def _check(self, client: _Client, push: Push, now_ms: float) -> None:
         if client.is_terminating:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "The client has said that it ends.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "The client has announced its termination.")
         if not client.may_push(now_ms) and not push.is_terminating:
             raise _too_early()
         if push.subscription_id != client.asked.subscription_id:

@@ -98,7 +98,7 @@ def _fields(message: memoryview) -> Iterator[Field]:
         elif kind in (_FIXED_64, _FIXED_32):
             size = 8 if kind == _FIXED_64 else 4
         else:
-            raise ValueError(f"there is no wire type {kind}")
+            raise ValueError(f"unknown wire type {kind}")
         if size > end - position:
             raise ValueError("a field is longer than its message")
         yield tag >> 3, message[position : position + size]
@@ -111,7 +111,7 @@ def _varint(message: memoryview, position: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             return value, position + index + 1
-    raise ValueError("a number does not end")
+    raise ValueError("an integer is incomplete")
 
 
 def _text(value: memoryview) -> str:

@@ -345,7 +345,7 @@ class Dispatcher:
         future: "asyncio.Future[Any]",
     ) -> None:
         if future.cancelled():
-            reply.close("the broker gave the request up")
+            reply.close("the broker abandoned the request")
             return
         error = future.exception()
         response = future.result() if error is None else None
@@ -369,7 +369,7 @@ class Dispatcher:
                 parts = route.parts(context.correlation_id, response)
             except BaseException:
                 # A bug of the handler; the peer must not wait for ever.
-                reply.close(f"the answer to {route.row.handler.API.name} cannot be written")
+                reply.close(f"the response to {route.row.handler.API.name} cannot be encoded")
                 raise
             reply.send(parts)
             route.probe.count_errors(response)

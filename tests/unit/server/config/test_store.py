@@ -223,7 +223,7 @@ async def test_a_suspended_session_does_not_end_the_following(
     # The watch has fired, the reading that it starts is cut off.
     await asyncio.sleep(0)
     session.suspend()
-    await until(lambda: "cannot be read now" in caplog.text)
+    await until(lambda: "failed to read config changes" in caplog.text)
     assert store.topic("t")["retention.ms"] != 5
     session.resume()
     await until(lambda: store.topic("t")["retention.ms"] == 5)

@@ -93,7 +93,7 @@ async def test_a_kafka_client_is_told_at_once(server: HttpServer) -> None:
     """Instead of waiting for a line that never comes."""
     answer = await ask(server, b"\0\0\0\x14\0\x12\0\0\0\0\0\1\0\4test")
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b"it speaks HTTP" in answer
+    assert b"it uses HTTP" in answer
 
 
 async def test_headers_without_end_are_refused(server: HttpServer) -> None:
