@@ -19,7 +19,13 @@ from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.context import Broker, RequestContext
-from ottla.server.produce.admission import Applicant, Knowledge, Refusals, Waiting, told
+from ottla.server.produce.admission import (
+    Refusals,
+    TransactionalWrite,
+    TransactionSupport,
+    Waiting,
+    error_for,
+)
 from ottla.server.quotas.steps import counted
 from ottla.storage.log.validation import AppendInfo, HeavyBatchError, UnreadableBatchError
 from ottla.wire.api_keys import ApiKey
@@ -74,12 +80,12 @@ def handle(
     if request.transactional_id is None:
         return _append_all(context, request, _refusal(request), {})
     try:
-        applicant = _applicant(context, request, request.transactional_id)
+        write = _transactional_write(context, request, request.transactional_id)
     except ApiError as error:
         return _append_all(context, request, error, {})
-    if applicant is None:
+    if write is None:
         return _append_all(context, request, None, {})
-    verdict = context.broker.admission.ask(applicant)
+    verdict = context.broker.admission.ask(write)
     if not isinstance(verdict, Waiting):
         return _append_all(context, request, None, verdict)
     # The frame is released before the records are written.
@@ -155,9 +161,9 @@ def _is_transactional(records: Any) -> bool:
     return is_whole and bool(records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
 
 
-def _applicant(
+def _transactional_write(
     context: RequestContext, request: ProduceRequest, transactional_id: str
-) -> Applicant | None:
+) -> TransactionalWrite | None:
     """Return the write to be admitted; None if no batch of the request belongs to a transaction."""
     replicas = context.broker.replicas
     has_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
@@ -186,14 +192,16 @@ def _applicant(
         )
     if not partitions:
         return None
-    return Applicant(transactional_id, producers.pop(), partitions, _knowledge(context.api_version))
+    return TransactionalWrite(
+        transactional_id, producers.pop(), partitions, _support(context.api_version)
+    )
 
 
-def _knowledge(version: int) -> Knowledge:
+def _support(version: int) -> TransactionSupport:
     if version >= _FIRST_VERSION_THAT_ADDS:
-        return Knowledge.ADDING
+        return TransactionSupport.ADDING
     is_aware = version >= _FIRST_VERSION_WITH_ABORTABLE
-    return Knowledge.ABORTABLE if is_aware else Knowledge.OLD
+    return TransactionSupport.ABORTABLE if is_aware else TransactionSupport.OLD
 
 
 def _keep_records(request: ProduceRequest) -> int:
@@ -219,7 +227,7 @@ def _check_admitted(
     code = refusals.get((target.topic, target.partition))
     if code is not None:
         reason = f"The partition is not known to be part of the transaction: {code.name}."
-        raise ApiError(told(code, _knowledge(context.api_version)), reason)
+        raise ApiError(error_for(code, _support(context.api_version)), reason)
     if context.api_version < _FIRST_VERSION_THAT_ADDS or not _is_transactional(item.records):
         return
     header = parse_header(_bytes_of(item))
@@ -337,9 +345,9 @@ async def _judge_and_append(
         if request.transactional_id is not None and _is_transactional(records):
             header = parse_header(records)
             producer = Producer(header.producer_id, header.producer_epoch)
-            knowledge = _knowledge(context.api_version)
-            applicant = Applicant(request.transactional_id, producer, [target], knowledge)
-            refusals = await broker.admission.confirm(applicant)
+            support = _support(context.api_version)
+            write = TransactionalWrite(request.transactional_id, producer, [target], support)
+            refusals = await broker.admission.confirm(write)
             _check_admitted(context, target, item, refusals)
         if vetted.is_for(target.log.config):
             return target.append_as_leader(vetted, acks=request.acks)

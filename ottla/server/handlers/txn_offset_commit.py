@@ -14,7 +14,13 @@ from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.context import RequestContext
-from ottla.server.produce.admission import Applicant, Knowledge, Refusals, Waiting, told
+from ottla.server.produce.admission import (
+    Refusals,
+    TransactionalWrite,
+    TransactionSupport,
+    Waiting,
+    error_for,
+)
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -72,22 +78,22 @@ def _commit(
     except ApiError as error:
         return transactional.refused(request, group_error(error.code))
     producer = Producer(request.producer_id, request.producer_epoch)
-    knowledge = _knowledge(context.api_version)
-    applicant = Applicant(request.transactional_id, producer, (target,), knowledge)
+    support = _support(context.api_version)
+    write = TransactionalWrite(request.transactional_id, producer, (target,), support)
 
     def admitted(refusals: Refusals) -> Reply[TxnOffsetCommitResponse]:
         for code in refusals.values():
-            return transactional.refused(request, group_error(told(code, knowledge)))
+            return transactional.refused(request, group_error(error_for(code, support)))
         return broker.groups.commit_offsets_in_transaction(request)
 
-    verdict = broker.admission.ask(applicant)
+    verdict = broker.admission.ask(write)
     return verdict.then(admitted) if isinstance(verdict, Waiting) else admitted(verdict)
 
 
-def _knowledge(version: int) -> Knowledge:
+def _support(version: int) -> TransactionSupport:
     if version >= _ADDING_VERSION:
-        return Knowledge.ADDING
-    return Knowledge.ABORTABLE if version >= _ABORTABLE_VERSION else Knowledge.OLD
+        return TransactionSupport.ADDING
+    return TransactionSupport.ABORTABLE if version >= _ABORTABLE_VERSION else TransactionSupport.OLD
 
 
 def _merged(

@@ -36,7 +36,7 @@ _UNREACHABLE = frozenset(
 )
 
 
-class Knowledge(Enum):
+class TransactionSupport(Enum):
     """The transaction features that a client supports, by the version of its request."""
 
     # The client gets INVALID_TXN_STATE if a partition is not part of the transaction.
@@ -47,13 +47,13 @@ class Knowledge(Enum):
     ADDING = "adding"
 
 
-class Applicant(NamedTuple):
+class TransactionalWrite(NamedTuple):
     """The producer, the partitions and the transaction of a write."""
 
     transactional_id: str
     producer: Producer
     partitions: Sequence[Partition]
-    knowledge: Knowledge
+    support: TransactionSupport
 
 
 # Refusals; a future of the coordinator's error code; or None if the previous transaction of the id
@@ -73,13 +73,13 @@ class Admission:
         # The last pending turn of each transactional id whose writes have to wait.
         self._turns: dict[str, asyncio.Future[None]] = {}
 
-    def ask(self, applicant: Applicant) -> "Refusals | Waiting":
+    def ask(self, write: TransactionalWrite) -> "Refusals | Waiting":
         """Return the refusals, or a `Waiting` if they are not known yet."""
-        before = self._turns.get(applicant.transactional_id)
-        verdict = None if before is not None else self._judge(applicant)
+        before = self._turns.get(write.transactional_id)
+        verdict = None if before is not None else self._judge(write)
         if isinstance(verdict, Mapping):
             return verdict
-        return Waiting(self, applicant, before, verdict)
+        return Waiting(self, write, before, verdict)
 
     def take_turn(self, transactional_id: str) -> "asyncio.Future[None]":
         """Make all later writes of the id wait for the returned future."""
@@ -98,31 +98,31 @@ class Admission:
         """Start a background task that is cancelled when the broker stops."""
         return self._tasks.spawn(work, name)
 
-    def _judge(self, applicant: Applicant) -> _Verdict:
-        refused, strange = _sorted(applicant)
+    def _judge(self, write: TransactionalWrite) -> _Verdict:
+        refused, strange = _sorted(write)
         if not strange:
             return refused
-        if applicant.knowledge is Knowledge.ADDING:
-            return self._add(applicant, refused, strange)
+        if write.support is TransactionSupport.ADDING:
+            return self._add(write, refused, strange)
         if self._options().boolean("transaction.partition.verification.enable"):
-            refused |= self._verify(applicant, strange, is_committed=False)
+            refused |= self._verify(write, strange, is_committed=False)
         return refused
 
     def _verify(
-        self, applicant: Applicant, places: Sequence[Place], *, is_committed: bool
+        self, write: TransactionalWrite, places: Sequence[Place], *, is_committed: bool
     ) -> dict[Place, ErrorCode]:
         verify = self._transactions.verify
-        name, producer = applicant.transactional_id, applicant.producer
+        name, producer = write.transactional_id, write.producer
         codes = {
             place: verify(name, producer, place, is_committed=is_committed) for place in places
         }
         return {place: code for place, code in codes.items() if code is not ErrorCode.NONE}
 
     def _add(
-        self, applicant: Applicant, refused: dict[Place, ErrorCode], places: Sequence[Place]
+        self, write: TransactionalWrite, refused: dict[Place, ErrorCode], places: Sequence[Place]
     ) -> _Verdict:
         reply = self._transactions.add_partitions(
-            applicant.transactional_id, applicant.producer, places, version=BUMPING_VERSION
+            write.transactional_id, write.producer, places, version=BUMPING_VERSION
         )
         if isinstance(reply, asyncio.Future):
             return reply
@@ -132,24 +132,24 @@ class Admission:
             refused |= dict.fromkeys(places, reply)
         return refused
 
-    async def confirm(self, applicant: Applicant) -> Refusals:
+    async def confirm(self, write: TransactionalWrite) -> Refusals:
         """Return the refusals of a batch that was admitted before and has been validated since.
 
         Its transaction may have ended meanwhile (KIP-890). Does not wait for a turn: the caller
         holds it.
         """
-        verdict = self._judge(applicant)
+        verdict = self._judge(write)
         if isinstance(verdict, Mapping):
             return verdict
-        return await self.verdict(applicant, None, verdict)
+        return await self.verdict(write, None, verdict)
 
     async def verdict(
-        self, applicant: Applicant, before: "asyncio.Future[None] | None", verdict: _Verdict
+        self, write: TransactionalWrite, before: "asyncio.Future[None] | None", verdict: _Verdict
     ) -> Refusals:
         """Return the refusals; CONCURRENT_TRANSACTIONS if the previous one takes too long to end."""
         if before is not None:
             await before
-            verdict = self._judge(applicant)
+            verdict = self._judge(write)
         patience_ms = self._options().integer("add.partitions.to.txn.retry.backoff.max.ms")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_ms / _MS_PER_S
@@ -157,24 +157,24 @@ class Admission:
             if isinstance(verdict, asyncio.Future):
                 code = await verdict
                 if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
-                    return self._settled(applicant, code)
+                    return self._settled(write, code)
             elif verdict is not None:
                 return verdict
             left = deadline - loop.time()
             if left <= 0:
-                return self._settled(applicant, ErrorCode.CONCURRENT_TRANSACTIONS)
-            ended = self._transactions.ended(applicant.transactional_id)
+                return self._settled(write, ErrorCode.CONCURRENT_TRANSACTIONS)
+            ended = self._transactions.ended(write.transactional_id)
             if ended is not None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(left):
                         await ended
-            verdict = self._judge(applicant)
+            verdict = self._judge(write)
 
-    def _settled(self, applicant: Applicant, code: ErrorCode) -> Refusals:
+    def _settled(self, write: TransactionalWrite, code: ErrorCode) -> Refusals:
         """Return the refusals after the coordinator's answer; an addition may be undone by now."""
-        refused, strange = _sorted(applicant)
+        refused, strange = _sorted(write)
         if code is ErrorCode.NONE:
-            return refused | self._verify(applicant, strange, is_committed=True)
+            return refused | self._verify(write, strange, is_committed=True)
         return refused | dict.fromkeys(strange, code)
 
 
@@ -184,12 +184,12 @@ class Waiting:
     def __init__(
         self,
         admission: Admission,
-        applicant: Applicant,
+        write: TransactionalWrite,
         before: "asyncio.Future[None] | None",
         verdict: _Verdict,
     ) -> None:
         self._admission = admission
-        self._applicant = applicant
+        self._write = write
         self._before = before
         self._verdict = verdict
 
@@ -205,7 +205,7 @@ class Waiting:
         in the queue of its transactional id. The next write of the id also waits for `unwritten`,
         to which `act` adds the batches that are still to be validated off the event loop.
         """
-        name = self._applicant.transactional_id
+        name = self._write.transactional_id
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         turn = self._admission.take_turn(name)
 
@@ -228,7 +228,7 @@ class Waiting:
     async def _wait(
         self, act: Callable[[Refusals], Reply[T]], answered: "asyncio.Future[T]"
     ) -> None:
-        refusals = await self._admission.verdict(self._applicant, self._before, self._verdict)
+        refusals = await self._admission.verdict(self._write, self._before, self._verdict)
         try:
             reply = act(refusals)
         except (ApiError, ProtocolError) as error:
@@ -252,12 +252,12 @@ def _pass_on(reply: Reply[T], answered: "asyncio.Future[T]") -> None:
     reply.add_done_callback(settle)
 
 
-def _sorted(applicant: Applicant) -> tuple[dict[Place, ErrorCode], list[Place]]:
+def _sorted(write: TransactionalWrite) -> tuple[dict[Place, ErrorCode], list[Place]]:
     """Return the partitions that are refused at once, and those without an open transaction."""
     refused: dict[Place, ErrorCode] = {}
     strange: list[Place] = []
-    producer_id, epoch = applicant.producer
-    for partition in applicant.partitions:
+    producer_id, epoch = write.producer
+    for partition in write.partitions:
         place = (partition.topic, partition.partition)
         producers = partition.log.producers
         known = producers.producers.get(producer_id)
@@ -268,12 +268,12 @@ def _sorted(applicant: Applicant) -> tuple[dict[Place, ErrorCode], list[Place]]:
     return refused, strange
 
 
-def told(code: ErrorCode, knowledge: Knowledge) -> ErrorCode:
+def error_for(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
     """Return the error code for a client that writes to a refused partition."""
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if code is ErrorCode.TRANSACTION_ABORTABLE and knowledge is Knowledge.OLD:
+    if code is ErrorCode.TRANSACTION_ABORTABLE and support is TransactionSupport.OLD:
         return ErrorCode.INVALID_TXN_STATE
-    is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and knowledge is not Knowledge.ADDING
+    is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.ADDING
     # Clients retry after this error without refreshing their metadata first.
     return ErrorCode.NOT_ENOUGH_REPLICAS if is_busy or code in _UNREACHABLE else code
