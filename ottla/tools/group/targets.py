@@ -12,16 +12,18 @@ from ottla.tools.group.plan import Bounds, Move, Partition, Target, plan_moves
 from ottla.tools.moments import parse_duration, parse_moment
 
 _OPTIONS = (
-    click.option("--to-earliest", is_flag=True, help="To the first available record."),
-    click.option("--to-latest", is_flag=True, help="To the end."),
-    click.option("--to-offset", type=click.IntRange(min=0), help="To this offset."),
+    click.option("--to-earliest", is_flag=True, help="Reset to the first available record."),
+    click.option("--to-latest", is_flag=True, help="Reset to the end."),
+    click.option("--to-offset", type=click.IntRange(min=0), help="Reset to this offset."),
     click.option(
-        "--to-datetime", metavar="TIME", help="To the first record at or after a time (UTC)."
+        "--to-datetime", metavar="TIME", help="Reset to the first record at or after a time (UTC)."
     ),
     click.option(
-        "--by-duration", metavar="AGE", help="To the first record of the last 90s, 2h, P1D …"
+        "--by-duration", metavar="AGE", help="Reset to the first record of the last 90s, 2h or P1D"
     ),
-    click.option("--shift-by", type=int, help="By this number of records; negative moves back."),
+    click.option(
+        "--shift-by", type=int, help="Shift by this number of records; negative moves back."
+    ),
 )
 NAMES = ("to_earliest", "to_latest", "to_offset", "to_datetime", "by_duration", "shift_by")
 

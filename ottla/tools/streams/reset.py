@@ -68,7 +68,7 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
     "--from-file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="To the offsets in a file of lines TOPIC,PARTITION,OFFSET.",
+    help="Reset to the offsets in a file of lines TOPIC,PARTITION,OFFSET.",
 )
 @_topics("--intermediate-topics", "Reset these to their end.")
 @_topics("--internal-topics", "Delete only these internal topics; default: all.")
