@@ -19,7 +19,7 @@ _OPTIONS = (
         "--to-datetime", metavar="TIME", help="Reset to the first record at or after a time (UTC)."
     ),
     click.option(
-        "--by-duration", metavar="AGE", help="Reset to the first record of the last 90s, 2h or P1D"
+        "--by-duration", metavar="AGE", help="Reset to the first record of the last 90s, 2h or P1D."
     ),
     click.option(
         "--shift-by", type=int, help="Shift by this number of records; negative moves back."
