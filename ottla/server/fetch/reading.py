@@ -13,7 +13,7 @@ from ottla.cluster.image import ClusterImage
 from ottla.net.connection import Connection
 from ottla.replication.partition import READ_COMMITTED, Partition
 from ottla.replication.replicas import Replicas
-from ottla.server.fetch.sessions import Ended, FetchSessions, PartitionFetch, Round
+from ottla.server.fetch.sessions import Ended, FetchPlan, FetchSessions, PartitionFetch
 from ottla.server.quotas.clients import RequestUsage
 from ottla.storage.log.log import Log
 from ottla.wire.messages.fetch import (
@@ -78,7 +78,7 @@ class Cold(NamedTuple):
     max_bytes: int
 
 
-class Reading:
+class FetchPass:
     """The result of one pass over the partitions of a fetch."""
 
     __slots__ = (
@@ -114,11 +114,11 @@ class Reading:
 def read(
     context: FetchContext,
     request: FetchRequest,
-    round_: Round,
+    plan: FetchPlan,
     *,
     only_if_cached: bool = True,
     known: "dict[PartitionFetch, Ended] | None" = None,
-) -> Reading:
+) -> FetchPass:
     """Read every partition of the plan in its order; those in `known` have not changed since."""
     broker = context.broker
     replicas = broker.replicas
@@ -134,8 +134,8 @@ def read(
         # A larger response would certainly be throttled, so its records would never be sent.
         left = int(min(left, context.usage.fetch_bytes_max))
     range_bytes_min = context.connection.range_bytes_min
-    reading = Reading(range_bytes_min, only_if_cached=only_if_cached)
-    for fetch in round_.partitions:
+    reading = FetchPass(range_bytes_min, only_if_cached=only_if_cached)
+    for fetch in plan.partitions:
         if known is not None and fetch in known:
             ended = known[fetch]
             reading.ended.append(ended)
@@ -162,7 +162,7 @@ def read(
 
 
 def _read_partition(
-    reading: Reading,
+    reading: FetchPass,
     partition: Partition,
     fetch: PartitionFetch,
     request: FetchRequest,

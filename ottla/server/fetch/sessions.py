@@ -201,7 +201,7 @@ class Session:
 Ended = tuple[PartitionFetch, PartitionData, Partition]
 
 
-class Round:
+class FetchPlan:
     """One fetch request: the partitions to read, in order, and what the response includes."""
 
     __slots__ = ("_partitions", "is_incremental", "session")
@@ -278,7 +278,7 @@ class FetchSessions:
         """The number of partitions in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def begin(self, request: FetchRequest, version: int) -> Round:
+    def begin(self, request: FetchRequest, version: int) -> FetchPlan:
         """Return the plan of a request; raises ApiError if the request does not fit its session."""
         uses_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
         epoch = request.session_epoch
@@ -296,12 +296,12 @@ class FetchSessions:
         session.update(request)
         if not session.partitions:
             self._close(session.id)
-            return Round(())
+            return FetchPlan(())
         self.advance(session)
         if session.used_at - session.full_pass_at >= _FULL_PASS_SECONDS:
             session.full_pass_at = session.used_at
             session.look_at_all()
-        return Round((), session, is_incremental=True)
+        return FetchPlan((), session, is_incremental=True)
 
     def find_single(self, session_id: int, epoch: int, key: Key) -> Session | None:
         """Return the session that a request continues, if `key` is its only partition."""
@@ -317,24 +317,24 @@ class FetchSessions:
         session.used_at = self._clock.monotonic()
         self._sessions[session.id] = self._sessions.pop(session.id)
 
-    def hold_back(self, round_: Round) -> int:
+    def hold_back(self, plan: FetchPlan) -> int:
         """Return the session id for a response without records to a client that exceeded its quota.
 
         An existing session continues as if nothing had been requested; a new session is discarded
         (KIP-219).
         """
-        if round_.session is None or round_.is_incremental:
-            return round_.session_id
-        self._close(round_.session.id)
+        if plan.session is None or plan.is_incremental:
+            return plan.session_id
+        self._close(plan.session.id)
         return NO_SESSION
 
-    def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> Round:
+    def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> FetchPlan:
         session = None
         if request.session_epoch == INITIAL_EPOCH:
             count = sum(len(topic.partitions) for topic in request.topics)
             session = self._create(count, uses_topic_ids)
         if session is None:
-            return Round(
+            return FetchPlan(
                 [
                     PartitionFetch(topic, item)
                     for topic in request.topics
@@ -342,7 +342,7 @@ class FetchSessions:
                 ]
             )
         session.update(request)
-        return Round(session.partitions.values(), session)
+        return FetchPlan(session.partitions.values(), session)
 
     def _create(self, partitions_count: int, uses_topic_ids: bool) -> Session | None:
         now = self._clock.monotonic()

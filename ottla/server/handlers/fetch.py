@@ -18,8 +18,8 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
-from ottla.server.fetch.reading import ENOUGH_BYTES, Reading, read
-from ottla.server.fetch.sessions import PartitionFetch, Round
+from ottla.server.fetch.reading import ENOUGH_BYTES, FetchPass, read
+from ottla.server.fetch.sessions import FetchPlan, PartitionFetch
 from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.fetch import (
@@ -46,22 +46,22 @@ def handle(
     if _replica_id(request) >= 0:
         return FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     try:
-        round_ = context.broker.fetch_sessions.begin(request, context.api_version)
+        plan = context.broker.fetch_sessions.begin(request, context.api_version)
     except ApiError as error:
         return FetchResponse(error_code=int(error.code))
-    if round_.session is not None:
-        context.broker.replicas.delayed.catch_up(round_.session)
-    reading = read(context, request, round_)
+    if plan.session is not None:
+        context.broker.replicas.delayed.catch_up(plan.session)
+    reading = read(context, request, plan)
     if reading.cold:
         reading.take_back()
-        work = _read_cold(context, request, round_, reading)
+        work = _read_cold(context, request, plan, reading)
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "cold fetch")
     is_enough = reading.size_bytes >= min(request.min_bytes, ENOUGH_BYTES) or reading.has_error
-    if is_enough or request.max_wait_ms <= 0 or round_.is_empty:
-        return _respond(context, round_, reading)
+    if is_enough or request.max_wait_ms <= 0 or plan.is_empty:
+        return _respond(context, plan, reading)
     reading.take_back()
-    return _park(context, request, round_, reading)
+    return _park(context, request, plan, reading)
 
 
 def _replica_id(request: FetchRequest) -> int:
@@ -70,12 +70,12 @@ def _replica_id(request: FetchRequest) -> int:
 
 
 async def _read_cold(
-    context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, reading: FetchPass
 ) -> FetchResponse:
     """Read the bytes into the page cache, then read as usual."""
     for partition, offset, max_bytes in reading.cold:
         await partition.warm(offset, max_bytes)
-    return _respond(context, round_, read(context, request, round_, only_if_cached=False))
+    return _respond(context, plan, read(context, request, plan, only_if_cached=False))
 
 
 class _Parked:
@@ -96,11 +96,11 @@ class _Parked:
     )
 
     def __init__(
-        self, context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
+        self, context: RequestContext, request: FetchRequest, plan: FetchPlan, reading: FetchPass
     ) -> None:
         self._context = context
         self._request = request
-        self._round = round_
+        self._round = plan
         self._min_bytes = min(request.min_bytes, ENOUGH_BYTES)
         self._missing_bytes = self._min_bytes - reading.size_bytes
         self._known = {ended[0]: ended for ended in reading.ended}
@@ -110,7 +110,7 @@ class _Parked:
             self._fetches[partition] = fetch
             self._seen_bytes[partition] = partition.appended_bytes
 
-    def _read(self) -> Reading:
+    def _read(self) -> FetchPass:
         usage = self._context.usage
         if usage is not None:
             usage.started(self._context.broker.clock.monotonic())
@@ -153,17 +153,17 @@ class _Parked:
 
 
 def _park(
-    context: RequestContext, request: FetchRequest, round_: Round, reading: Reading
+    context: RequestContext, request: FetchRequest, plan: FetchPlan, reading: FetchPass
 ) -> "asyncio.Future[FetchResponse]":
     watched: list[Watched] = []
-    if round_.session is not None and round_.is_incremental:
-        round_.wait_on_idle(reading.ended)
-        watched.append(round_.session)
-        due = set(round_.partitions)
+    if plan.session is not None and plan.is_incremental:
+        plan.wait_on_idle(reading.ended)
+        watched.append(plan.session)
+        due = set(plan.partitions)
         watched += [item for fetch, item in reading.partitions.items() if fetch in due]
     else:
         watched += reading.partitions.values()
-    parked = _Parked(context, request, round_, reading)
+    parked = _Parked(context, request, plan, reading)
     return context.broker.replicas.delayed.wait(
         watched,
         check=parked.check,
@@ -173,7 +173,7 @@ def _park(
     )
 
 
-def _is_beyond_quota(context: RequestContext, reading: Reading) -> bool:
+def _is_beyond_quota(context: RequestContext, reading: FetchPass) -> bool:
     usage = context.usage
     if usage is None:
         return False
@@ -181,19 +181,19 @@ def _is_beyond_quota(context: RequestContext, reading: Reading) -> bool:
     return not usage.takes_fetch(size_bytes, context.broker.clock.monotonic())
 
 
-def _respond(context: RequestContext, round_: Round, reading: Reading) -> FetchResponse:
+def _respond(context: RequestContext, plan: FetchPlan, reading: FetchPass) -> FetchResponse:
     if _is_beyond_quota(context, reading):
-        return FetchResponse(session_id=context.broker.fetch_sessions.hold_back(round_))
+        return FetchResponse(session_id=context.broker.fetch_sessions.hold_back(plan))
     context.has_errors = reading.has_error
     responses: list[FetchableTopicResponse] = []
     last: FetchableTopicResponse | None = None
-    for fetch, answer in round_.tell(reading.answers):
+    for fetch, answer in plan.tell(reading.answers):
         if last is None or last.topic != fetch.topic or last.topic_id != fetch.topic_id:
             last = _topic(fetch)
             responses.append(last)
         last.partitions.append(answer)
-    round_.wait_on_idle(reading.ended)
-    response = FetchResponse(session_id=round_.session_id, responses=responses)
+    plan.wait_on_idle(reading.ended)
+    response = FetchResponse(session_id=plan.session_id, responses=responses)
     if reading.has_error and context.api_version >= _FIRST_VERSION_WITH_ENDPOINTS:
         _name_leaders(context, response, [answer for _, answer in reading.answers])
     return response

@@ -118,7 +118,7 @@ def test_a_session_without_partitions_ends(sessions: FetchSessions) -> None:
 
 def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set[int]) -> list[int]:
     """Answer a round; return the partitions that the response mentions."""
-    round_ = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
+    plan = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
     found = [
         (
             fetch,
@@ -129,9 +129,9 @@ def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set
                 records=b"r" if fetch.partition in with_data else b"",
             ),
         )
-        for fetch in round_.partitions
+        for fetch in plan.partitions
     ]
-    return [answer.partition_index for _, answer in round_.tell(found)]
+    return [answer.partition_index for _, answer in plan.tell(found)]
 
 
 def test_partitions_with_data_go_to_the_end_of_the_line(sessions: FetchSessions) -> None:
@@ -147,10 +147,10 @@ def test_an_error_is_told_again_until_it_is_over(sessions: FetchSessions) -> Non
     session_id = begin(sessions, request(1))
 
     def tell(epoch: int, code: int) -> int:
-        round_ = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
-        (fetch,) = round_.partitions
+        plan = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
+        (fetch,) = plan.partitions
         answer = PartitionData(error_code=code, high_watermark=5, log_start_offset=0)
-        return len(round_.tell([(fetch, answer)]))
+        return len(plan.tell([(fetch, answer)]))
 
     told = [tell(epoch, code) for epoch, code in enumerate([0, 0, 6, 6, 0, 0], 1)]
     assert told == [1, 0, 1, 1, 1, 0]
