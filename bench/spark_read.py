@@ -23,7 +23,7 @@ from bench import servers
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
-from ottla.streams.spark.session import session
+from ottla.streams.spark import session
 from ottla.wire.records.columnar_encoding import Rows
 
 PARTITIONS = 4

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from bench import servers
 from bench.spark_read import SHAPES, Bench, create, drain, fill, topic_of
-from ottla.streams.spark.session import session
+from ottla.streams.spark import session
 
 # What Spark's connector writes fastest with.
 _TUNED = {"kafka.linger.ms": "5", "kafka.batch.size": "262144"}

@@ -25,9 +25,9 @@ from bench.spark_read import create, spark_cpu_seconds
 from bench.streams_input import Input
 from ottla.client.brokers import Brokers
 from ottla.streams import Serdes, StreamsBuilder, Topology, col
+from ottla.streams.spark import session
 from ottla.streams.spark.query.compile import QuerySettings
 from ottla.streams.spark.query.query import end_offsets, start
-from ottla.streams.spark.session import session
 
 _MICRO_BATCH = 200_000
 _TRIGGER = {"processingTime": "0 seconds"}

@@ -18,7 +18,7 @@ from bench.streams_contenders import connector_jars
 from bench.streams_pyspark import READ_TUNED, WRITE_TUNED
 from ottla.client.admin.topics import delete_topic
 from ottla.client.brokers import Brokers
-from ottla.streams.spark.session import session
+from ottla.streams.spark import session
 
 _READS = {"ottla": ("ottla", {}), "kafka": ("kafka", {}), "kafka tuned": ("kafka", READ_TUNED)}
 _WRITES = {"ottla": ("ottla", {}), "kafka": ("kafka", {}), "kafka tuned": ("kafka", WRITE_TUNED)}

@@ -9,9 +9,9 @@ import tempfile
 
 from bench.streams_orders import Order, orders
 from bench.streams_topologies import build
+from ottla.streams.spark import session
 from ottla.streams.spark.query.compile import QuerySettings
 from ottla.streams.spark.query.query import start
-from ottla.streams.spark.session import session
 
 
 def main() -> None:

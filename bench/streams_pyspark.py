@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from bench.streams_orders import Order, orders
-from ottla.streams.spark.session import session
+from ottla.streams.spark import session
 
 # What the connector reads and writes fastest with.
 READ_TUNED = {

@@ -37,9 +37,8 @@ from demo.live import View
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
 from ottla.client.table import read_table
-from ottla.streams.spark import StreamsQuery, start
+from ottla.streams.spark import StreamsQuery, session, start
 from ottla.streams.spark.query.compile import QuerySettings
-from ottla.streams.spark.session import session
 from ottla.testing.process import BrokerProcess
 
 PICTURES = Path("out")

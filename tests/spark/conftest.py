@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.streams.settings.java import find_java_home
-from ottla.streams.spark.session import session
+from ottla.streams.spark import session
 from ottla.streams.spark.session.class_archive import SHORT, archive_of, write_archive
 from ottla.testing.cluster import Cluster
 

@@ -7,7 +7,7 @@ import sys
 
 from pyspark.errors import PySparkException
 
-from ottla.streams.spark.session import session
+from ottla.streams.spark import session
 from ottla.streams.spark.session.class_archive import SHORT
 
 _SETTINGS = {
