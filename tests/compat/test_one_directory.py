@@ -226,7 +226,7 @@ def carry(verb: str, data: Path, address: str, *words: str) -> None:
     place = ("--data", str(data), "--connect", f"{address}/kafka")
     done = run_command("zookeeper", verb, *place, *words)
     assert done.returncode == 0, done.stderr.decode()
-    assert b"Carried" in done.stdout
+    assert b"Copied" in done.stdout
 
 
 @pytest.fixture

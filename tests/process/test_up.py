@@ -148,7 +148,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         port = listener.getsockname()[1]
         sentence = _refusal(tmp_path, "--port", str(port))
     assert f"Cannot listen on 127.0.0.1:{port}" in sentence
-    assert "choose another port (0 takes any free one)" in sentence
+    assert "choose another port (0 selects a free one)" in sentence
 
 
 def test_a_directory_in_use_is_told(broker: BrokerProcess) -> None:

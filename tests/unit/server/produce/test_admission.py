@@ -13,7 +13,13 @@ from ottla.base.tasks import Tasks
 from ottla.coordinators.replies import shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.handlers import produce
-from ottla.server.produce.admission import Admission, Applicant, Knowledge, Waiting, told
+from ottla.server.produce.admission import (
+    Admission,
+    TransactionalWrite,
+    TransactionSupport,
+    Waiting,
+    error_for,
+)
 from ottla.storage.config import LogConfig
 from ottla.wire import schema
 from tests.handlers.logs import OTHER, values
@@ -122,7 +128,9 @@ async def test_what_comes_later_does_not_overtake() -> None:
             verify=lambda *_, **__: ErrorCode.NONE,
         )
         admission = Admission(coordinator, tasks, lambda: broker.options)
-        applicant = Applicant("tx", Producer(7, 0), [broker.partition("t")], Knowledge.ADDING)
+        applicant = TransactionalWrite(
+            "tx", Producer(7, 0), [broker.partition("t")], TransactionSupport.ADDING
+        )
         acted: list[int] = []
         answers = []
         for number in (1, 2):
@@ -257,7 +265,9 @@ async def test_waiting_ends_with_the_broker() -> None:
     """The answer is cancelled, which closes the connection."""
     async with durable_broker() as broker:
         producer = await broker.producer()
-        applicant = Applicant("tx", producer, [broker.partition("t")], Knowledge.ADDING)
+        applicant = TransactionalWrite(
+            "tx", producer, [broker.partition("t")], TransactionSupport.ADDING
+        )
         verdict = broker.admission.ask(applicant)
         assert isinstance(verdict, Waiting)
         answered = verdict.then(lambda refusals: 1)
@@ -269,32 +279,32 @@ async def test_waiting_ends_with_the_broker() -> None:
 @pytest.mark.parametrize(
     ("code", "knowledge", "expected"),
     [
-        (ErrorCode.PRODUCER_FENCED, Knowledge.ADDING, ErrorCode.INVALID_PRODUCER_EPOCH),
-        (ErrorCode.TRANSACTION_ABORTABLE, Knowledge.OLD, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.PRODUCER_FENCED, TransactionSupport.ADDING, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.TRANSACTION_ABORTABLE, TransactionSupport.OLD, ErrorCode.INVALID_TXN_STATE),
         (
             ErrorCode.TRANSACTION_ABORTABLE,
-            Knowledge.ABORTABLE,
+            TransactionSupport.ABORTABLE,
             ErrorCode.TRANSACTION_ABORTABLE,
         ),
-        (ErrorCode.CONCURRENT_TRANSACTIONS, Knowledge.OLD, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, TransactionSupport.OLD, ErrorCode.NOT_ENOUGH_REPLICAS),
         (
             ErrorCode.CONCURRENT_TRANSACTIONS,
-            Knowledge.ADDING,
+            TransactionSupport.ADDING,
             ErrorCode.CONCURRENT_TRANSACTIONS,
         ),
-        (ErrorCode.NOT_COORDINATOR, Knowledge.ADDING, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.NOT_COORDINATOR, TransactionSupport.ADDING, ErrorCode.NOT_ENOUGH_REPLICAS),
         (
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            Knowledge.OLD,
+            TransactionSupport.OLD,
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
         ),
     ],
 )
 def test_clients_are_told_what_they_know(
-    code: ErrorCode, knowledge: Knowledge, expected: ErrorCode
+    code: ErrorCode, knowledge: TransactionSupport, expected: ErrorCode
 ) -> None:
     """Codes of later versions become those of before; what passes becomes one that is retried."""
-    assert told(code, knowledge) is expected
+    assert error_for(code, knowledge) is expected
 
 
 async def test_first_batch_of_a_transaction_begins_at_0() -> None:

@@ -103,8 +103,8 @@ def test_time_windows_of_is_deprecated_and_has_no_grace() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (AutoOffsetReset.none, "names a state_dir that lasts"),
-        (lambda: AutoOffsetReset.by_duration("1 h"), "a filter on the record's time"),
+        (AutoOffsetReset.none, "set state_dir to a directory that is kept"),
+        (lambda: AutoOffsetReset.by_duration("1 h"), "with a filter on their timestamps"),
     ],
 )
 def test_a_start_that_is_not_done_is_told_what_to_do(
