@@ -55,7 +55,7 @@ def test_a_grace_as_long_as_the_history_is_taken(kind: str) -> None:
     builder = StreamsBuilder()
     table = _TABLES[kind](builder, 1000)
     builder.stream("in").join(table, _both, Joined(grace=1000))
-    builder.build()
+    assert "KSTREAM-JOIN" in str(builder.build().describe())
 
 
 @pytest.mark.parametrize(
