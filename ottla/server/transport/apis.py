@@ -40,6 +40,7 @@ from ottla.server.handlers import (
     incremental_alter_configs,
     init_producer_id,
     join_group,
+    leader_and_isr,
     leave_group,
     list_config_resources,
     list_groups,
@@ -53,9 +54,11 @@ from ottla.server.handlers import (
     offset_for_leader_epoch,
     produce,
     push_telemetry,
+    stop_replica,
     sync_group,
     txn_offset_commit,
     update_features,
+    update_metadata,
     write_txn_markers,
 )
 from ottla.server.produce.shortcut import ProduceShortcut
@@ -132,6 +135,9 @@ ROWS: tuple[Row, ...] = (
     Row(elect_leaders),
     Row(alter_partition_reassignments),
     Row(list_partition_reassignments),
+    Row(leader_and_isr, is_among_brokers=True),
+    Row(stop_replica, is_among_brokers=True),
+    Row(update_metadata, is_among_brokers=True),
 )
 
 
