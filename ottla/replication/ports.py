@@ -1,21 +1,40 @@
-"""The interfaces that replication requires of its broker; `server/brokers` implements them."""
+"""The port through which a leader changes its in-sync replicas: the controller decides (KIP-497)."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ottla.base.errors import ErrorCode
 
+UNKNOWN_BROKER_EPOCH = -1
 
-class AlterPartitionResult(NamedTuple):
-    """The controller's answer to a proposed ISR (KIP-497).
 
-    If `error` is NONE, the other fields are the partition's current state: the leader adopts it if
-    `partition_epoch` is higher than its own. Otherwise they have no meaning, and the leader keeps
-    its ISR: INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH and UNKNOWN_TOPIC_ID mean that a newer
-    LeaderAndIsr is on its way; INELIGIBLE_REPLICA means that a proposed member is shutting down or
-    not registered, so the leader proposes again later.
+class IsrMember(NamedTuple):
+    """A proposed member of the ISR.
+
+    `broker_epoch` is the epoch of the registration with which it fetched (KIP-903); -1 if that is
+    unknown, and then the controller does not check it.
     """
+
+    broker_id: int
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrProposal:
+    """A change of one partition's ISR, valid for one leader epoch and one partition epoch."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    new_isr: Sequence[IsrMember]
+
+
+class IsrAnswer(NamedTuple):
+    """The controller's answer: an error, or the partition state that is now stored."""
 
     error: ErrorCode
     leader: int = -1
@@ -25,20 +44,15 @@ class AlterPartitionResult(NamedTuple):
 
 
 class IsrChanges(Protocol):
-    """Proposes changes of the ISR to the controller. Lives on the broker's loop."""
+    """The way to the controller, over the network or within this process."""
 
-    def propose(
-        self,
-        topic_id: bytes,
-        topic: str,
-        partition: int,
-        leader_epoch: int,
-        partition_epoch: int,
-        new_isr: Sequence[int],
-    ) -> "asyncio.Future[AlterPartitionResult]":
-        """Propose an ISR for a partition that this broker leads.
+    def propose(self, proposal: IsrProposal) -> "asyncio.Future[IsrAnswer]":
+        """Send a proposal; the future has the controller's answer and never raises.
 
-        The future does not fail: the proposal is sent again until a controller answers. A partition
-        has one proposal in flight at a time; the caller cancels the future if it stops to lead.
+        Proposals of one iteration of the event loop are sent together. A proposal is repeated while
+        the controller cannot be reached or another broker becomes the controller, so that an answer
+        is never in doubt. Errors of an answer: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
+        INELIGIBLE_REPLICA, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
+        OPERATION_NOT_ATTEMPTED.
         """
         ...
