@@ -5,6 +5,8 @@ with a check of the version that `/controller_epoch` had at the election (KAFKA-
 KafkaZkClient and KafkaController.initializeControllerContext.
 """
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from ottla.cluster.zk.port import (
     Check,
     Coordination,
     Create,
+    Delete,
     NodeExists,
     NoNode,
     Operation,
@@ -48,6 +51,8 @@ from ottla.cluster.znodes import (
     TopicNode,
     TopicsNode,
 )
+
+_log = logging.getLogger(__name__)
 
 
 class StaleController(OttlaError):
@@ -77,22 +82,57 @@ async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
         return cluster_id
 
 
-async def register(session: Coordination, broker: BrokerImage, now_ms: int) -> int:
-    """Register a broker and return its epoch; ConfigError if its id is in use."""
+async def register(
+    session: Coordination, broker: BrokerImage, now_ms: int, wait_seconds: float = 0.0
+) -> int:
+    """Register a broker and return its epoch; ConfigError if its id is in use.
+
+    A registration of the same id is of an earlier life if it names the same addresses, because this
+    process listens there now: it is replaced. Otherwise it may be of a process that was killed, whose
+    session still lasts: its end is awaited for `wait_seconds`. 0 allows neither.
+    """
     for path in PERSISTENT_PATHS:
         await session.ensure(path)
-    path = BrokerIdNode.path(broker.id)
+    path, content = BrokerIdNode.path(broker.id), BrokerIdNode.encode(broker, now_ms)
     try:
-        await session.create(path, BrokerIdNode.encode(broker, now_ms), ephemeral=True)
+        await session.create(path, content, ephemeral=True)
     except NodeExists as error:
-        found = await session.exists(path)
-        if found is None or found.ephemeral_owner != session.session_id:
+        try:
+            async with asyncio.timeout(wait_seconds or None):
+                await _replace_registration(session, broker, content, may_wait=wait_seconds > 0)
+        except TimeoutError:
             raise ConfigError(
                 f"A broker with node.id {broker.id} is registered already: "
                 f"stop it, or give this one another node.id"
             ) from error
     _, stat = await session.get(path)
     return stat.czxid
+
+
+async def _replace_registration(
+    session: Coordination, broker: BrokerImage, content: bytes, *, may_wait: bool
+) -> None:
+    path = BrokerIdNode.path(broker.id)
+    create = Create(path, content, ephemeral=True)
+    while True:
+        gone = asyncio.Event()
+        try:
+            data, stat = await session.get(path, lambda _, gone=gone: gone.set())  # type: ignore[misc]
+            if stat.ephemeral_owner == session.session_id:
+                return
+            if not may_wait:
+                raise TimeoutError
+            known = BrokerIdNode.decode(broker.id, data, stat.czxid)
+            if known.every_endpoint() == broker.every_endpoint():
+                _log.info("registration replaced broker=%d epoch=%d", broker.id, stat.czxid)
+                await session.multi([Delete(path, stat.version), create])
+                return
+            _log.warning("broker is registered already, waiting broker=%d", broker.id)
+            await gone.wait()
+            await session.multi([create])
+        except (NoNode, NodeExists, BadVersion):
+            continue
+        return
 
 
 async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch) -> Term | int:
@@ -125,6 +165,11 @@ async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch
             # Another broker was faster, or our own earlier attempt succeeded: read again.
             continue
         return Term(epoch + 1, _version(results[1]))
+
+
+async def read_controller_epoch(session: Coordination) -> int:
+    """Return the epoch of the latest controller."""
+    return (await _controller_epoch(session))[0]
 
 
 async def _holder(session: Coordination, broker_id: int) -> Term | int | None:

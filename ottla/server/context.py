@@ -12,6 +12,7 @@ from ottla.security.broker_proof import ProofToPeer
 
 if TYPE_CHECKING:
     from ottla.controller.loop import Controller
+    from ottla.controller.planning.notices import BrokerPort
     from ottla.coordinators.groups.service import GroupCoordinator
     from ottla.coordinators.producer_ids import ProducerIds
     from ottla.coordinators.txn.service import TransactionCoordinator
@@ -58,6 +59,8 @@ class Broker:
     admission: "Admission"
     producer_ids: "ProducerIds"
     controller: "Controller"
+    # Where this broker receives the controller's notices.
+    notices: "BrokerPort"
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"

@@ -16,7 +16,7 @@ from ottla.cluster.options import option_tables
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import Fence, MetadataUpdate
-from ottla.controller.term import Dependencies
+from ottla.controller.term_context import Dependencies
 
 
 class ImpatientClock(RealClock):
@@ -35,11 +35,13 @@ class NotingPort:
         self.image = ClusterImage()
         self.calls: list[tuple[str, object]] = []
         self.fences: list[Fence] = []
+        self.introduced: list[list[int]] = []
         self.failures: list[ErrorCode] = []
         self.undeletable: set[tuple[str, int]] = set()
         # Cleared by a test that wants the broker to be slow.
         self.is_open = asyncio.Event()
         self.is_open.set()
+        self.is_gone = asyncio.Event()
 
     async def _called(self, fence: Fence, name: str, what: object) -> None:
         await self.is_open.wait()
@@ -47,6 +49,11 @@ class NotingPort:
             raise ApiError(self.failures.pop(0))
         self.fences.append(fence)
         self.calls.append((name, what))
+
+    async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
+        """Keep the brokers only; `update_metadata` notes them."""
+        await self.is_open.wait()
+        self.introduced.append(sorted(brokers))
 
     async def apply_leader_and_isr(
         self, fence: Fence, states: Sequence[PartitionState]
@@ -70,6 +77,13 @@ class NotingPort:
             key: ErrorCode.KAFKA_STORAGE_ERROR if key in self.undeletable else ErrorCode.NONE
             for key in partitions
         }
+
+    async def wait_until_gone(self) -> None:
+        """Return when a test says that the process has ended."""
+        await self.is_gone.wait()
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def names(self) -> list[str]:
         """Return the names of the calls, in order."""

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
-from ottla.controller.term import log_elections
+from ottla.controller.term_context import log_elections
 
 
 def image(*leaders: int) -> ClusterImage:
