@@ -1,4 +1,4 @@
-"""The file of a log's leader epochs: always a whole one, never an older one over a newer."""
+"""The leader-epoch-checkpoint file: always a complete one, never an older one over a newer."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ FOLDER = "/d/t-0"
 
 
 class Kept:
-    """A file of epochs on a simulated disk."""
+    """A leader epoch file on a simulated disk."""
 
     def __init__(self) -> None:
         self.files = SimFileSystem()
@@ -32,7 +32,7 @@ class Kept:
 
 
 def test_a_draft_changes_nothing_until_it_is_adopted() -> None:
-    """Then it is the file, and a second time it is nothing."""
+    """Adopting a draft replaces the file once; adopting it again does nothing."""
     kept = Kept()
     kept.assign(1)
     draft = kept.file.draft(FOLDER, kept.epochs)
@@ -42,8 +42,8 @@ def test_a_draft_changes_nothing_until_it_is_adopted() -> None:
     assert not kept.file.adopt(draft, FOLDER, kept.epochs)
 
 
-def test_epochs_that_come_behind_a_draft_are_left_for_the_next() -> None:
-    """What is in the file is all that was there when the draft was made."""
+def test_epochs_added_after_a_draft_are_left_for_the_next_one() -> None:
+    """The file holds exactly the epochs that existed when the draft was written."""
     kept = Kept()
     kept.assign(1)
     draft = kept.file.draft(FOLDER, kept.epochs)
@@ -53,8 +53,8 @@ def test_epochs_that_come_behind_a_draft_are_left_for_the_next() -> None:
 
 
 @pytest.mark.parametrize("by", ["store", "draft", "move"])
-def test_a_draft_is_void_when_another_has_come(by: str) -> None:
-    """A whole store, a later draft, which nobody has synced yet, or another folder."""
+def test_newer_write_voids_a_draft(by: str) -> None:
+    """A store, a later draft that is not synced yet, or another directory voids a draft."""
     kept = Kept()
     kept.assign(1)
     draft = kept.file.draft(FOLDER, kept.epochs)
@@ -71,7 +71,7 @@ def test_a_draft_is_void_when_another_has_come(by: str) -> None:
 
 
 class WatchedFiles(SimFileSystem):
-    """Notes what waits for the device, and where it does."""
+    """Records which operations wait for the device, and on which thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ class WatchedFiles(SimFileSystem):
         return super().in_background(noted)
 
 
-async def test_a_flush_in_the_background_waits_for_no_device_on_the_loop() -> None:
-    """Records, new epochs, the names of new files: what may take long is done elsewhere."""
+async def test_background_flush_does_not_wait_for_the_device_on_the_loop() -> None:
+    """A background flush of records, epochs and file names never waits for the device on the loop."""
     world = World("/d")
     world.files = files = WatchedFiles()
     files.make_directories("/d")

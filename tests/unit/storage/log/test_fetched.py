@@ -1,4 +1,6 @@
-"""Reads that return a range of the file: the same records as a read into memory, until they are cut."""
+"""Reads that return a range of the file: the same records as a read into memory, until a
+truncation.
+"""
 
 import random
 from pathlib import Path
@@ -29,8 +31,10 @@ def filled(folder: Path, rng: random.Random, count: int) -> Segment:
 
 
 @pytest.mark.parametrize("memory", ["appended", "reopened"])
-def test_range_holds_what_a_read_returns(tmp_path: Path, memory: str) -> None:
-    """For every offset and limit, whatever is known of the batches in memory."""
+def test_range_has_the_records_of_a_read(tmp_path: Path, memory: str) -> None:
+    """The records are the same for every offset and limit, whether or not the batches are in
+    memory.
+    """
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -67,7 +71,7 @@ def test_range_holds_what_a_read_returns(tmp_path: Path, memory: str) -> None:
 
 
 def test_truncation_voids_the_ranges_behind_it(tmp_path: Path) -> None:
-    """A range that ends before the cut can still be sent; one that reaches behind it cannot."""
+    """A range that ends before the cut can still be sent; one that crosses it cannot."""
     segment = filled(tmp_path, random.Random(1), 50)
     middle = segment.size_bytes // 2
     read = scan.reader(segment.file)
