@@ -1,4 +1,4 @@
-"""A fetch of many partitions looks at those that changed, and answers as if it looked at all."""
+"""A fetch of many partitions reads only those that changed, with the same result as reading all."""
 
 import asyncio
 import random
@@ -15,12 +15,12 @@ TOPIC_IDS_SINCE = 13
 
 
 def looks(broker: LogsBroker) -> int:
-    """Return how often fetches have looked at a partition."""
+    """Return how often fetches have read a partition."""
     return sum(broker.partition("t", number).fetches_count for number in range(PARTITIONS))
 
 
-async def test_session_fetch_looks_at_what_changed(broker: LogsBroker) -> None:
-    """Neither its arrival nor a wake-up reads the partitions that have nothing new."""
+async def test_session_fetch_reads_only_changed_partitions(broker: LogsBroker) -> None:
+    """Neither its arrival nor a wake-up reads partitions without new records."""
     broker.create("t", partitions=PARTITIONS)
     wanted = [("t", number, 0) for number in range(PARTITIONS)]
     first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
@@ -41,8 +41,8 @@ async def test_session_fetch_looks_at_what_changed(broker: LogsBroker) -> None:
     assert looks(broker) - before <= 3 * 50
 
 
-async def test_wake_up_without_session_reads_what_changed(broker: LogsBroker) -> None:
-    """The answer still mentions every partition, as the protocol wants it."""
+async def test_wake_up_without_session_reads_only_changed_partitions(broker: LogsBroker) -> None:
+    """The response still contains every partition, as the protocol requires."""
     broker.create("t", partitions=PARTITIONS)
     wanted = [("t", number, 0) for number in range(PARTITIONS)]
     answer = broker.begin(fetch, request(broker, *wanted, max_wait_ms=60_000), 12)
@@ -58,10 +58,8 @@ async def test_wake_up_without_session_reads_what_changed(broker: LogsBroker) ->
 
 
 @pytest.mark.parametrize("version", [12, TOPIC_IDS_SINCE])
-async def test_min_bytes_of_many_partitions_are_waited_for(
-    broker: LogsBroker, version: int
-) -> None:
-    """Bytes of partitions that were idle count, and later bytes of the same partition as well."""
+async def test_min_bytes_count_over_many_partitions(broker: LogsBroker, version: int) -> None:
+    """The bytes of idle partitions count, and so do later bytes of the same partition."""
     broker.create("t", partitions=PARTITIONS)
     wanted = [("t", number, 0) for number in range(PARTITIONS)]
     first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), version)
@@ -97,8 +95,8 @@ async def test_ended_sessions_wait_on_nothing(broker: LogsBroker) -> None:
     assert not broker.partition("t", 1).waiters
 
 
-async def test_moved_log_start_is_told_in_time(broker: LogsBroker) -> None:
-    """Retention marks no partition as changed; a look at all partitions finds it after seconds."""
+async def test_advanced_log_start_is_reported_in_time(broker: LogsBroker) -> None:
+    """Retention marks no partition as changed; a read of all partitions after seconds finds it."""
     broker.create("t", partitions=2)
     broker.write("t", b"a")
     wanted = [("t", 0, 1), ("t", 1, 0)]
@@ -112,10 +110,10 @@ async def test_moved_log_start_is_told_in_time(broker: LogsBroker) -> None:
 
 
 @pytest.mark.parametrize("version", [12, TOPIC_IDS_SINCE])
-async def test_random_sessions_answer_as_if_they_looked_at_all(
+async def test_random_sessions_answer_as_if_they_read_all_partitions(
     broker: LogsBroker, version: int
 ) -> None:
-    """Two sessions of the same requests; one looks at every partition each time."""
+    """Two sessions send the same requests; one of them reads every partition each time."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Clients that push metrics: ids, intervals, refusals, and what is kept of them."""
+"""Clients that push metrics: ids, intervals, errors, and the stored metrics."""
 
 import gzip
 
@@ -18,13 +18,13 @@ MAX_BYTES = 1000
 
 @pytest.fixture
 def metrics() -> ClientMetrics:
-    """Nobody is asked for anything."""
+    """Return client metrics without subscriptions."""
     rng = SeededRng(7)
     return ClientMetrics(MAX_BYTES, lambda: random_uuid(rng))
 
 
 def subscribe(metrics: ClientMetrics, /, **settings: str) -> None:
-    """Ask everyone for all metrics, once a second."""
+    """Subscribe to all metrics of every client, once a second."""
     written = {"metrics": "*", "interval.ms": "1000", **settings}
     metrics.settings_changed(TYPE, "all", written)
 
@@ -32,12 +32,12 @@ def subscribe(metrics: ClientMetrics, /, **settings: str) -> None:
 def push(
     asked: Asked, metrics: bytes = b"data", codec: int = 0, *, is_terminating: bool = False
 ) -> Push:
-    """Return a push that does as it was asked."""
+    """Return a push that follows the subscription."""
     return Push(asked.instance_id, asked.subscription_id, is_terminating, codec, metrics)
 
 
 def code_of(action: object, *arguments: object) -> ErrorCode:
-    """Call and return the code that it is refused with."""
+    """Return the error code that the call raises."""
     assert callable(action)
     with pytest.raises(ApiError) as caught:
         action(*arguments)
@@ -45,7 +45,7 @@ def code_of(action: object, *arguments: object) -> ErrorCode:
 
 
 def test_a_client_without_an_id_gets_one(metrics: ClientMetrics) -> None:
-    """And keeps it; every other one gets another."""
+    """Each new client gets an id of its own, and keeps it."""
     one = metrics.ask(ZERO_UUID, WHO, 0)
     two = metrics.ask(ZERO_UUID, WHO, 0)
     assert len({ZERO_UUID, one.instance_id, two.instance_id}) == 3
@@ -53,15 +53,15 @@ def test_a_client_without_an_id_gets_one(metrics: ClientMetrics) -> None:
     assert again == one
 
 
-def test_without_a_subscription_nothing_is_asked(metrics: ClientMetrics) -> None:
-    """The id of the subscription is the one that Kafka 4.3 computes."""
+def test_no_metrics_without_a_subscription(metrics: ClientMetrics) -> None:
+    """The subscription id is the one that Kafka 4.3 computes."""
     asked = metrics.ask(bytes.fromhex("4a71c75785504e289df2b8aec776086b"), WHO, 0)
     assert (asked.metrics, asked.interval_ms) == ((), 300_000)
     assert asked.subscription_id == 1_096_966_756
 
 
-def test_subscriptions_that_match_are_put_together(metrics: ClientMetrics) -> None:
-    """All their metrics, at the shortest interval; `*` says it all."""
+def test_matching_subscriptions_are_combined(metrics: ClientMetrics) -> None:
+    """The client gets all their metrics at the shortest interval; `*` includes every metric."""
     for name, settings in {
         "one": {"metrics": "b.,a.", "interval.ms": "5000"},
         "two": {"metrics": "a.,c.", "interval.ms": "3000", "match": "client_id=app"},
@@ -75,14 +75,14 @@ def test_subscriptions_that_match_are_put_together(metrics: ClientMetrics) -> No
 
 
 def test_a_subscription_can_name_one_instance(metrics: ClientMetrics) -> None:
-    """By the text of its id."""
+    """The pattern matches the id's text."""
     metrics.settings_changed(TYPE, "one", {"metrics": "x.", "match": "client_instance_id=AAAA.*"})
     assert metrics.ask(ZERO_UUID, WHO, 0).metrics == ()
     assert metrics.ask(bytes(14) + b"\x07\x07", WHO, 0).metrics == ("x.",)
 
 
-def test_who_asks_too_often_is_throttled(metrics: ClientMetrics) -> None:
-    """Unless the subscriptions have changed since."""
+def test_too_frequent_requests_are_throttled(metrics: ClientMetrics) -> None:
+    """A changed subscription is returned at once."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     again = (asked.instance_id, WHO, 999)
@@ -93,7 +93,7 @@ def test_who_asks_too_often_is_throttled(metrics: ClientMetrics) -> None:
 
 
 def test_the_first_push_may_come_at_any_time(metrics: ClientMetrics) -> None:
-    """Clients spread it over the interval; the next ones have to keep to it."""
+    """Clients spread the first push over the interval, and later ones have to respect it."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     metrics.push(push(asked), WHO, 10)
@@ -104,8 +104,8 @@ def test_the_first_push_may_come_at_any_time(metrics: ClientMetrics) -> None:
     assert (kept.payload, kept.at_ms, kept.attributes["client_id"]) == (b"later", 1010, "app")
 
 
-def test_a_client_that_ends_may_push_at_once_and_then_no_more(metrics: ClientMetrics) -> None:
-    """Its last figures are not lost to the interval."""
+def test_terminating_client_may_push_once_at_any_time(metrics: ClientMetrics) -> None:
+    """A terminating push ignores the interval, so the last values are stored."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     metrics.push(push(asked), WHO, 1)
@@ -117,7 +117,7 @@ def test_a_client_that_ends_may_push_at_once_and_then_no_more(metrics: ClientMet
 
 
 def test_a_changed_subscription_is_unknown(metrics: ClientMetrics) -> None:
-    """The client asks again, at once."""
+    """The client requests its subscription again, immediately."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     metrics.push(push(asked), WHO, 1)
@@ -130,16 +130,16 @@ def test_a_changed_subscription_is_unknown(metrics: ClientMetrics) -> None:
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_every_codec_is_understood(metrics: ClientMetrics, codec: int) -> None:
-    """What is kept is not compressed."""
+def test_every_codec_is_decompressed(metrics: ClientMetrics, codec: int) -> None:
+    """The stored metrics are not compressed."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     metrics.push(push(asked, compress(codec, b"figures" * 20), codec), WHO, 1)
     assert metrics.pushed()[0].payload == b"figures" * 20
 
 
-def test_what_cannot_be_kept_is_refused(metrics: ClientMetrics) -> None:
-    """Too large, compressed or not; damaged; of a codec that nobody knows; of no client."""
+def test_invalid_push_is_rejected(metrics: ClientMetrics) -> None:
+    """The push is too large, damaged, of an unknown codec, or of an unknown client."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     bomb = gzip.compress(bytes(10_000_000))[: MAX_BYTES * 1000]
@@ -158,16 +158,16 @@ def test_what_cannot_be_kept_is_refused(metrics: ClientMetrics) -> None:
     assert metrics.pushed() == []
 
 
-def test_a_push_of_nothing_is_fine(metrics: ClientMetrics) -> None:
-    """And is not kept."""
+def test_empty_push_is_accepted(metrics: ClientMetrics) -> None:
+    """An empty push is accepted and not stored."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     metrics.push(push(asked, b""), WHO, 1)
     assert metrics.pushed() == []
 
 
-def test_a_silent_client_is_forgotten(metrics: ClientMetrics) -> None:
-    """After three of its intervals, and a minute at least."""
+def test_idle_client_expires(metrics: ClientMetrics) -> None:
+    """A client expires after three of its intervals, and at least a minute."""
     subscribe(metrics)
     asked = metrics.ask(ZERO_UUID, WHO, 0)
     metrics.push(push(asked), WHO, 1)
@@ -179,7 +179,7 @@ def test_a_silent_client_is_forgotten(metrics: ClientMetrics) -> None:
 
 
 def test_memory_is_bounded(metrics: ClientMetrics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many clients and so many bytes; the oldest give way."""
+    """The number of clients and of bytes is limited, and the oldest are evicted."""
     monkeypatch.setattr(clients, "CLIENTS_MAX", 5)
     monkeypatch.setattr(clients, "PAYLOADS_BYTES_MAX", 2500)
     subscribe(metrics)
@@ -191,8 +191,8 @@ def test_memory_is_bounded(metrics: ClientMetrics, monkeypatch: pytest.MonkeyPat
     assert metrics._payloads_bytes == 2000
 
 
-def test_a_subscription_that_cannot_be_is_left_out(metrics: ClientMetrics) -> None:
-    """Somebody else may have written it; others than subscriptions are not looked at."""
+def test_invalid_subscription_is_ignored(metrics: ClientMetrics) -> None:
+    """Another tool may have written it; other entity types are ignored."""
     metrics.settings_changed(TYPE, "bad", {"metrics": "*", "interval.ms": "1"})
     metrics.settings_changed("users", "alice", {"metrics": "*"})
     assert metrics.ask(ZERO_UUID, WHO, 0).metrics == ()
@@ -201,8 +201,8 @@ def test_a_subscription_that_cannot_be_is_left_out(metrics: ClientMetrics) -> No
     assert metrics.ask(ZERO_UUID, WHO, 0).metrics == ()
 
 
-def test_the_first_and_the_last_subscription_are_told(metrics: ClientMetrics) -> None:
-    """The APIs are advertised while somebody asks for metrics; one that cannot be does not."""
+def test_first_and_last_subscription_are_reported(metrics: ClientMetrics) -> None:
+    """The APIs are advertised while a valid subscription exists."""
     told: list[bool] = []
     metrics.on_change.append(told.append)
     metrics.settings_changed(TYPE, "bad", {"interval.ms": "1"})
