@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: which partitions a transaction may write to."""
+"""AddPartitionsToTxn: the partitions that a transaction may write to."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def many(*transactions):
 
 
 def codes(answer):
-    """Return the codes by transactional id and partition."""
+    """Return the error codes by transactional id and partition."""
     return {
         (result.transactional_id, topic.name, item.partition_index): ErrorCode(
             item.partition_error_code
@@ -42,7 +42,7 @@ def codes(answer):
     }
 
 
-async def test_partitions_are_added_once_and_again():
+async def test_partitions_can_be_added_twice():
     """A repeated request changes nothing."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
@@ -53,8 +53,8 @@ async def test_partitions_are_added_once_and_again():
 
 
 @pytest.mark.parametrize("version", range(4))
-async def test_one_unknown_partition_keeps_the_others_out(version):
-    """The others were not attempted."""
+async def test_unknown_partition_rejects_the_others(version):
+    """The other partitions get OPERATION_NOT_ATTEMPTED."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         request = AddPartitionsToTxnRequest(
@@ -72,8 +72,8 @@ async def test_one_unknown_partition_keeps_the_others_out(version):
         assert broker.transactions.find("tx").partitions == frozenset()
 
 
-async def test_the_brokers_own_topics_are_no_part_of_a_transaction():
-    """Of a client's; brokers ask with version 4 and above."""
+async def test_internal_topics_cannot_be_added_by_clients():
+    """Clients cannot add internal topics; brokers use version 4 and above."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         request = AddPartitionsToTxnRequest(
@@ -94,8 +94,8 @@ async def test_the_brokers_own_topics_are_no_part_of_a_transaction():
         assert broker.transactions.find("tx").partitions == frozenset()
 
 
-async def test_the_answer_has_the_form_of_the_question():
-    """A partition that is named twice, and a topic without partitions."""
+async def test_response_has_the_structure_of_the_request():
+    """A repeated partition and a topic without partitions are both in the response."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         asked = [
@@ -120,7 +120,7 @@ async def test_the_answer_has_the_form_of_the_question():
     ("version", "code"), [(1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED")]
 )
 async def test_former_producer_is_fenced(version, code):
-    """By the error that the version knows."""
+    """The error code depends on the version."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.producer()
@@ -135,8 +135,8 @@ async def test_former_producer_is_fenced(version, code):
         assert ErrorCode(found.partition_error_code).name == code
 
 
-async def test_who_is_not_known_is_refused():
-    """An unknown id, an id of another producer, and no id."""
+async def test_unknown_producers_are_rejected():
+    """The error depends on whether the transactional id is unknown, another producer's, or empty."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         refused = ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -146,7 +146,9 @@ async def test_who_is_not_known_is_refused():
 
 
 async def test_brokers_add_and_verify_several_at_once():
-    """Version 4: verify_only changes nothing; what is missing is told per version."""
+    """In version 4 verify_only changes nothing, and the code of a missing partition depends on the
+    version.
+    """
     async with transactions_broker() as broker:
         producer, other = await broker.producer(), await broker.producer("other")
         request = many(("tx", producer, False, "t", [0]), ("other", other, True, "t", [0]))
@@ -161,8 +163,8 @@ async def test_brokers_add_and_verify_several_at_once():
         assert broker.transactions.find("tx").partitions == {("t", 0)}
 
 
-async def test_who_has_a_broker_add_speaks_transaction_version_2():
-    """Its markers are judged by that, if its time is up before it says how it ends (KIP-1228)."""
+async def test_addition_by_a_broker_means_transaction_version_2():
+    """The markers use this version if the transaction times out before it ends (KIP-1228)."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         for version, spoken in ((3, 0), (4, 2)):
@@ -174,8 +176,8 @@ async def test_who_has_a_broker_add_speaks_transaction_version_2():
             assert broker.transactions.find("tx").client_version == spoken
 
 
-async def test_nothing_is_verified_for_somebody_else():
-    """A wrong producer id, and an old epoch."""
+async def test_verification_checks_the_producer():
+    """A wrong producer id and an old epoch are rejected."""
     async with transactions_broker() as broker:
         old = await broker.producer()
         await broker.producer()

@@ -1,4 +1,4 @@
-"""DescribeTransactions: what tools show of a transaction (KIP-664)."""
+"""DescribeTransactions: the state of transactions for tools (KIP-664)."""
 
 from ottla.base.errors import ErrorCode
 from ottla.server.handlers import describe_transactions
@@ -13,7 +13,7 @@ async def describe(broker, *transactional_ids):
 
 
 async def test_ongoing_transaction_shows_its_partitions():
-    """And since when it is going on."""
+    """The description has the time of its start."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 1, 0)
@@ -26,7 +26,7 @@ async def test_ongoing_transaction_shows_its_partitions():
         assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [0, 1])]
 
 
-async def test_id_that_has_not_begun_has_no_partitions():
+async def test_id_without_a_transaction_has_no_partitions():
     """Its state is Empty."""
     async with transactions_broker() as broker:
         await broker.producer()
@@ -35,8 +35,8 @@ async def test_id_that_has_not_begun_has_no_partitions():
         assert found.topics == []
 
 
-async def test_unknown_ids_are_told_one_by_one():
-    """An empty one is INVALID_REQUEST."""
+async def test_unknown_ids_have_an_error_each():
+    """An empty transactional id is INVALID_REQUEST."""
     async with transactions_broker() as broker:
         found = await describe(broker, "nope", "")
         assert [item.error_code for item in found] == [
