@@ -1,4 +1,4 @@
-"""The cluster as a whole."""
+"""The description of the cluster."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from ottla.client.brokers import Brokers
 from ottla.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
 
 
-def test_the_cluster_names_its_brokers_in_order(cluster: Any, brokers: Brokers) -> None:
-    """Id, controller, and where clients reach each broker."""
+def test_brokers_are_described_in_order(cluster: Any, brokers: Brokers) -> None:
+    """The description has the cluster id, the controller, and the address of each broker."""
     cluster.answers["DescribeCluster"] = lambda request: DescribeClusterResponse(
         cluster_id="abc",
         controller_id=2,
