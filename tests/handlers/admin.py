@@ -40,8 +40,8 @@ class AdminBroker:
 
     def context(self, api_version: int, usage: RequestUsage | None = None) -> RequestContext:
         """Return the context of a request in this version, from a client without quotas."""
-        found = SimpleNamespace(broker=cast(Broker, self), api_version=api_version, usage=usage)
-        return cast(RequestContext, found)
+        context = SimpleNamespace(broker=cast(Broker, self), api_version=api_version, usage=usage)
+        return cast(RequestContext, context)
 
 
 @asynccontextmanager

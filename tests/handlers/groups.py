@@ -110,10 +110,10 @@ class GroupsBroker:
 
 
 def _connection() -> Connection:
-    found = SimpleNamespace(
+    peer = SimpleNamespace(
         listener_name="PLAINTEXT", local_address=("127.0.0.1", 7), peer_address=("127.0.0.9", 8)
     )
-    return cast(Connection, found)
+    return cast(Connection, peer)
 
 
 def join_request(group: str = "g", **fields: Any) -> JoinGroupRequest:

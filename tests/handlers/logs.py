@@ -175,7 +175,7 @@ def connection(
 ) -> Connection:
     """Return a connection; memory that is held for a future is appended to `held`."""
     noted = [] if held is None else held
-    found = _Peer(
+    peer = _Peer(
         listener_name=listener,
         memo=SimpleNamespace(software=None),
         local_address=("127.0.0.1", 7),
@@ -185,7 +185,7 @@ def connection(
         range_bytes_min=1 << 62,
         budget=SimpleNamespace(hold_until=lambda *memory: noted.append(memory)),
     )
-    return cast(Connection, found)
+    return cast(Connection, peer)
 
 
 def batch(*values: bytes, timestamp: int = 1000, **fields: Any) -> bytearray:
@@ -195,11 +195,11 @@ def batch(*values: bytes, timestamp: int = 1000, **fields: Any) -> bytearray:
 
 def values(records: Any) -> list[bytes | None]:
     """Return the values of consecutive batches."""
-    data, position, found = bytes(records or b""), 0, []
+    data, position, result = bytes(records or b""), 0, []
     while position < len(data):
-        found += [record.value for record in decode_batch(data, position)]
+        result += [record.value for record in decode_batch(data, position)]
         position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-    return found
+    return result
 
 
 @asynccontextmanager

@@ -37,5 +37,5 @@ class MetricsBroker:
         connection = SimpleNamespace(
             memo=SimpleNamespace(software=software), peer_address=("10.0.0.7", 5000)
         )
-        found: Any = SimpleNamespace(broker=self, connection=connection, client_id="app")
-        return cast(RequestContext, found)
+        context: Any = SimpleNamespace(broker=self, connection=connection, client_id="app")
+        return cast(RequestContext, context)

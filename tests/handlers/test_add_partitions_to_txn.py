@@ -64,8 +64,8 @@ async def test_unknown_partition_rejects_the_others(version):
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0, 9])],
         )
         answer = await broker.ask(add_partitions_to_txn, request, version)
-        found = answer.results_by_topic_v3_and_below[0].results_by_partition
-        assert [ErrorCode(item.partition_error_code).name for item in found] == [
+        results = answer.results_by_topic_v3_and_below[0].results_by_partition
+        assert [ErrorCode(item.partition_error_code).name for item in results] == [
             "OPERATION_NOT_ATTEMPTED",
             "UNKNOWN_TOPIC_OR_PARTITION",
         ]
@@ -86,8 +86,8 @@ async def test_internal_topics_cannot_be_added_by_clients():
             ],
         )
         answer = await broker.ask(add_partitions_to_txn, request, 3)
-        found = [item.results_by_partition[0] for item in answer.results_by_topic_v3_and_below]
-        assert [ErrorCode(item.partition_error_code).name for item in found] == [
+        results = [item.results_by_partition[0] for item in answer.results_by_topic_v3_and_below]
+        assert [ErrorCode(item.partition_error_code).name for item in results] == [
             "OPERATION_NOT_ATTEMPTED",
             "TOPIC_AUTHORIZATION_FAILED",
         ]
@@ -98,7 +98,7 @@ async def test_response_has_the_structure_of_the_request():
     """A repeated partition and a topic without partitions are both in the response."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        asked = [
+        topics = [
             AddPartitionsToTxnTopic(name="t", partitions=[0, 0]),
             AddPartitionsToTxnTopic(name="u", partitions=[]),
         ]
@@ -106,11 +106,11 @@ async def test_response_has_the_structure_of_the_request():
             v3_and_below_transactional_id="tx",
             v3_and_below_producer_id=producer.producer_id,
             v3_and_below_producer_epoch=producer.producer_epoch,
-            v3_and_below_topics=asked,
+            v3_and_below_topics=topics,
         )
         answer = await broker.ask(add_partitions_to_txn, request, 3)
-        found = answer.results_by_topic_v3_and_below
-        assert [(item.name, len(item.results_by_partition)) for item in found] == [
+        results = answer.results_by_topic_v3_and_below
+        assert [(item.name, len(item.results_by_partition)) for item in results] == [
             ("t", 2),
             ("u", 0),
         ]
@@ -131,8 +131,8 @@ async def test_former_producer_is_fenced(version, code):
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
         )
         answer = await broker.ask(add_partitions_to_txn, request, version)
-        found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
-        assert ErrorCode(found.partition_error_code).name == code
+        result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+        assert ErrorCode(result.partition_error_code).name == code
 
 
 async def test_unknown_producers_are_rejected():

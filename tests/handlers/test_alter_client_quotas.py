@@ -56,8 +56,8 @@ async def test_quota_applies_when_the_response_is_sent() -> None:
         assert await alter(broker, entry({"user": "alice"}, producer_byte_rate=1024.0)) == [
             (ErrorCode.NONE, {"user": "alice"})
         ]
-        found = broker.quotas.book.applied(BYTES, "alice", "any")
-        assert found is not None and found.limit == 1024
+        quota = broker.quotas.book.applied(BYTES, "alice", "any")
+        assert quota is not None and quota.limit == 1024
 
 
 async def test_tree_has_what_kafka_would_write() -> None:
@@ -136,8 +136,8 @@ async def test_repeated_entity_is_an_error() -> None:
     async with admin_broker() as broker:
         first, second = (entry({"user": "a"}, producer_byte_rate=value) for value in (1.0, 2.0))
         assert await alter(broker, first, second) == [(ErrorCode.INVALID_REQUEST, {"user": "a"})]
-        found = broker.quotas.book.applied(BYTES, "a", "c")
-        assert found is not None and found.limit == 1
+        quota = broker.quotas.book.applied(BYTES, "a", "c")
+        assert quota is not None and quota.limit == 1
 
 
 async def test_repeated_quota_is_an_error() -> None:

@@ -48,8 +48,8 @@ async def test_all_settings_of_a_topic_are_replaced(version: int) -> None:
         await alter(broker, resource(TOPIC, "t", retention_ms="5", segment_ms="6"), version=version)
         (response,) = await alter(broker, resource(TOPIC, "t", segment_ms="7"), version=version)
         assert (response.error_code, response.error_message) == (0, None)
-        found = broker.configs.topic("t")
-        assert (found["retention.ms"], found["segment.ms"]) == (DEFAULT_RETENTION_MS, 7)
+        options = broker.configs.topic("t")
+        assert (options["retention.ms"], options["segment.ms"]) == (DEFAULT_RETENTION_MS, 7)
         await alter(broker, resource(TOPIC, "t"), version=version)
         assert broker.configs.topic("t")["segment.ms"] == DEFAULT_RETENTION_MS
 

@@ -96,8 +96,8 @@ async def test_a_move_begins_and_is_cancelled() -> None:
             {("t", 0): "NO_REASSIGNMENT_IN_PROGRESS"},
         )
         assert await reassign(broker, ("t", 0, [2])) == ("NONE", {("t", 0): "NONE"})
-        found = partition(broker)
-        assert (found.replicas, found.adding_replicas, found.removing_replicas) == (
+        state = partition(broker)
+        assert (state.replicas, state.adding_replicas, state.removing_replicas) == (
             (2, 1),
             (2,),
             (1,),
@@ -114,8 +114,8 @@ async def test_surplus_replicas_are_removed() -> None:
         await second_broker(broker)
         await broker.controller.create_topics([TopicRequest("t", assignments=((0, (2, 1)),))])
         assert await reassign(broker, ("t", 0, [1])) == ("NONE", {("t", 0): "NONE"})
-        found = partition(broker)
-        assert (found.replicas, found.leader, found.isr) == ((1,), 1, (1,))
+        state = partition(broker)
+        assert (state.replicas, state.leader, state.isr) == ((1,), 1, (1,))
         assert ("delete", [("t", 0)]) in broker.world.port(2).calls
         await broker.world.kill(1)
         await broker.world.until(lambda: broker.world.controllers[2].is_active)

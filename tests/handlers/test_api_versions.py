@@ -20,10 +20,10 @@ def request(name: str = "ottla-test", version: str = "1.0") -> ApiVersionsReques
 async def test_every_served_api_is_listed(broker: LogsBroker, version: int) -> None:
     """Keys and version ranges are those of the table of handlers."""
     answer = await broker.ask(api_versions, request(), version)
-    told = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    advertised = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     served = {int(row.handler.API): row for row in apis.ROWS if not row.is_for_client_metrics}
-    assert told.keys() == served.keys()
-    for key, (low, high) in told.items():
+    assert advertised.keys() == served.keys()
+    for key, (low, high) in advertised.items():
         if key != ApiKey.PRODUCE:
             assert (low, high) == (served[key].handler.MIN_VERSION, served[key].handler.MAX_VERSION)
 
@@ -42,8 +42,8 @@ async def test_finalized_features_are_returned(broker: LogsBroker) -> None:
     answer = await broker.ask(api_versions, request(), 4)
     ranges = {item.name: (item.min_version, item.max_version) for item in answer.supported_features}
     assert ranges["transaction.version"] == (0, 2)
-    (found,) = answer.finalized_features
-    assert (found.name, found.min_version_level, found.max_version_level) == (
+    (feature,) = answer.finalized_features
+    assert (feature.name, feature.min_version_level, feature.max_version_level) == (
         "transaction.version",
         2,
         2,
@@ -101,5 +101,5 @@ async def test_family_of_apis_is_advertised_completely_or_not_at_all(
 ) -> None:
     """A client that finds one API of a family expects the others."""
     answer = await broker.ask(api_versions, request(), 4)
-    told = {api.api_key for api in answer.api_keys}
-    assert not told & family or family <= told
+    advertised = {api.api_key for api in answer.api_keys}
+    assert not advertised & family or family <= advertised

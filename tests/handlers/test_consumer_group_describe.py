@@ -59,9 +59,9 @@ async def test_version_0_has_no_member_type(broker):
 async def test_operations_are_returned_on_request(broker):
     """Authorized operations are returned on request only, and never with an error."""
     plain, *_ = await describe(broker, "g")
-    asked, unknown = await describe(broker, "g", "x", include_authorized_operations=True)
+    description, unknown = await describe(broker, "g", "x", include_authorized_operations=True)
     assert plain.authorized_operations == -0x80000000
-    assert asked.authorized_operations == operations.ON_GROUP
+    assert description.authorized_operations == operations.ON_GROUP
     assert unknown.authorized_operations == -0x80000000
 
 

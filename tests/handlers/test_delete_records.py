@@ -29,8 +29,8 @@ ENDS = {"earliest": -2, "latest": -1}
 async def delete(broker: LogsBroker, offset: int, topic: str = "t", version: int = 2) -> Any:
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topics = [DeleteRecordsTopic(name=topic, partitions=[partition])]
-    asked = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    answer = await broker.ask(delete_records, asked, version)
+    request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+    answer = await broker.ask(delete_records, request, version)
     return answer.topics[0].partitions[0]
 
 
@@ -53,14 +53,16 @@ async def test_read_committed_end_is_not_below_the_new_log_start() -> None:
         producer = await broker.producer()
         assert await broker.send(producer, b"a", b"b", b"c", version=12) == 0
         assert (await delete(broker, 2)).low_watermark == 2
-        found = {}
+        result = {}
         for name, timestamp in ENDS.items():
             partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
             topics = [ListOffsetsTopic(name="t", partitions=[partition])]
-            asked = ListOffsetsRequest(replica_id=-1, isolation_level=READ_COMMITTED, topics=topics)
-            answer = await broker.ask(list_offsets, asked, 5)
-            found[name] = answer.topics[0].partitions[0].offset
-        assert found == {"earliest": 2, "latest": 2}
+            request = ListOffsetsRequest(
+                replica_id=-1, isolation_level=READ_COMMITTED, topics=topics
+            )
+            answer = await broker.ask(list_offsets, request, 5)
+            result[name] = answer.topics[0].partitions[0].offset
+        assert result == {"earliest": 2, "latest": 2}
         fetched = await broker.read(offset=2)
         assert (fetched.error_code, fetched.last_stable_offset, fetched.records) == (0, 2, b"")
         assert await broker.end(producer, version=5) == 0
@@ -103,7 +105,7 @@ async def test_last_offset_of_a_repeated_partition_applies(broker: LogsBroker) -
         DeleteRecordsTopic(name="t", partitions=partitions),
         DeleteRecordsTopic(name="t", partitions=[]),
     ]
-    asked = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    answer = await broker.ask(delete_records, asked, 2)
+    request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+    answer = await broker.ask(delete_records, request, 2)
     assert [item.low_watermark for item in answer.topics[0].partitions] == [1]
     assert len(answer.topics) == 1

@@ -23,8 +23,8 @@ async def test_brokers_and_controller(broker: LogsBroker, version: int) -> None:
 
 async def test_operations_are_returned_on_request(broker: LogsBroker) -> None:
     """Without an authorizer all operations are allowed."""
-    asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
-    answer = await broker.ask(describe_cluster, asked, 0)
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    answer = await broker.ask(describe_cluster, request, 0)
     assert answer.cluster_authorized_operations == operations.ON_CLUSTER
 
 

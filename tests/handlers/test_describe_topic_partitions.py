@@ -37,18 +37,22 @@ def rows(answer: Any) -> list[tuple[str, list[int]]]:
 
 def next_of(answer: Any) -> tuple[str, int] | None:
     """Return the cursor of the next page."""
-    found = answer.next_cursor
-    return None if found is None else (found.topic_name, found.partition_index)
+    cursor = answer.next_cursor
+    return None if cursor is None else (cursor.topic_name, cursor.partition_index)
 
 
 async def test_a_topic_is_described_with_its_partitions(broker: LogsBroker) -> None:
     """The lists of eligible leaders are empty, never null."""
     topic = broker.create("t", partitions=2)
     answer = await describe(broker, "t")
-    (found,) = answer.topics
-    assert (found.error_code, found.topic_id, found.is_internal) == (0, topic.topic_id, False)
-    assert found.topic_authorized_operations == operations.ON_TOPIC
-    first = found.partitions[0]
+    (description,) = answer.topics
+    assert (description.error_code, description.topic_id, description.is_internal) == (
+        0,
+        topic.topic_id,
+        False,
+    )
+    assert description.topic_authorized_operations == operations.ON_TOPIC
+    first = description.partitions[0]
     assert (first.leader_id, first.leader_epoch) == (NODE, 3)
     assert (first.replica_nodes, first.isr_nodes, first.offline_replicas) == ([NODE], [NODE], [])
     assert (first.eligible_leader_replicas, first.last_known_elr) == ([], [])

@@ -22,9 +22,9 @@ async def elect(
     timeout_ms: int = 1000,
 ) -> tuple[str, dict[tuple[str, int], str]]:
     """Elect leaders, of all partitions if none is given; return the names of all errors."""
-    asked = [TopicPartitions(topic=topic, partitions=[number]) for topic, number in partitions]
+    topics = [TopicPartitions(topic=topic, partitions=[number]) for topic, number in partitions]
     request = ElectLeadersRequest(
-        election_type=kind, topic_partitions=asked or None, timeout_ms=timeout_ms
+        election_type=kind, topic_partitions=topics or None, timeout_ms=timeout_ms
     )
     data = schema.encode(request, version)
     decoded, _ = schema.decode(ElectLeadersRequest, version, data)
@@ -112,8 +112,8 @@ async def test_rejected_request_has_the_error_everywhere(
 async def test_topic_without_partitions_is_in_the_response() -> None:
     """The topic has no partition results, as in Kafka."""
     async with admin_broker() as broker:
-        asked = [TopicPartitions(topic="t", partitions=[])]
-        request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=1000)
+        topics = [TopicPartitions(topic="t", partitions=[])]
+        request = ElectLeadersRequest(topic_partitions=topics, timeout_ms=1000)
         response = await elect_leaders.handle(broker.context(2), request)
         (result,) = response.replica_election_results
         assert (result.topic, result.partition_result) == ("t", [])

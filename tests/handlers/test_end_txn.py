@@ -32,9 +32,9 @@ async def test_commit_makes_all_partitions_visible(version):
         assert await broker.end(producer, version=version) == 0
         assert await broker.committed_values(0) == [b"a", b"b"]
         assert await broker.committed_values(1) == [b"c"]
-        found = await broker.read(0)
-        assert (found.last_stable_offset, found.high_watermark) == (3, 3)
-        assert found.aborted_transactions == []
+        partition = await broker.read(0)
+        assert (partition.last_stable_offset, partition.high_watermark) == (3, 3)
+        assert partition.aborted_transactions == []
         assert broker.transactions.find("tx").state.shown == "CompleteCommit"
 
 
@@ -44,10 +44,10 @@ async def test_abort_lists_the_aborted_transaction():
         producer = await broker.producer()
         await written(broker, producer)
         assert await broker.end(producer, is_commit=False) == 0
-        found = await broker.read(0)
-        assert [(item.producer_id, item.first_offset) for item in found.aborted_transactions] == [
-            (producer.producer_id, 0)
-        ]
+        partition = await broker.read(0)
+        assert [
+            (item.producer_id, item.first_offset) for item in partition.aborted_transactions
+        ] == [(producer.producer_id, 0)]
         assert (await broker.read(0, isolation=0)).aborted_transactions is None
         assert (await broker.read(0, offset=3)).aborted_transactions == []
         assert broker.transactions.find("tx").state.shown == "CompleteAbort"
@@ -92,9 +92,9 @@ async def test_transactions_follow_each_other():
         assert await broker.send(producer, b"two", sequence=1) == 0
         assert (await broker.read()).last_stable_offset == 2
         assert await broker.end(producer) == 0
-        found = await broker.read()
-        assert found.last_stable_offset == 4
-        assert [item.first_offset for item in found.aborted_transactions] == [0]
+        partition = await broker.read()
+        assert partition.last_stable_offset == 4
+        assert [item.first_offset for item in partition.aborted_transactions] == [0]
 
 
 async def test_partition_of_a_deleted_topic_needs_no_marker():
@@ -131,8 +131,8 @@ async def test_each_end_increments_the_epoch():
             code, producer = await bumped(broker, producer, is_commit=text != b"b")
             assert code == "NONE"
         assert await broker.committed_values() == [b"a", b"a", b"b", b"b", b"c", b"c"]
-        found = await broker.read()
-        assert [item.first_offset for item in found.aborted_transactions] == [3]
+        partition = await broker.read()
+        assert [item.first_offset for item in partition.aborted_transactions] == [3]
         assert (await broker.read()).last_stable_offset == 9
 
 

@@ -85,8 +85,8 @@ async def test_offsets_outside_of_the_log_are_rejected_at_once(
     """The error OFFSET_OUT_OF_RANGE does not wait for max_wait_ms."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
-    wanted = request(broker, ("t", 0, offset), max_wait_ms=60_000)
-    answer = await broker.ask(fetch, wanted, version)
+    fetch_request = request(broker, ("t", 0, offset), max_wait_ms=60_000)
+    answer = await broker.ask(fetch, fetch_request, version)
     assert only(answer).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert only(answer).high_watermark == -1
     assert values(only(answer).records) == []
@@ -167,8 +167,8 @@ async def test_first_batch_is_returned_however_large(broker: LogsBroker) -> None
     """Otherwise a consumer could never read past it (KIP-74)."""
     broker.create("t")
     broker.write("t", b"x" * 5000, b"y")
-    wanted = request(broker, ("t", 0, 0), max_bytes=10, partition_max_bytes=10)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), max_bytes=10, partition_max_bytes=10)
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert values(only(answer).records) == [b"x" * 5000]
 
 
@@ -177,8 +177,8 @@ async def test_only_the_first_partition_with_data_may_exceed(broker: LogsBroker)
     broker.create("t", partitions=3)
     for number in (1, 2):
         broker.write("t", b"x" * 5000, number=number)
-    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0), max_bytes=10)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0), max_bytes=10)
+    answer = await broker.ask(fetch, fetch_request, 12)
     found = {
         item.partition_index: len(values(item.records))
         for topic in answer.responses
@@ -192,8 +192,10 @@ async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> N
     broker.create("t", partitions=2)
     for number in (0, 1):
         broker.write("t", *[b"x" * 900] * 10, number=number)
-    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), max_bytes=7000, partition_max_bytes=5000)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(
+        broker, ("t", 0, 0), ("t", 1, 0), max_bytes=7000, partition_max_bytes=5000
+    )
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert counts(answer) == [5, 2]
 
 
@@ -202,8 +204,8 @@ async def test_response_size_is_limited(broker: LogsBroker, monkeypatch: Any) ->
     monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
-    wanted = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert len(values(only(answer).records)) == 3
 
 
@@ -214,8 +216,8 @@ async def test_clients_that_do_not_read_get_small_responses(broker: LogsBroker) 
         broker.write("t", *[b"x" * 900] * 10, number=number)
     context = broker.context(fetch, 12)
     context.connection.answer_room_bytes = 0
-    asked = request(broker, ("t", 0, 0), ("t", 1, 0))
-    assert counts(fetch.handle(context, asked)) == [1, 0]
+    fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0))
+    assert counts(fetch.handle(context, fetch_request)) == [1, 0]
 
 
 async def test_min_bytes_above_the_response_limit_do_not_wait(
@@ -226,8 +228,8 @@ async def test_min_bytes_above_the_response_limit_do_not_wait(
     monkeypatch.setattr(fetch, "ENOUGH_BYTES", 1500)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
-    asked = request(broker, ("t", 0, 0), min_bytes=1 << 20, max_wait_ms=60_000)
-    assert counts(await broker.ask(fetch, asked, 12)) == [3]
+    fetch_request = request(broker, ("t", 0, 0), min_bytes=1 << 20, max_wait_ms=60_000)
+    assert counts(await broker.ask(fetch, fetch_request, 12)) == [3]
 
 
 # -- waiting --------------------------------------------------------------------------------------
@@ -253,8 +255,8 @@ async def test_fetch_waits_for_min_bytes(broker: LogsBroker) -> None:
     """The fetch is answered only when there are enough bytes."""
     broker.create("t", partitions=2)
     broker.write("t", b"a" * 100)
-    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), min_bytes=1000, max_wait_ms=60_000)
-    answer = broker.begin(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0), min_bytes=1000, max_wait_ms=60_000)
+    answer = broker.begin(fetch, fetch_request, 12)
     for number in (1, 0):
         broker.write("t", b"b" * 300, number=number)
         await _turn()
@@ -267,8 +269,8 @@ async def test_fetch_waits_for_min_bytes(broker: LogsBroker) -> None:
 async def test_uncommitted_bytes_do_not_count(broker: LogsBroker) -> None:
     """An append does not complete a fetch that may not read it yet."""
     broker.create("t", replicas=(NODE, OTHER))
-    wanted = request(broker, ("t", 0, 0), min_bytes=50, max_wait_ms=60_000)
-    answer = broker.begin(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), min_bytes=50, max_wait_ms=60_000)
+    answer = broker.begin(fetch, fetch_request, 12)
     broker.write("t", b"a" * 100)
     await _turn()
     assert not answer.done()
@@ -340,8 +342,8 @@ async def test_cold_records_are_read_in_the_background(
 async def test_a_session_mentions_only_what_changed(broker: LogsBroker) -> None:
     """After the first response, unchanged partitions are omitted."""
     broker.create("t", partitions=3)
-    wanted = [("t", number, 0) for number in range(3)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    positions = [("t", number, 0) for number in range(3)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     assert first.session_id > 0
     assert mentioned(first) == [0, 1, 2]
     broker.write("t", b"a", number=1)
@@ -385,8 +387,8 @@ async def test_invalid_session_epochs_are_rejected(
     """The client then begins a new session."""
     broker.create("t")
     first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
-    asked = request(broker, session_id=session_id or first.session_id, session_epoch=epoch)
-    answer = await broker.ask(fetch, asked, 12)
+    fetch_request = request(broker, session_id=session_id or first.session_id, session_epoch=epoch)
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert (answer.error_code, answer.session_id, answer.responses) == (code, 0, [])
 
 
@@ -394,16 +396,16 @@ async def test_names_and_ids_do_not_mix_in_a_session(broker: LogsBroker) -> None
     """A session uses topic names or ids as it began."""
     broker.create("t")
     first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
-    asked = request(broker, session_id=first.session_id, session_epoch=1)
-    answer = await broker.ask(fetch, asked, 13)
+    fetch_request = request(broker, session_id=first.session_id, session_epoch=1)
+    answer = await broker.ask(fetch, fetch_request, 13)
     assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 async def test_append_completes_a_waiting_session_fetch(broker: LogsBroker) -> None:
     """Consumers use sessions and waits together."""
     broker.create("t", partitions=2)
-    wanted = [("t", 0, 0), ("t", 1, 0)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    positions = [("t", 0, 0), ("t", 1, 0)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     following = request(broker, session_id=first.session_id, session_epoch=1, max_wait_ms=60_000)
     answer = broker.begin(fetch, following, 12)
     broker.partition("t", 1).append_as_leader(batch(b"z"), acks=1)

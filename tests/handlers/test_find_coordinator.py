@@ -73,8 +73,13 @@ async def test_transactional_id_has_a_coordinator_of_its_own():
     async with transactions_broker(is_loaded=False) as broker:
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
         answer = await broker.ask(find_coordinator, request, 6)
-        found = answer.coordinators[0]
-        assert (found.key, found.error_code, found.node_id, found.port) == ("tx", 0, 1, 7)
+        coordinator = answer.coordinators[0]
+        assert (coordinator.key, coordinator.error_code, coordinator.node_id, coordinator.port) == (
+            "tx",
+            0,
+            1,
+            7,
+        )
         assert broker.image.topic(names.TRANSACTION_STATE_TOPIC) is not None
 
 

@@ -45,17 +45,17 @@ async def alter(
 async def test_topic_setting_applies_when_the_response_is_sent() -> None:
     """Every component has applied the setting."""
     async with admin_broker() as broker:
-        told: list[tuple[str, int]] = []
+        changes: list[tuple[str, int]] = []
 
         def note(topic: str, snapshot: Snapshot) -> None:
-            told.append((topic, snapshot["retention.ms"]))
+            changes.append((topic, snapshot["retention.ms"]))
 
         broker.configs.on_topic.append(note)
         (response,) = await alter(broker, resource(TOPIC, "t", ("retention.ms", SET, "5")))
         assert (response.error_code, response.error_message) == (0, None)
-        assert told == [("t", 5)]
+        assert changes == [("t", 5)]
         await alter(broker, resource(TOPIC, "t", ("retention.ms", DELETE, None)))
-        assert told[1:] == [("t", 604_800_000)]
+        assert changes[1:] == [("t", 604_800_000)]
 
 
 async def test_lists_are_appended_to() -> None:

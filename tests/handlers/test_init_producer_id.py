@@ -21,9 +21,9 @@ class Supply:
         self.last += 1
         if self.last > 1000:
             return self.last
-        found = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_soon(found.set_result, self.last)
-        return found
+        future = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.set_result, self.last)
+        return future
 
 
 @pytest.mark.parametrize("version", range(init_producer_id.MAX_VERSION + 1))
@@ -78,9 +78,9 @@ async def test_ongoing_transaction_is_aborted_first():
         assert (await broker.init()).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
         assert await broker.producer() == (1000, 2)
         assert await broker.send(producer, b"b", sequence=1) == ErrorCode.INVALID_PRODUCER_EPOCH
-        found = await broker.read()
-        assert (found.last_stable_offset, found.high_watermark) == (2, 2)
-        assert [item.first_offset for item in found.aborted_transactions] == [0]
+        partition = await broker.read()
+        assert (partition.last_stable_offset, partition.high_watermark) == (2, 2)
+        assert [item.first_offset for item in partition.aborted_transactions] == [0]
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,6 @@ async def test_replicas_see_uncommitted_records(broker: LogsBroker, replica: int
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b", b"c")
     broker.partition("t").follower_fetched(OTHER, 1, 0)
-    asked = request(-1)
-    asked.replica_id = replica
-    assert (await found(broker, asked)).offset == end
+    list_request = request(-1)
+    list_request.replica_id = replica
+    assert (await found(broker, list_request)).offset == end

@@ -84,11 +84,11 @@ async def test_disabled_creation_includes_internal_topics(
 async def test_creation_can_be_disabled(broker: LogsBroker, version: int) -> None:
     """The client can forbid it, and so can auto.create.topics.enable."""
     if version >= 4:
-        asked = request("new", allow_auto_topic_creation=False)
+        metadata_request = request("new", allow_auto_topic_creation=False)
     else:
         broker.options = BROKER_OPTIONS.parse({"auto.create.topics.enable": "false"})
-        asked = request("new")
-    answer = await broker.ask(metadata, asked, version)
+        metadata_request = request("new")
+    answer = await broker.ask(metadata, metadata_request, version)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert broker.image.topic("new") is None
 
@@ -97,8 +97,8 @@ async def test_creation_can_be_disabled(broker: LogsBroker, version: int) -> Non
 @pytest.mark.parametrize("is_allowed", [True, False])
 async def test_invalid_names_are_rejected(broker: LogsBroker, name: str, is_allowed: bool) -> None:
     """The error is INVALID_TOPIC_EXCEPTION, and nothing is created."""
-    asked = request(name, allow_auto_topic_creation=is_allowed)
-    answer = await broker.ask(metadata, asked, 9)
+    metadata_request = request(name, allow_auto_topic_creation=is_allowed)
+    answer = await broker.ask(metadata, metadata_request, 9)
     assert answer.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert not broker.image.topics
 
@@ -129,8 +129,10 @@ async def test_topics_are_found_by_id_from_version_12(broker: LogsBroker) -> Non
     """An unknown id has the error UNKNOWN_TOPIC_ID and no name."""
     topic = broker.create("t")
     ids = [topic.topic_id, bytes(15) + b"\x09"]
-    asked = MetadataRequest(topics=[MetadataRequestTopic(topic_id=each, name=None) for each in ids])
-    answer = await broker.ask(metadata, asked, 12)
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(topic_id=each, name=None) for each in ids]
+    )
+    answer = await broker.ask(metadata, request, 12)
     assert [item.name for item in answer.topics] == ["t", None]
     assert [item.error_code for item in answer.topics] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
     assert answer.topics[1].topic_id == ids[1]
@@ -188,10 +190,10 @@ async def test_leader_without_this_listener_is_an_error(
 async def test_authorized_operations_are_returned_on_request(broker: LogsBroker) -> None:
     """Without an authorizer all operations are allowed (KIP-430)."""
     broker.create("t")
-    asked = request(
+    metadata_request = request(
         "t", include_cluster_authorized_operations=True, include_topic_authorized_operations=True
     )
-    answer = await broker.ask(metadata, asked, 8)
+    answer = await broker.ask(metadata, metadata_request, 8)
     assert answer.cluster_authorized_operations == operations.ON_CLUSTER
     assert answer.topics[0].topic_authorized_operations == operations.ON_TOPIC
     missing = request(

@@ -21,8 +21,8 @@ async def end(broker: LogsBroker, epoch: int, version: int, current: int = -1) -
         partition=0, leader_epoch=epoch, current_leader_epoch=current
     )
     topics = [OffsetForLeaderTopic(topic="t", partitions=[partition])]
-    asked = OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
-    answer = await broker.ask(offset_for_leader_epoch, asked, version)
+    request = OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
+    answer = await broker.ask(offset_for_leader_epoch, request, version)
     return answer.topics[0].partitions[0]
 
 

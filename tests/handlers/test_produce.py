@@ -167,8 +167,8 @@ async def test_batch_rejected_by_the_log_returns_the_log_start(
 
 async def test_topic_without_partitions_is_omitted(broker: LogsBroker) -> None:
     """The response does not have the topic."""
-    asked = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t")])
-    assert (await broker.ask(produce, asked, 9)).responses == []
+    request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t")])
+    assert (await broker.ask(produce, request, 9)).responses == []
 
 
 async def test_acks_0_has_no_answer(broker: LogsBroker) -> None:
@@ -470,6 +470,6 @@ async def test_header_name_can_be_any_bytes(broker: LogsBroker) -> None:
     sent = encode_batch([record]).replace(b"name", b"\xff\x80ne")
     seal(sent, 0, len(sent))
     assert only(await broker.ask(produce, request(broker, sent), 9)).error_code == 0
-    found = broker.partition("t").log.read(0, 1 << 20, max_offset=1)
-    assert found is not None
-    assert b"\xff\x80ne" in bytes(found.records)
+    result = broker.partition("t").log.read(0, 1 << 20, max_offset=1)
+    assert result is not None
+    assert b"\xff\x80ne" in bytes(result.records)

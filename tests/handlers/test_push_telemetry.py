@@ -11,12 +11,12 @@ from tests.handlers.telemetry import MetricsBroker
 
 def request_of(broker: MetricsBroker) -> PushTelemetryRequest:
     """Return a push that follows the broker's subscription."""
-    asked = get_telemetry_subscriptions.handle(
+    subscription = get_telemetry_subscriptions.handle(
         broker.context(), GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID)
     )
     return PushTelemetryRequest(
-        client_instance_id=asked.client_instance_id,
-        subscription_id=asked.subscription_id,
+        client_instance_id=subscription.client_instance_id,
+        subscription_id=subscription.subscription_id,
         compression_type=CODECS["zstd"],
         metrics=compress(CODECS["zstd"], b"figures"),
     )
@@ -32,10 +32,10 @@ def test_latest_metrics_of_each_client_are_stored() -> None:
     broker = MetricsBroker()
     broker.subscribe(metrics="*", interval_ms="1000")
     assert push(broker, request_of(broker)) is ErrorCode.NONE
-    (kept,) = broker.client_metrics.pushed()
-    assert (kept.payload, kept.at_ms) == (b"figures", 10_000)
-    assert kept.attributes == {
-        "client_instance_id": kept.instance_id,
+    (pushed,) = broker.client_metrics.pushed()
+    assert (pushed.payload, pushed.at_ms) == (b"figures", 10_000)
+    assert pushed.attributes == {
+        "client_instance_id": pushed.instance_id,
         "client_id": "app",
         "client_software_name": "librdkafka",
         "client_software_version": "2.6.1",

@@ -225,10 +225,10 @@ async def test_member_of_a_former_generation_cannot_commit():
         producer = await broker.producer()
         await add(broker, producer)
         for generation, code in ((0, "ILLEGAL_GENERATION"), (2, "ILLEGAL_GENERATION"), (1, "NONE")):
-            found = await commit(
+            codes = await commit(
                 broker, producer, (0, 7), member_id=member, generation_id=generation
             )
-            assert found == [code]
+            assert codes == [code]
 
 
 async def test_generation_of_no_group_is_illegal():
@@ -236,8 +236,8 @@ async def test_generation_of_no_group_is_illegal():
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await add(broker, producer)
-        found = await commit(broker, producer, (0, 7), member_id="m", generation_id=1)
-        assert found == ["ILLEGAL_GENERATION"]
+        codes = await commit(broker, producer, (0, 7), member_id="m", generation_id=1)
+        assert codes == ["ILLEGAL_GENERATION"]
 
 
 async def test_only_unknown_partitions_are_rejected():

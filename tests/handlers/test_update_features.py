@@ -40,21 +40,21 @@ async def ask(broker: LogsBroker, asked: UpdateFeaturesRequest, version: int) ->
 @pytest.mark.parametrize("version", [1, 2])
 async def test_level_is_changed(started: LogsBroker, version: int) -> None:
     """A level can be lowered and raised again; version 1 has a result for each feature."""
-    asked = request(("transaction.version", 0, DOWN))
-    answer = await ask(started, asked, version)
+    update_request = request(("transaction.version", 0, DOWN))
+    answer = await ask(started, update_request, version)
     assert (answer.error_code, started.features.level("transaction.version")) == (0, 0)
     names = [item.feature for item in answer.results]
     assert names == (["transaction.version"] if version < 2 else [])
-    asked = request(("transaction.version", 2, UP), ("transaction.version", 2, UP))
-    answer = await ask(started, asked, version)
+    update_request = request(("transaction.version", 2, UP), ("transaction.version", 2, UP))
+    answer = await ask(started, update_request, version)
     assert (answer.error_code, len(answer.results)) == (0, 2 if version < 2 else 0)
     assert started.features.level("transaction.version") == 2
 
 
 async def test_rejected_update_prevents_all_updates(started: LogsBroker) -> None:
     """The top-level error is INVALID_UPDATE_VERSION, with the reason."""
-    asked = request(("transaction.version", 0, DOWN), ("metadata.version", 25, UP))
-    answer = await ask(started, asked, 2)
+    update_request = request(("transaction.version", 0, DOWN), ("metadata.version", 25, UP))
+    answer = await ask(started, update_request, 2)
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert "metadata.version" in answer.error_message
     assert started.features.level("transaction.version") == 2
@@ -62,8 +62,8 @@ async def test_rejected_update_prevents_all_updates(started: LogsBroker) -> None
 
 async def test_validate_only_changes_nothing(started: LogsBroker) -> None:
     """With validate_only all checks run, and nothing changes."""
-    asked = request(("transaction.version", 1, DOWN), validate_only=True)
-    assert (await ask(started, asked, 2)).error_code == 0
+    update_request = request(("transaction.version", 1, DOWN), validate_only=True)
+    assert (await ask(started, update_request, 2)).error_code == 0
     assert started.features.level("transaction.version") == 2
 
 
@@ -72,8 +72,8 @@ async def test_version_0_cannot_lower_a_level(started: LogsBroker) -> None:
     update = FeatureUpdateKey(
         feature="transaction.version", max_version_level=0, allow_downgrade=True
     )
-    asked = UpdateFeaturesRequest(feature_updates=[update])
-    answer = await ask(started, asked, 0)
+    request = UpdateFeaturesRequest(feature_updates=[update])
+    answer = await ask(started, request, 0)
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 

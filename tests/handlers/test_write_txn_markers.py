@@ -42,9 +42,9 @@ async def test_marker_ends_a_transaction():
         await broker.add(producer, 0)
         await broker.send(producer, b"a")
         assert await write(broker, marker(producer, ("t", 0), is_commit=False)) == [["NONE"]]
-        found = await broker.read()
-        assert found.last_stable_offset == 2
-        assert len(found.aborted_transactions) == 1
+        partition = await broker.read()
+        assert partition.last_stable_offset == 2
+        assert len(partition.aborted_transactions) == 1
 
 
 async def test_marker_may_be_written_twice():
@@ -121,8 +121,8 @@ async def test_marker_of_transaction_version_1_has_the_epoch_of_its_records():
         await broker.add(producer, 0)
         await broker.send(producer, b"a")
         for version in (0, 1):
-            found = marker(producer, ("t", 0), transaction_version=version)
-            assert await write(broker, found, version=2) == [["NONE"]]
+            request_marker = marker(producer, ("t", 0), transaction_version=version)
+            assert await write(broker, request_marker, version=2) == [["NONE"]]
 
 
 async def test_invalid_markers_are_rejected():
@@ -131,8 +131,8 @@ async def test_invalid_markers_are_rejected():
         producer = await broker.producer()
         before = (await broker.read()).high_watermark
         for changes in ({"producer_id": -1}, {"producer_epoch": -1}):
-            found = marker(producer._replace(**changes), ("t", 0))
-            assert await write(broker, found) == [["UNKNOWN_SERVER_ERROR"]]
-        found = marker(producer, ("t", 0), transaction_version=-1)
-        assert await write(broker, found, version=2) == [["UNKNOWN_SERVER_ERROR"]]
+            request_marker = marker(producer._replace(**changes), ("t", 0))
+            assert await write(broker, request_marker) == [["UNKNOWN_SERVER_ERROR"]]
+        request_marker = marker(producer, ("t", 0), transaction_version=-1)
+        assert await write(broker, request_marker, version=2) == [["UNKNOWN_SERVER_ERROR"]]
         assert (await broker.read()).high_watermark == before

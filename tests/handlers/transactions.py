@@ -120,8 +120,8 @@ class TransactionsBroker(LogsBroker):
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=list(numbers))],
         )
         answer = await self.ask(add_partitions_to_txn, request, 3)
-        found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
-        return int(found.partition_error_code)
+        result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+        return int(result.partition_error_code)
 
     async def send(
         self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0, **fields: Any

@@ -43,9 +43,9 @@ def test_a_line_of_text_has_event_and_fields() -> None:
 def test_json_has_the_fields_by_name_and_type() -> None:
     """Numbers stay numbers, and a value of several parts is text."""
     line = said(logs.JSON, "elected leader=%d partition=%s-%d isr=%s", 1, "t", 0, [1, 2])
-    found = json.loads(line)
-    assert found.pop("time").endswith("Z")
-    assert found == {
+    fields = json.loads(line)
+    assert fields.pop("time").endswith("Z")
+    assert fields == {
         "level": "INFO", "logger": "ottla.a", "event": "elected", "leader": 1,
         "partition": "t-0", "isr": "[1, 2]",
     }  # fmt: skip
@@ -65,14 +65,14 @@ def test_messages_of_other_libraries_are_unchanged() -> None:
     """The message is on one line, without fields."""
     line = said(logs.TEXT, "Task was destroyed\nbut is pending: %r", "x", name="asyncio")
     assert line.endswith("INFO asyncio Task was destroyed\\nbut is pending: 'x'\n")
-    found = json.loads(said(logs.JSON, "slow %s", "x", name="asyncio"))
-    assert found["event"] == "slow x"
+    fields = json.loads(said(logs.JSON, "slow %s", "x", name="asyncio"))
+    assert fields["event"] == "slow x"
 
 
 def test_field_cannot_replace_the_time() -> None:
     """Fields with reserved names get a mark."""
-    found = json.loads(said(logs.JSON, "late time=%s level=%s", "then", "deep"))
-    assert (found["level"], found["time_"], found["level_"]) == ("INFO", "then", "deep")
+    fields = json.loads(said(logs.JSON, "late time=%s level=%s", "then", "deep"))
+    assert (fields["level"], fields["time_"], fields["level_"]) == ("INFO", "then", "deep")
 
 
 @pytest.mark.parametrize("log_format", [logs.TEXT, logs.JSON])

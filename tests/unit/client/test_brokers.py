@@ -186,8 +186,8 @@ def test_leaders_are_known_by_partition(broker: Any) -> None:
     """Requests for several partitions are split by their leaders."""
     broker.answers["Metadata"] = _topics(a=[1, 2], b=[3])
     with Brokers(broker.bootstrap) as brokers:
-        found = brokers.leaders([("a", 1), ("b", 0)])
-    assert found == {("a", 1): 2, ("b", 0): 3}
+        leaders = brokers.leaders([("a", 1), ("b", 0)])
+    assert leaders == {("a", 1): 2, ("b", 0): 3}
 
 
 @pytest.mark.parametrize(

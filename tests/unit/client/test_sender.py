@@ -188,9 +188,9 @@ def test_rejected_records_are_found_and_skipped(
         values[number] += b"x" * 3000
     refused = _send_asked(ottla_cluster, values, batch_bytes)
     assert refused == [values[number] for number in large]
-    found = read_table("small", bootstrap=ottla_cluster.bootstrap, columns=("value",))
+    table = read_table("small", bootstrap=ottla_cluster.bootstrap, columns=("value",))
     expected = [value for value in values if len(value) < 100]
-    assert found.column("value").to_pylist() == expected
+    assert table.column("value").to_pylist() == expected
 
 
 def test_callback_for_rejected_records_can_raise(ottla_cluster: Cluster) -> None:

@@ -38,10 +38,10 @@ def topic(broker: Any) -> Topic:
 
 def _offsets(broker: Any, **asked: Any) -> dict[int, list[int]]:
     table = read_table("t", bootstrap=broker.bootstrap, columns=["partition", "offset"], **asked)
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     for row in table.to_pylist():
-        found.setdefault(row["partition"], []).append(row["offset"])
-    return found
+        result.setdefault(row["partition"], []).append(row["offset"])
+    return result
 
 
 def test_a_topic_becomes_a_table(broker: Any, topic: Topic) -> None:

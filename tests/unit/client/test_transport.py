@@ -13,12 +13,12 @@ from ottla.testing import Cluster
 
 
 def _read_to_the_end(consumer: RecordConsumer) -> list[ConsumedRecord]:
-    found: list[ConsumedRecord] = []
+    result: list[ConsumedRecord] = []
     while True:
         for event in consumer.poll(10.0):
             if isinstance(event, EndOfPartition):
-                return found
-            found.append(event)
+                return result
+            result.append(event)
 
 
 def test_records_are_values(ottla_cluster: Cluster) -> None:

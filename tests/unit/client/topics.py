@@ -146,14 +146,14 @@ class Topic:
         return FetchResponse(responses=[topic])
 
     def _slice(self, asked: Any) -> bytes:
-        found = b""
+        result = b""
         for each in self.batches[asked.partition]:
             if batch.parse_header(each).last_offset >= asked.fetch_offset:
                 # As a broker does: the first batch completely, whatever its size, the last one
                 # truncated.
-                room = asked.partition_max_bytes - len(found)
-                found += each if not found else each[: max(room, 0)]
-        return found
+                room = asked.partition_max_bytes - len(result)
+                result += each if not result else each[: max(room, 0)]
+        return result
 
     def _produce(self, broker: Any, request: Any) -> ProduceResponse | None:
         code = self._refusal("Produce", broker)

@@ -37,9 +37,9 @@ def test_quantiles_are_accurate() -> None:
     for value in values:
         histogram.observe(value)
     shares = (0.5, 0.95, 0.99, 0.999)
-    found = list(histogram.quantiles(shares, 1.0))
+    quantiles = list(histogram.quantiles(shares, 1.0))
     expected = [values[int(share * len(values))] for share in shares]
-    assert found == [pytest.approx(value, rel=0.07) for value in expected]
+    assert quantiles == [pytest.approx(value, rel=0.07) for value in expected]
     assert (histogram.count, histogram.sum) == (len(values), sum(values))
 
 
@@ -56,8 +56,8 @@ def test_weighted_sample_counts_several_times() -> None:
 
 def test_empty_histogram_has_no_quantile() -> None:
     """Prometheus reads NaN as no value."""
-    (found,) = Histogram().quantiles((0.5,), 1.0)
-    assert math.isnan(found)
+    (quantile,) = Histogram().quantiles((0.5,), 1.0)
+    assert math.isnan(quantile)
 
 
 def test_old_observations_expire() -> None:
@@ -70,6 +70,6 @@ def test_old_observations_expire() -> None:
     histogram.observe(8)
     histogram.observe(8)
     assert list(histogram.quantiles((0.5,), now + WINDOW_SECONDS)) == [8.0]
-    (found,) = histogram.quantiles((0.5,), now + 5 * WINDOW_SECONDS)
-    assert math.isnan(found)
+    (quantile,) = histogram.quantiles((0.5,), now + 5 * WINDOW_SECONDS)
+    assert math.isnan(quantile)
     assert histogram.count == 3

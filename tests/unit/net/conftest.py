@@ -117,12 +117,12 @@ class Wire:
 
     def answers(self) -> list[bytes]:
         """Return the frames sent so far."""
-        found, data = [], self.transport.sent
+        result, data = [], self.transport.sent
         while data:
             (size,) = struct.unpack_from(">i", data)
-            found.append(data[4 : 4 + size])
+            result.append(data[4 : 4 + size])
             data = data[4 + size :]
-        return found
+        return result
 
 
 def frame(body: bytes) -> bytes:

@@ -67,9 +67,9 @@ async def moved(broker: LogsBroker) -> list[bytes | None]:
     partition = broker.partition("t")
     await until(lambda: partition.log.directory == "/y/t-0")
     log = partition.log
-    found = log.read(log.log_start_offset, 1 << 20, max_offset=log.log_end_offset)
-    assert found is not None
-    return values(found.records)
+    result = log.read(log.log_start_offset, 1 << 20, max_offset=log.log_end_offset)
+    assert result is not None
+    return values(result.records)
 
 
 async def test_records_are_durable_when_the_copy_replaces_the_log(broker: LogsBroker) -> None:
@@ -190,9 +190,9 @@ async def test_records_of_old_formats_are_moved_unchanged(broker: LogsBroker) ->
     assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
     partition = broker.partition("t")
     await until(lambda: partition.log.directory == "/y/t-0")
-    found = partition.log.read(2, 1 << 20, max_offset=6)
-    assert found is not None
-    assert bytes(found.records[: len(data)]) == data
+    result = partition.log.read(2, 1 << 20, max_offset=6)
+    assert result is not None
+    assert bytes(result.records[: len(data)]) == data
     assert (partition.log.log_start_offset, partition.log.log_end_offset) == (2, 6)
 
 

@@ -19,8 +19,8 @@ def code_of(broker: LogsBroker, topic: str, partition: int = 0) -> ErrorCode:
 async def test_replicas_are_found_by_name_and_by_id(broker: LogsBroker) -> None:
     """Name and id return the same partition."""
     topic = broker.create("t", partitions=2)
-    found = broker.replicas.get_by_id(topic.topic_id, 1)
-    assert found is broker.replicas.get("t", 1)
+    partition = broker.replicas.get_by_id(topic.topic_id, 1)
+    assert partition is broker.replicas.get("t", 1)
 
 
 async def test_missing_replica_has_an_error_code(broker: LogsBroker) -> None:
@@ -75,16 +75,16 @@ async def test_deleted_topic_is_removed_with_its_log(broker: LogsBroker) -> None
 
 async def test_leadership_changes_are_reported(broker: LogsBroker) -> None:
     """Coordinators follow the leadership of their partitions."""
-    told: list[tuple[str, int]] = []
-    broker.replicas.on_leading.append(lambda item: told.append(("leads", item.leader_epoch)))
-    broker.replicas.on_ceasing.append(lambda item: told.append(("ceases", item.leader_epoch)))
+    changes: list[tuple[str, int]] = []
+    broker.replicas.on_leading.append(lambda item: changes.append(("leads", item.leader_epoch)))
+    broker.replicas.on_ceasing.append(lambda item: changes.append(("ceases", item.leader_epoch)))
     topic = broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
     broker.replicas.apply_leader_and_isr(1, topic.states())
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=4)
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=6)
     broker.replicas.stop_replicas(1, [("t", 0)], delete=False)
-    assert told == [("leads", 3), ("leads", 4), ("ceases", 5), ("leads", 6), ("ceases", 6)]
+    assert changes == [("leads", 3), ("leads", 4), ("ceases", 5), ("leads", 6), ("ceases", 6)]
 
 
 async def test_failed_directory_affects_only_its_own_partitions(broker: LogsBroker) -> None:

@@ -277,9 +277,13 @@ async def test_partitions_of_a_failed_directory_lose_their_leader(yard: Yard) ->
     files.is_broken = True
     assert (await client.produce("t", b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     files.is_broken = False
-    found = await leaderless(client, "t")
-    assert found.leader_epoch == epoch + 1
-    assert (found.replica_nodes, found.isr_nodes, found.offline_replicas) == ([1], [1], [1])
+    partition = await leaderless(client, "t")
+    assert partition.leader_epoch == epoch + 1
+    assert (partition.replica_nodes, partition.isr_nodes, partition.offline_replicas) == (
+        [1],
+        [1],
+        [1],
+    )
     for kind in ElectionType:
         outcomes = await node.broker.controller.elect_leaders(kind, [("t", 0)])
         assert outcomes[0].error is not None, kind

@@ -89,14 +89,14 @@ class Compacted:
 
     def headers(self) -> list[tuple[int, int, int]]:
         """Return (first offset, last offset, records) of all batches."""
-        found, offset = [], self.log.log_start_offset
+        result, offset = [], self.log.log_start_offset
         while offset < self.log.log_end_offset:
             fetched = self.log.read(offset, 1 << 20, max_offset=self.log.log_end_offset)
             assert fetched is not None
             for _, header in iterate_batches(fetched.records):
-                found.append((header.base_offset, header.last_offset, header.records_count))
-            offset = found[-1][1] + 1
-        return found
+                result.append((header.base_offset, header.last_offset, header.records_count))
+            offset = result[-1][1] + 1
+        return result
 
     def names(self) -> Sequence[str]:
         """Return the names of the log's files."""

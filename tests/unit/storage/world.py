@@ -113,15 +113,15 @@ def read_all(log: Log, *, max_bytes: int = 1 << 20, start: int | None = None) ->
     fetch.
     """
     offset = log.log_start_offset if start is None else start
-    found: list[Record] = []
+    result: list[Record] = []
     while offset < log.log_end_offset:
         fetched = log.read(offset, max_bytes, max_offset=log.log_end_offset)
         assert fetched is not None
         headers = [header for _, header in iterate_batches(fetched.records)]
         assert headers, f"nothing at offset {offset}"
-        found += [each for each in iterate_records(fetched.records) if each.offset >= offset]
+        result += [each for each in iterate_records(fetched.records) if each.offset >= offset]
         offset = headers[-1].last_offset + 1
-    return found
+    return result
 
 
 def offsets(log: Log) -> list[int]:

@@ -31,9 +31,11 @@ def test_healthy_cluster_is_no_failure(run: Run) -> None:
 
 def test_json_has_every_finding(run: Run) -> None:
     """The JSON has the check, the state, the finding and the remedy."""
-    found = run("doctor", "--output", "json").json
-    assert {frozenset(each) for each in found} == {frozenset({"check", "state", "found", "remedy"})}
-    assert {each["state"] for each in found} <= {"ok", "warn"}
+    findings = run("doctor", "--output", "json").json
+    assert {frozenset(each) for each in findings} == {
+        frozenset({"check", "state", "found", "remedy"})
+    }
+    assert {each["state"] for each in findings} <= {"ok", "warn"}
 
 
 def test_machine_is_checked_without_a_broker(
@@ -42,11 +44,11 @@ def test_machine_is_checked_without_a_broker(
     """Directory, disk, limits and port are checked; that no process listens is a failure."""
     data = str(tmp_path / "data")
     assert main.run(["doctor", "-b", nowhere, "--data", data, "--output", "json"]) == 1
-    found = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
-    assert found["port"]["state"] == "fail"
-    assert found["port to listen on"]["state"] == "ok"
-    assert found[f"log directory {data}"]["state"] == "ok"
-    assert {"open files (ulimit -n)", f"disk below {tmp_path}", "python"} <= found.keys()
+    findings = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+    assert findings["port"]["state"] == "fail"
+    assert findings["port to listen on"]["state"] == "ok"
+    assert findings[f"log directory {data}"]["state"] == "ok"
+    assert {"open files (ulimit -n)", f"disk below {tmp_path}", "python"} <= findings.keys()
 
 
 def test_remedy_is_below_the_finding(nowhere: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,27 +50,27 @@ def stranger(talk: Talk) -> Iterator[Address]:
 def test_a_broker_is_recognised() -> None:
     """The check succeeds on the response to ApiVersions."""
     with Cluster() as cluster:
-        found = port.examine(Address(cluster.host, cluster.port))
-    assert (found.state, found.remedy) == (State.OK, "")
-    assert "speaks Kafka's protocol" in found.found
+        finding = port.examine(Address(cluster.host, cluster.port))
+    assert (finding.state, finding.remedy) == (State.OK, "")
+    assert "speaks Kafka's protocol" in finding.found
 
 
 def test_free_port_has_a_command_to_start_a_broker() -> None:
     """The remedy has the command for this port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number = listener.getsockname()[1]
-    found = port.examine(Address("127.0.0.1", number))
-    assert found.state is State.FAIL
-    assert f"nothing listens on 127.0.0.1:{number}" in found.found
-    assert f"`ottla up --port {number}`" in found.remedy
+    finding = port.examine(Address("127.0.0.1", number))
+    assert finding.state is State.FAIL
+    assert f"nothing listens on 127.0.0.1:{number}" in finding.found
+    assert f"`ottla up --port {number}`" in finding.remedy
 
 
 def test_unknown_name_is_reported() -> None:
     """Names below .invalid never resolve."""
-    found = port.examine(Address("broker.invalid", 9092))
-    assert found.state is State.FAIL
-    assert "broker.invalid is not a known host" in found.found
-    assert "/etc/hosts" in found.remedy
+    finding = port.examine(Address("broker.invalid", 9092))
+    assert finding.state is State.FAIL
+    assert "broker.invalid is not a known host" in finding.found
+    assert "/etc/hosts" in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_server_with_a_greeting_is_identified(greeting: bytes, name: str) -> Non
         connection.sendall(greeting)
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert found.state is State.FAIL
-    assert name in found.found
+        finding = port.examine(address)
+    assert finding.state is State.FAIL
+    assert name in finding.found
 
 
 def test_http_server_that_waits_for_a_line_is_identified() -> None:
@@ -117,9 +117,9 @@ def test_a_listener_of_tls_is_recognised() -> None:
         connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert "speaks TLS" in found.found
-    assert "security.protocol=SSL" in found.remedy
+        finding = port.examine(address)
+    assert "speaks TLS" in finding.found
+    assert "security.protocol=SSL" in finding.remedy
 
 
 def test_silent_server_is_no_broker() -> None:
@@ -130,8 +130,8 @@ def test_silent_server_is_no_broker() -> None:
             pass
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert "does not answer: this is not Kafka's protocol" in found.found
+        finding = port.examine(address)
+    assert "does not answer: this is not Kafka's protocol" in finding.found
 
 
 def test_server_that_disconnects_may_require_a_login() -> None:
@@ -141,6 +141,6 @@ def test_server_that_disconnects_may_require_a_login() -> None:
         connection.recv(100)
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert "closes the connection without a response" in found.found
-    assert "SASL" in found.remedy
+        finding = port.examine(address)
+    assert "closes the connection without a response" in finding.found
+    assert "SASL" in finding.remedy

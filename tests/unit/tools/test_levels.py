@@ -16,8 +16,8 @@ def test_default_level_is_warning() -> None:
 
 def test_level_for_all_and_levels_for_single_loggers() -> None:
     """Levels are in any order, with the names of Python or of log4j."""
-    found = parse_levels(["ottla.controller=debug", "INFO", "ottla.net=trace"])
-    assert found == Levels(logging.INFO, {"ottla.controller": logging.DEBUG, "ottla.net": TRACE})
+    parsed = parse_levels(["ottla.controller=debug", "INFO", "ottla.net=trace"])
+    assert parsed == Levels(logging.INFO, {"ottla.controller": logging.DEBUG, "ottla.net": TRACE})
     assert parse_levels(["warn"]).level == parse_levels(["warning"]).level == logging.WARNING
 
 

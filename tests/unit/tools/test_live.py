@@ -39,10 +39,10 @@ class Screen:
     def read(self, expected: str) -> str:
         """Return the terminal's content when it is as long as the expected one."""
         self.stream.flush()
-        found = b""
-        while len(found) < len(expected.encode()):
-            found += os.read(self._master, 65536)
-        return found.decode()
+        result = b""
+        while len(result) < len(expected.encode()):
+            result += os.read(self._master, 65536)
+        return result.decode()
 
     def stop_output(self) -> None:
         os.write(self._master, b"\x13")

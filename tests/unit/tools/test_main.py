@@ -23,11 +23,11 @@ def nowhere() -> str:
 
 
 def _commands(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
+    result = []
     for name in group.verbs:
         inner = main._GROUPS.get(name) if group is main.root else None
-        found += _commands(inner, (*path, name)) if inner else [(*path, name)]
-    return found
+        result += _commands(inner, (*path, name)) if inner else [(*path, name)]
+    return result
 
 
 @pytest.mark.parametrize("words", _commands(main.root), ids=" ".join)

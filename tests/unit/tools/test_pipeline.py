@@ -27,9 +27,9 @@ _GOOD = dedent(
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """Return a valid pipeline file."""
-    found = tmp_path / "late.yaml"
-    found.write_text(_GOOD, encoding="utf-8")
-    return found
+    path = tmp_path / "late.yaml"
+    path.write_text(_GOOD, encoding="utf-8")
+    return path
 
 
 def test_valid_file_is_accepted(run: Any, file: Path) -> None:

@@ -37,7 +37,7 @@ def test_output_of_child_processes_is_captured_and_restored(
         os.write(2, b"descriptor 2\n")
         print("not through the pipe", file=sys.stderr)
     print("after", file=sys.stderr)
-    told = capfd.readouterr().err.splitlines()
-    assert sorted(told) == ["after", "child", "descriptor 2", "not through the pipe"]
-    assert told.index("child") < told.index("descriptor 2")
-    assert told[-1] == "after"
+    lines = capfd.readouterr().err.splitlines()
+    assert sorted(lines) == ["after", "child", "descriptor 2", "not through the pipe"]
+    assert lines.index("child") < lines.index("descriptor 2")
+    assert lines[-1] == "after"

@@ -17,6 +17,6 @@ def test_brokers_are_described_in_order(cluster: Any, brokers: Brokers) -> None:
             DescribeClusterBroker(broker_id=1, host="a", port=1),
         ],
     )
-    found = describe_cluster(brokers)
-    assert (found.cluster_id, found.controller_id) == ("abc", 2)
-    assert found.brokers == (Broker(1, "a", 1, None), Broker(2, "b", 2, "r"))
+    description = describe_cluster(brokers)
+    assert (description.cluster_id, description.controller_id) == ("abc", 2)
+    assert description.brokers == (Broker(1, "a", 1, None), Broker(2, "b", 2, "r"))

@@ -39,8 +39,8 @@ def test_options_are_described_by_name_with_their_source(cluster: Any, brokers: 
             )
         ]
     )
-    found = describe_config(brokers, TOPIC)
-    assert [(row.name, row.value, row.source) for row in found] == [
+    description = describe_config(brokers, TOPIC)
+    assert [(row.name, row.value, row.source) for row in description] == [
         ("a", None, ConfigSource.UNKNOWN),
         ("b", "2", ConfigSource.DYNAMIC_TOPIC_CONFIG),
     ]

@@ -26,8 +26,8 @@ def test_groups_are_listed_by_id(cluster: Any, brokers: Brokers) -> None:
             ListedGroup(group_id="a", protocol_type="", group_state="Empty"),
         ]
     )
-    found = groups.list_groups(brokers)
-    assert [(row.group_id, row.state) for row in found] == [("a", "Empty"), ("b", "Stable")]
+    listed = groups.list_groups(brokers)
+    assert [(row.group_id, row.state) for row in listed] == [("a", "Empty"), ("b", "Stable")]
 
 
 def test_member_is_described_with_its_assignment(cluster: Any, brokers: Brokers) -> None:

@@ -55,8 +55,8 @@ def _list_offsets(request: Any) -> ListOffsetsResponse:
 def test_each_partition_has_its_own_timestamp(cluster: Any, brokers: Brokers) -> None:
     """One call can look up ends, starts and times."""
     cluster.answers["ListOffsets"] = _list_offsets
-    found = offsets.list_offsets(brokers, {("t", 0): offsets.LATEST, ("t", 1): offsets.EARLIEST})
-    assert {key: row.offset for key, row in found.items()} == {("t", 0): 10, ("t", 1): 0}
+    listed = offsets.list_offsets(brokers, {("t", 0): offsets.LATEST, ("t", 1): offsets.EARLIEST})
+    assert {key: row.offset for key, row in listed.items()} == {("t", 0): 10, ("t", 1): 0}
 
 
 @pytest.mark.parametrize(("moment", "offset"), [(103, 3), (110, 10)])

@@ -18,8 +18,8 @@ from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopics
 
 def test_topics_are_listed_by_name(brokers: Brokers) -> None:
     """Internal topics are included and marked."""
-    found = topics.list_topics(brokers)
-    assert [(topic.name, topic.is_internal) for topic in found] == [("__x", True), ("t", False)]
+    listed = topics.list_topics(brokers)
+    assert [(topic.name, topic.is_internal) for topic in listed] == [("__x", True), ("t", False)]
 
 
 def test_a_topic_is_described_with_its_partitions_in_order(brokers: Brokers) -> None:

@@ -48,10 +48,10 @@ class Fired:
 
 async def settle(session: Coordination) -> None:
     """Wait until all earlier watches have fired."""
-    told = Fired()
-    await session.exists("/settled", told)
+    watch = Fired()
+    await session.exists("/settled", watch)
     await session.create("/settled")
-    await told.wait()
+    await watch.wait()
     await session.delete("/settled")
 
 
@@ -211,13 +211,13 @@ async def test_closed_session_rejects_operations(session: Coordination) -> None:
 async def test_data_watch_fires_once(session: Coordination) -> None:
     """A watch reports only the first change after it was set."""
     await session.create("/a")
-    told = Fired()
-    await session.get("/a", told)
+    watch = Fired()
+    await session.get("/a", watch)
     await session.set("/a", b"1")
     await session.set("/a", b"2")
-    await told.wait()
+    await watch.wait()
     await settle(session)
-    assert told.paths == ["/a"]
+    assert watch.paths == ["/a"]
 
 
 async def test_change_reported_by_a_watch_can_be_read(session: Coordination) -> None:
@@ -240,23 +240,23 @@ async def test_change_reported_by_a_watch_can_be_read(session: Coordination) -> 
 
 async def test_watch_on_a_missing_node_fires_when_it_is_created(session: Coordination) -> None:
     """Waiting for the creation of a node needs no polling."""
-    told = Fired()
-    assert await session.exists("/a", told) is None
+    watch = Fired()
+    assert await session.exists("/a", watch) is None
     await session.create("/a")
-    assert await told.wait() == ["/a"]
+    assert await watch.wait() == ["/a"]
 
 
 async def test_failed_read_sets_no_watch(session: Coordination) -> None:
     """Only `exists` sets a watch on a missing node."""
-    told = Fired()
+    watch = Fired()
     with pytest.raises(NoNode):
-        await session.get("/a", told)
+        await session.get("/a", watch)
     with pytest.raises(NoNode):
-        await session.children("/a", told)
+        await session.children("/a", watch)
     await session.create("/a")
     await session.create("/a/b")
     await settle(session)
-    assert told.paths == []
+    assert watch.paths == []
 
 
 async def test_deletion_fires_watches_of_both_kinds(session: Coordination) -> None:
@@ -275,37 +275,37 @@ async def test_deletion_fires_watches_of_both_kinds(session: Coordination) -> No
 async def test_child_watch_fires_for_children_only(session: Coordination) -> None:
     """The node's data, a child's data and a grandchild do not fire it."""
     await session.ensure("/a/b")
-    told = Fired()
-    await session.children("/a", told)
+    watch = Fired()
+    await session.children("/a", watch)
     await session.set("/a", b"x")
     await session.set("/a/b", b"x")
     await session.create("/a/b/c")
     await settle(session)
-    assert told.paths == []
+    assert watch.paths == []
     await session.create("/a/d")
-    assert await told.wait() == ["/a"]
+    assert await watch.wait() == ["/a"]
 
 
 async def test_same_watch_set_twice_fires_once(session: Coordination) -> None:
     """Setting the same function again before it fires has no effect."""
     await session.create("/a")
-    told = Fired()
-    await session.get("/a", told)
-    await session.exists("/a", told)
+    watch = Fired()
+    await session.get("/a", watch)
+    await session.exists("/a", watch)
     await session.set("/a", b"1")
-    await told.wait()
+    await watch.wait()
     await settle(session)
-    assert told.paths == ["/a"]
+    assert watch.paths == ["/a"]
 
 
 async def test_other_sessions_changes_fire_watches(world: CoordinationWorld) -> None:
     """Brokers learn of each other through watches."""
     one, other = await world.session(), await world.session()
     await one.create("/a")
-    told = Fired()
-    await one.children("/a", told)
+    watch = Fired()
+    await one.children("/a", watch)
     await other.create("/a/b", ephemeral=True)
-    assert await told.wait() == ["/a"]
+    assert await watch.wait() == ["/a"]
 
 
 async def test_multi_returns_a_result_for_each_operation(session: Coordination) -> None:
@@ -344,8 +344,8 @@ async def test_failed_multi_changes_nothing(
     """All operations before the failing one are undone, with counters and names."""
     await session.ensure("/a/b/c")
     before = await session.exists("/a")
-    told = Fired()
-    await session.children("/a", told)
+    watch = Fired()
+    await session.children("/a", watch)
     with pytest.raises(error):
         await session.multi(
             [
@@ -358,7 +358,7 @@ async def test_failed_multi_changes_nothing(
             ]
         )
     await settle(session)
-    assert told.paths == []
+    assert watch.paths == []
     assert await session.exists("/a") == before
     assert await session.children("/a") == ["b"]
     assert await session.children("/a/b") == ["c"]

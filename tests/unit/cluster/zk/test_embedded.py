@@ -97,9 +97,9 @@ def test_power_loss_at_any_write_keeps_acknowledged_changes(
             with SimLoop(SeededRng(1)) as life, suppress(PowerLoss):
                 life.run(write_steps(open_tree(files, life).session(), acknowledged))
             found_files = files.power_loss(SeededRng(seed))
-            found = loop.run(contents(open_tree(found_files, loop).session()))
+            content = loop.run(contents(open_tree(found_files, loop).session()))
             done = len(acknowledged)
-            assert found in reference[done : done + 2], (change, seed)
+            assert content in reference[done : done + 2], (change, seed)
 
 
 def test_tree_recovers_after_every_power_loss(loop: SimLoop) -> None:
@@ -127,19 +127,19 @@ def test_changes_are_visible_only_when_durable(loop: SimLoop) -> None:
     files = SimFileSystem()
     tree = open_tree(files, loop)
     writer, reader = tree.session(), tree.session()
-    told: list[str] = []
+    changes: list[str] = []
 
     async def main() -> None:
-        await reader.exists("/a", told.append)
+        await reader.exists("/a", changes.append)
         writing = asyncio.create_task(writer.create("/a"))
         await asyncio.sleep(0)
         reading = asyncio.create_task(reader.exists("/a"))
         await asyncio.sleep(0)
-        assert (told, writing.done(), reading.done()) == ([], False, False)
+        assert (changes, writing.done(), reading.done()) == ([], False, False)
         await writing
         assert await reading is not None
         await asyncio.sleep(0)
-        assert told == ["/a"]
+        assert changes == ["/a"]
 
     loop.run(main())
 
@@ -215,9 +215,9 @@ def test_a_long_journal_is_replaced_by_a_snapshot(
         await session.create("/a")
         for number in range(300):
             await session.set("/a", b"%d" % number)
-        found = await contents(session)
+        content = await contents(session)
         await tree.close()
-        return found
+        return content
 
     before = loop.run(main())
     assert sum(files.size(f"{DIRECTORY}/{name}") for name in files.list(DIRECTORY)) < 6000
@@ -242,9 +242,9 @@ def test_snapshot_without_a_free_descriptor_is_postponed(
         await session.create("/a")
         for number in range(300):
             await session.set("/a", b"%d" % number)
-        found = await contents(session)
+        content = await contents(session)
         await tree.close()
-        return found
+        return content
 
     before = loop.run(main())
     assert failures == []
@@ -297,8 +297,8 @@ def test_torn_tail_is_truncated(loop: SimLoop) -> None:
             await session.create("/more")
 
         loop.run(main())
-        found = loop.run(contents(open_tree(files.kill(), loop).session()))
-        assert "/more" in found
+        content = loop.run(contents(open_tree(files.kill(), loop).session()))
+        assert "/more" in content
 
 
 def test_damaged_snapshot_is_an_error_with_advice(
@@ -355,8 +355,8 @@ def test_nothing_is_acknowledged_after_a_failed_write(loop: SimLoop, operation: 
         assert states == [SessionState.SUSPENDED]
 
     loop.run(main())
-    found = loop.run(contents(open_tree(files.kill(), loop).session()))
-    assert "/safe" in found
+    content = loop.run(contents(open_tree(files.kill(), loop).session()))
+    assert "/safe" in content
 
 
 def test_tree_on_a_full_disk_closes_and_releases_the_lock(loop: SimLoop) -> None:
@@ -393,8 +393,8 @@ def test_batch_with_a_failed_sync_is_made_durable_on_restart(loop: SimLoop) -> N
         files = files.kill()
         loop.run(open_tree(files, loop).session().create("/later"))
         files = files.power_loss(SeededRng(seed))
-        found = loop.run(contents(open_tree(files, loop).session()))
-        assert set(found) == {"/", "/safe", "/in-doubt", "/later"}
+        content = loop.run(contents(open_tree(files, loop).session()))
+        assert set(content) == {"/", "/safe", "/in-doubt", "/later"}
 
 
 # -- sessions -----------------------------------------------------------------------------------
@@ -405,21 +405,21 @@ def test_a_suspended_session_is_resumed_in_time_or_lost(loop: SimLoop) -> None:
     tree = EmbeddedTree(SimFileSystem(), VirtualClock(loop))
     session, other = tree.session(timeout_ms=6000), tree.session()
     states: list[SessionState] = []
-    told: list[str] = []
+    changes: list[str] = []
     session.on_session(states.append)
 
     async def main() -> None:
         await session.create("/mine", ephemeral=True)
-        await session.exists("/news", told.append)
+        await session.exists("/news", changes.append)
         session.suspend()
         with pytest.raises(ConnectionSuspended):
             await session.get("/mine")
         await asyncio.sleep(5)
         await other.create("/news")
-        assert told == []
+        assert changes == []
         session.resume()
         await asyncio.sleep(0)
-        assert told == ["/news"]
+        assert changes == ["/news"]
         session.suspend()
         await asyncio.sleep(5.9)
         assert await other.exists("/mine") is not None

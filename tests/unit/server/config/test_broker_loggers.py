@@ -30,17 +30,17 @@ def change(
 
 def test_every_logger_has_a_level() -> None:
     """Loggers of modules and packages have a level, and so has the root logger."""
-    found = broker_loggers.levels()
-    assert {"root", NAME, "ottla.server"} <= found.keys()
-    assert set(found.values()) <= {"FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"}
+    levels = broker_loggers.levels()
+    assert {"root", NAME, "ottla.server"} <= levels.keys()
+    assert set(levels.values()) <= {"FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"}
 
 
 @pytest.mark.parametrize("level", ["FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"])
 def test_a_level_is_set_and_inherited(level: str) -> None:
     """A new level applies at once to the logger and to those below it."""
     broker_loggers.alter(change("ottla.server", level), validate_only=False)
-    found = broker_loggers.levels()
-    assert found["ottla.server"] == found[NAME] == level
+    levels = broker_loggers.levels()
+    assert levels["ottla.server"] == levels[NAME] == level
 
 
 def test_a_level_that_is_removed_is_inherited_again() -> None:

@@ -89,9 +89,9 @@ async def test_most_specific_setting_applies(tree: Tree) -> None:
         store = await tree.store()
         sources.append(source)
         assert store.topic("t")["retention.ms"] == value
-        found = retention(store)
-        assert (found.value, found.source) == (str(value), source)
-        assert [item.source for item in found.synonyms] == sources[::-1]
+        option = retention(store)
+        assert (option.value, option.source) == (str(value), source)
+        assert [item.source for item in option.synonyms] == sources[::-1]
 
 
 async def test_another_brokers_settings_are_not_this_brokers(tree: Tree) -> None:
@@ -110,28 +110,28 @@ async def test_a_topic_without_settings_shares_the_defaults(tree: Tree) -> None:
 async def test_change_of_a_topic_is_reported_with_its_new_options(tree: Tree) -> None:
     """The notification makes the store read the topic again and report its new options."""
     store = await tree.store()
-    told: list[tuple[str, int]] = []
+    changes: list[tuple[str, int]] = []
 
     def note(topic: str, snapshot: Snapshot) -> None:
-        told.append((topic, snapshot["retention.ms"]))
+        changes.append((topic, snapshot["retention.ms"]))
 
     store.on_topic.append(note)
     await tree.change(TOPICS, "t", retention_ms="5")
-    await until(lambda: bool(told))
+    await until(lambda: bool(changes))
     await tree.change(TOPICS, "t")
-    await until(lambda: len(told) == 2)
-    assert told == [("t", 5), ("t", 604_800_000)]
+    await until(lambda: len(changes) == 2)
+    assert changes == [("t", 5), ("t", 604_800_000)]
 
 
 async def test_a_change_of_the_broker_changes_topics_that_set_nothing(tree: Tree) -> None:
     """Defaults change, and a topic's own value stays."""
     await tree.write(TOPICS, "own", retention_ms="1")
     store = await tree.store()
-    told: list[Snapshot] = []
-    store.on_broker.append(told.append)
+    changes: list[Snapshot] = []
+    store.on_broker.append(changes.append)
     await tree.change(BROKERS, DEFAULT, log_retention_ms="7", max_connections="3")
-    await until(lambda: bool(told))
-    assert told[0] is store.broker
+    await until(lambda: bool(changes))
+    assert changes[0] is store.broker
     assert store.broker["max.connections"] == 3
     assert store.topic("t")["retention.ms"] == 7
     assert store.topic("own")["retention.ms"] == 1
@@ -151,11 +151,11 @@ async def test_notifications_from_before_the_start_are_ignored(tree: Tree) -> No
     """The start reads all settings, so it ignores older notifications."""
     await tree.change(TOPICS, "t", retention_ms="5")
     store = await tree.store()
-    told: list[str] = []
-    store.on_topic.append(lambda topic, _: told.append(topic))
+    changes: list[str] = []
+    store.on_topic.append(lambda topic, _: changes.append(topic))
     await tree.change(TOPICS, "u", retention_ms="6")
-    await until(lambda: bool(told))
-    assert told == ["u"]
+    await until(lambda: bool(changes))
+    assert changes == ["u"]
     assert store.topic("t")["retention.ms"] == 5
 
 
@@ -163,13 +163,13 @@ async def test_notification_without_a_change_is_not_reported(tree: Tree) -> None
     """A notification without a change does not rebuild the configuration of a log."""
     await tree.write(TOPICS, "t", retention_ms="5")
     store = await tree.store()
-    told: list[str] = []
-    store.on_topic.append(lambda topic, _: told.append(topic))
+    changes: list[str] = []
+    store.on_topic.append(lambda topic, _: changes.append(topic))
     await tree.announce(TOPICS, "t")
     await tree.announce("users", "alice")
     await tree.change(TOPICS, "last", retention_ms="1")
-    await until(lambda: bool(told))
-    assert told == ["last"]
+    await until(lambda: bool(changes))
+    assert changes == ["last"]
 
 
 async def test_settings_of_a_new_topic_are_read_before_its_log_is_created(tree: Tree) -> None:

@@ -128,9 +128,11 @@ async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: i
             for isolation in (0, 1):
                 for epoch in (-1, 3):
                     for offset in (0, 1, 2, 3, 1):
-                        asked = request(broker, (name, number, offset), epoch=epoch,
+                        fetch_request = request(broker, (name, number, offset), epoch=epoch,
                                         isolation_level=isolation, rack_id="r")  # fmt: skip
-                        assert short.fetch(asked, version) == long.fetch(asked, version)
+                        assert short.fetch(fetch_request, version) == long.fetch(
+                            fetch_request, version
+                        )
     # The first request of a kind uses the handler: of two topics, partitions and leader epochs
     # each.
     assert short.long_count == (8 if version >= FIRST_SHORT_VERSION else 80)
@@ -268,15 +270,15 @@ async def test_session_of_one_partition_uses_the_fast_path(broker: LogsBroker) -
     desk.ask(request(broker, ("t", 0, 0), session_id=session, session_epoch=1))
     count = desk.long_count
     for epoch in (2, 3, 4):
-        asked = request(broker, ("t", 0, 1), session_id=session, session_epoch=epoch)
-        answer = desk.ask(asked)
+        fetch_request = request(broker, ("t", 0, 1), session_id=session, session_epoch=epoch)
+        answer = desk.ask(fetch_request)
         assert (answer.error_code, answer.session_id) == (0, session)
         assert answer.responses[0].partitions[0].records
     assert desk.long_count == count
     # First a fetch without changes since the last response, then one with a stale epoch.
-    asked = request(broker, session_id=session, session_epoch=5)
-    assert desk.ask(asked).responses[0].partitions[0].records
-    assert desk.ask(asked).error_code != 0
+    fetch_request = request(broker, session_id=session, session_epoch=5)
+    assert desk.ask(fetch_request).responses[0].partitions[0].records
+    assert desk.ask(fetch_request).error_code != 0
 
 
 async def test_session_is_updated_by_the_fast_path(broker: LogsBroker) -> None:

@@ -35,7 +35,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def parse(text: str) -> Samples:
     """Parse the format strictly: each family once, with its header first, and each sample once."""
-    found: Samples = {}
+    result: Samples = {}
     heads: set[str] = set()
     family = ""
     for line in text.splitlines():
@@ -52,10 +52,10 @@ def parse(text: str) -> Samples:
             name, labels, value = match.groups()
             assert name.startswith(family)
             key = name, frozenset(_LABEL.findall(labels or ""))
-            assert key not in found, line
-            found[key] = float(value)
+            assert key not in result, line
+            result[key] = float(value)
     assert text.endswith("\n")
-    return found
+    return result
 
 
 async def get(node: Node, path: str = "/metrics", method: str = "GET") -> tuple[int, bytes]:
@@ -404,9 +404,9 @@ async def test_fetch_sessions_are_counted(yard: Yard) -> None:
     node = await yard.start(settings=SETTINGS | settings)
     client = await yard.client(node)
     await client.metadata("a", "b")
-    asked = [FetchTopic(topic=name, partitions=[FetchPartition()]) for name in ("a", "b")]
+    topics = [FetchTopic(topic=name, partitions=[FetchPartition()]) for name in ("a", "b")]
     for _ in range(2):
-        client.send(FetchRequest(topics=asked, session_epoch=0), 12)
+        client.send(FetchRequest(topics=topics, session_epoch=0), 12)
         await client.receive(FetchResponse, 12)
         node.broker.fetch_sessions._clock = LaterClock()
     value = await metrics(node)

@@ -166,8 +166,8 @@ async def test_waiting_batch_does_not_need_its_frame() -> None:
         answered = await answer
         assert answered is not None
         assert answered.responses[0].partition_responses[0].error_code == 0
-        found = await broker.read(isolation=0)
-        assert values(found.records) == [b"kept"]
+        partition = await broker.read(isolation=0)
+        assert values(partition.records) == [b"kept"]
 
 
 async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> None:

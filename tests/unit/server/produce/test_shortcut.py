@@ -288,7 +288,7 @@ class Conversation:
         dice = self.dice
         acks = dice.choice((1,) * 8 + (-1,) * 8 + (0, 2))
         topic = dice.choice(("t",) * 20 + ("u", "x", "__consumer_offsets"))
-        asked = request(
+        produce_request = request(
             self.brokers[0],
             dice.choice((self.records(),) * 30 + (b"", None)),
             topic=topic,
@@ -297,8 +297,8 @@ class Conversation:
             timeout_ms=0,
         )
         if dice.random() < 0.03:
-            asked.topic_data *= 2
-        return asked, acks != 0
+            produce_request.topic_data *= 2
+        return produce_request, acks != 0
 
     async def ask(self) -> None:
         self.asked += 1

@@ -39,9 +39,9 @@ def limited(quotas: ClientQuotas) -> Callable[..., LimitedClient]:
 
     def limit(**settings: str) -> LimitedClient:
         quotas.settings_changed(CLIENTS, "c", settings)
-        found = quotas.client("ANONYMOUS", "c")
-        assert found is not None
-        return found
+        client = quotas.client("ANONYMOUS", "c")
+        assert client is not None
+        return client
 
     return limit
 
@@ -56,15 +56,15 @@ def test_client_without_a_quota_is_not_tracked(quotas: ClientQuotas) -> None:
 
 def test_changes_are_reported(quotas: ClientQuotas) -> None:
     """Listeners learn whether any client can be limited; other settings change nothing."""
-    told: list[bool] = []
-    quotas.on_change.append(told.append)
+    changes: list[bool] = []
+    quotas.on_change.append(changes.append)
     quotas.settings_changed(USERS, "u", {"SCRAM-SHA-256": "x"})
     quotas.settings_changed("client-metrics", "m", {"interval.ms": "100"})
-    assert (told, quotas.generation) == ([], 0)
+    assert (changes, quotas.generation) == ([], 0)
     quotas.settings_changed(IPS, "1.1.1.1", {"connection_creation_rate": "1"})
     quotas.settings_changed(USERS, "u", {"producer_byte_rate": "10"})
     quotas.settings_changed(USERS, "u", {})
-    assert (told, quotas.generation) == ([False, True, False], 3)
+    assert (changes, quotas.generation) == ([False, True, False], 3)
 
 
 def test_the_clients_of_a_user_share_its_quota(quotas: ClientQuotas) -> None:
@@ -189,9 +189,9 @@ def test_memory_does_not_grow_with_client_ids(
     quotas.settings_changed(CLIENTS, "<default>", settings)
     for number in range(100):
         clock.now += 0.01
-        found = quotas.client("u", str(number))
-        assert found is not None and found.produce is not None
-        found.produce.record(1, clock.now * 1000)
+        client = quotas.client("u", str(number))
+        assert client is not None and client.produce is not None
+        client.produce.record(1, clock.now * 1000)
         assert len(quotas._rates) <= 10
         assert len(quotas._buckets) <= 10
         assert len(quotas._clients) <= 10

@@ -55,9 +55,9 @@ def test_a_client_without_an_id_gets_one(metrics: ClientMetrics) -> None:
 
 def test_no_metrics_without_a_subscription(metrics: ClientMetrics) -> None:
     """The subscription id is the one that Kafka 4.3 computes."""
-    asked = metrics.ask(bytes.fromhex("4a71c75785504e289df2b8aec776086b"), WHO, 0)
-    assert (asked.metrics, asked.interval_ms) == ((), 300_000)
-    assert asked.subscription_id == 1_096_966_756
+    subscription = metrics.ask(bytes.fromhex("4a71c75785504e289df2b8aec776086b"), WHO, 0)
+    assert (subscription.metrics, subscription.interval_ms) == ((), 300_000)
+    assert subscription.subscription_id == 1_096_966_756
 
 
 def test_matching_subscriptions_are_combined(metrics: ClientMetrics) -> None:
@@ -68,8 +68,8 @@ def test_matching_subscriptions_are_combined(metrics: ClientMetrics) -> None:
         "other": {"metrics": "*", "interval.ms": "100", "match": "client_id=other"},
     }.items():
         metrics.settings_changed(TYPE, name, settings)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    assert (asked.metrics, asked.interval_ms) == (("a.", "b.", "c."), 3000)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    assert (subscription.metrics, subscription.interval_ms) == (("a.", "b.", "c."), 3000)
     other = metrics.ask(ZERO_UUID, {"client_id": "other"}, 0)
     assert (other.metrics, other.interval_ms) == (("*",), 100)
 
@@ -84,48 +84,48 @@ def test_a_subscription_can_name_one_instance(metrics: ClientMetrics) -> None:
 def test_too_frequent_requests_are_throttled(metrics: ClientMetrics) -> None:
     """A changed subscription is returned at once."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    again = (asked.instance_id, WHO, 999)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    again = (subscription.instance_id, WHO, 999)
     assert code_of(metrics.ask, *again) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
     subscribe(metrics, metrics="a.")
-    assert metrics.ask(asked.instance_id, WHO, 999).metrics == ("a.",)
-    assert metrics.ask(asked.instance_id, WHO, 1999).metrics == ("a.",)
+    assert metrics.ask(subscription.instance_id, WHO, 999).metrics == ("a.",)
+    assert metrics.ask(subscription.instance_id, WHO, 1999).metrics == ("a.",)
 
 
 def test_the_first_push_may_come_at_any_time(metrics: ClientMetrics) -> None:
     """Clients spread the first push over the interval, and later ones have to respect it."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    metrics.push(push(asked), WHO, 10)
-    early = (push(asked), WHO, 1009)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    metrics.push(push(subscription), WHO, 10)
+    early = (push(subscription), WHO, 1009)
     assert code_of(metrics.push, *early) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    metrics.push(push(asked, b"later"), WHO, 1010)
-    (kept,) = metrics.pushed()
-    assert (kept.payload, kept.at_ms, kept.attributes["client_id"]) == (b"later", 1010, "app")
+    metrics.push(push(subscription, b"later"), WHO, 1010)
+    (pushed,) = metrics.pushed()
+    assert (pushed.payload, pushed.at_ms, pushed.attributes["client_id"]) == (b"later", 1010, "app")
 
 
 def test_terminating_client_may_push_once_at_any_time(metrics: ClientMetrics) -> None:
     """A terminating push ignores the interval, so the last values are stored."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    metrics.push(push(asked), WHO, 1)
-    metrics.push(push(asked, b"last", is_terminating=True), WHO, 2)
-    (kept,) = metrics.pushed()
-    assert (kept.payload, kept.is_terminating) == (b"last", True)
-    after = (push(asked, is_terminating=True), WHO, 9000)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    metrics.push(push(subscription), WHO, 1)
+    metrics.push(push(subscription, b"last", is_terminating=True), WHO, 2)
+    (pushed,) = metrics.pushed()
+    assert (pushed.payload, pushed.is_terminating) == (b"last", True)
+    after = (push(subscription, is_terminating=True), WHO, 9000)
     assert code_of(metrics.push, *after) is ErrorCode.INVALID_REQUEST
 
 
 def test_a_changed_subscription_is_unknown(metrics: ClientMetrics) -> None:
     """The client requests its subscription again, immediately."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    metrics.push(push(asked), WHO, 1)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    metrics.push(push(subscription), WHO, 1)
     subscribe(metrics, **{"interval.ms": "2000"})
-    stale = (push(asked), WHO, 1001)
+    stale = (push(subscription), WHO, 1001)
     assert code_of(metrics.push, *stale) is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-    renewed = metrics.ask(asked.instance_id, WHO, 1002)
-    assert renewed.subscription_id != asked.subscription_id
+    renewed = metrics.ask(subscription.instance_id, WHO, 1002)
+    assert renewed.subscription_id != subscription.subscription_id
     metrics.push(push(renewed), WHO, 1003)
 
 
@@ -133,25 +133,25 @@ def test_a_changed_subscription_is_unknown(metrics: ClientMetrics) -> None:
 def test_every_codec_is_decompressed(metrics: ClientMetrics, codec: int) -> None:
     """The stored metrics are not compressed."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    metrics.push(push(asked, compress(codec, b"figures" * 20), codec), WHO, 1)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    metrics.push(push(subscription, compress(codec, b"figures" * 20), codec), WHO, 1)
     assert metrics.pushed()[0].payload == b"figures" * 20
 
 
 def test_invalid_push_is_rejected(metrics: ClientMetrics) -> None:
     """The push is too large, damaged, of an unknown codec, or of an unknown client."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
     bomb = gzip.compress(bytes(10_000_000))[: MAX_BYTES * 1000]
     cases = [
-        (push(asked, bytes(MAX_BYTES + 1)), ErrorCode.TELEMETRY_TOO_LARGE),
-        (push(asked, compress(4, bytes(MAX_BYTES + 1)), 4), ErrorCode.TELEMETRY_TOO_LARGE),
-        (push(asked, bomb, 1), ErrorCode.TELEMETRY_TOO_LARGE),
-        (push(asked, b"no gzip", 1), ErrorCode.INVALID_RECORD),
-        (push(asked, b"x", 5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
-        (push(asked, b"x", -1), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
-        (push(asked._replace(instance_id=ZERO_UUID)), ErrorCode.INVALID_REQUEST),
-        (push(asked._replace(instance_id=METADATA_TOPIC_UUID)), ErrorCode.INVALID_REQUEST),
+        (push(subscription, bytes(MAX_BYTES + 1)), ErrorCode.TELEMETRY_TOO_LARGE),
+        (push(subscription, compress(4, bytes(MAX_BYTES + 1)), 4), ErrorCode.TELEMETRY_TOO_LARGE),
+        (push(subscription, bomb, 1), ErrorCode.TELEMETRY_TOO_LARGE),
+        (push(subscription, b"no gzip", 1), ErrorCode.INVALID_RECORD),
+        (push(subscription, b"x", 5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (push(subscription, b"x", -1), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (push(subscription._replace(instance_id=ZERO_UUID)), ErrorCode.INVALID_REQUEST),
+        (push(subscription._replace(instance_id=METADATA_TOPIC_UUID)), ErrorCode.INVALID_REQUEST),
     ]
     for number, (pushed, code) in enumerate(cases):
         assert code_of(metrics.push, pushed, WHO, 1000 * number + 1) is code
@@ -161,16 +161,16 @@ def test_invalid_push_is_rejected(metrics: ClientMetrics) -> None:
 def test_empty_push_is_accepted(metrics: ClientMetrics) -> None:
     """An empty push is accepted and not stored."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    metrics.push(push(asked, b""), WHO, 1)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    metrics.push(push(subscription, b""), WHO, 1)
     assert metrics.pushed() == []
 
 
 def test_idle_client_expires(metrics: ClientMetrics) -> None:
     """A client expires after three of its intervals, and at least a minute."""
     subscribe(metrics)
-    asked = metrics.ask(ZERO_UUID, WHO, 0)
-    metrics.push(push(asked), WHO, 1)
+    subscription = metrics.ask(ZERO_UUID, WHO, 0)
+    metrics.push(push(subscription), WHO, 1)
     metrics.ask(ZERO_UUID, WHO, 60_000)
     assert metrics.clients_count == 2
     metrics.ask(ZERO_UUID, WHO, 60_001)
@@ -184,10 +184,10 @@ def test_memory_is_bounded(metrics: ClientMetrics, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(clients, "PAYLOADS_BYTES_MAX", 2500)
     subscribe(metrics)
     for number in range(20):
-        asked = metrics.ask(ZERO_UUID, WHO, number)
-        metrics.push(push(asked, bytes([number]) * MAX_BYTES), WHO, number)
+        subscription = metrics.ask(ZERO_UUID, WHO, number)
+        metrics.push(push(subscription, bytes([number]) * MAX_BYTES), WHO, number)
     assert metrics.clients_count == 5
-    assert [kept.payload[0] for kept in metrics.pushed()] == [18, 19]
+    assert [pushed.payload[0] for pushed in metrics.pushed()] == [18, 19]
     assert metrics._payloads_bytes == 2000
 
 
@@ -203,9 +203,9 @@ def test_invalid_subscription_is_ignored(metrics: ClientMetrics) -> None:
 
 def test_first_and_last_subscription_are_reported(metrics: ClientMetrics) -> None:
     """The APIs are advertised while a valid subscription exists."""
-    told: list[bool] = []
-    metrics.on_change.append(told.append)
+    changes: list[bool] = []
+    metrics.on_change.append(changes.append)
     metrics.settings_changed(TYPE, "bad", {"interval.ms": "1"})
     subscribe(metrics)
     metrics.settings_changed(TYPE, "all", {})
-    assert told == [False, True, False]
+    assert changes == [False, True, False]

@@ -43,15 +43,21 @@ def test_invalid_settings_are_rejected(
 def test_missing_settings_have_defaults() -> None:
     """The defaults are no metrics, five minutes and every client."""
     check("s", {"metrics": ""})
-    found = subscription_of({})
-    assert (found.metrics, found.interval_ms, dict(found.match)) == ((), 300_000, {})
+    subscription = subscription_of({})
+    assert (subscription.metrics, subscription.interval_ms, dict(subscription.match)) == (
+        (),
+        300_000,
+        {},
+    )
 
 
 def test_lists_are_split_at_commas() -> None:
     """Blanks around the items and around the equals sign are ignored."""
-    found = subscription_of({"metrics": "org.apache. , messaging.", "match": "client_id = app.*"})
-    assert found.metrics == ("org.apache.", "messaging.")
-    assert found.is_for(CLIENT)
+    subscription = subscription_of(
+        {"metrics": "org.apache. , messaging.", "match": "client_id = app.*"}
+    )
+    assert subscription.metrics == ("org.apache.", "messaging.")
+    assert subscription.is_for(CLIENT)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +80,6 @@ def test_a_client_must_meet_every_pattern_as_a_whole(match: str, is_for: bool) -
 
 def test_client_without_attributes_matches_no_pattern() -> None:
     """A client without attributes, or with an endless value, matches no pattern."""
-    found = subscription_of({"match": "client_software_name=.*"})
-    assert not found.is_for({**CLIENT, "client_software_name": None})
-    assert not found.is_for({**CLIENT, "client_software_name": "x" * 1000})
+    subscription = subscription_of({"match": "client_software_name=.*"})
+    assert not subscription.is_for({**CLIENT, "client_software_name": None})
+    assert not subscription.is_for({**CLIENT, "client_software_name": "x" * 1000})

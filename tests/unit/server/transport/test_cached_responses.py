@@ -6,39 +6,39 @@ from ottla.server.transport.cached_responses import KeptAnswers
 
 def test_same_request_is_answered_from_the_cache() -> None:
     """A response is cached as long as the image is the same object."""
-    kept, image = KeptAnswers(), object()
-    assert kept.find(image, ("q",)) is None
-    kept.keep(image, ("q",), b"answer")
-    assert kept.find(image, ("q",)) == b"answer"
-    assert kept.find(image, ("other",)) is None
+    cache, image = KeptAnswers(), object()
+    assert cache.find(image, ("q",)) is None
+    cache.keep(image, ("q",), b"answer")
+    assert cache.find(image, ("q",)) == b"answer"
+    assert cache.find(image, ("other",)) is None
 
 
 def test_new_image_clears_the_cache() -> None:
     """No response of an earlier image is returned."""
-    kept, image = KeptAnswers(), object()
-    kept.find(image, ("q",))
-    kept.keep(image, ("q",), b"answer")
-    assert kept.find(object(), ("q",)) is None
-    assert kept.find(image, ("q",)) is None
+    cache, image = KeptAnswers(), object()
+    cache.find(image, ("q",))
+    cache.keep(image, ("q",), b"answer")
+    assert cache.find(object(), ("q",)) is None
+    assert cache.find(image, ("q",)) is None
 
 
 def test_response_of_an_earlier_image_is_not_cached() -> None:
     """The image changed while the response was encoded."""
-    kept, old, new = KeptAnswers(), object(), object()
-    kept.find(new, ("q",))
-    kept.keep(old, ("q",), b"old")
-    assert kept.find(new, ("q",)) is None
+    cache, old, new = KeptAnswers(), object(), object()
+    cache.find(new, ("q",))
+    cache.keep(old, ("q",), b"old")
+    assert cache.find(new, ("q",)) is None
 
 
 def test_memory_is_bounded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """Large responses are not cached, and many small ones are evicted."""
     monkeypatch.setattr(cached_responses, "_BYTES_MAX", 1000)
     monkeypatch.setattr(cached_responses, "_ANSWER_BYTES_MAX", 500)
-    kept, image = KeptAnswers(), object()
-    kept.find(image, ("large",))
-    kept.keep(image, ("large",), b"x" * 501)
-    assert kept.find(image, ("large",)) is None
+    cache, image = KeptAnswers(), object()
+    cache.find(image, ("large",))
+    cache.keep(image, ("large",), b"x" * 501)
+    assert cache.find(image, ("large",)) is None
     for number in range(10):
-        kept.keep(image, (number,), b"x" * 300)
-    assert sum(kept.find(image, (number,)) is not None for number in range(10)) <= 3
-    assert kept.find(image, (9,)) is not None
+        cache.keep(image, (number,), b"x" * 300)
+    assert sum(cache.find(image, (number,)) is not None for number in range(10)) <= 3
+    assert cache.find(image, (9,)) is not None

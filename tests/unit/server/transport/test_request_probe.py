@@ -43,8 +43,8 @@ def test_a_response_without_errors_counts_none() -> None:
 @pytest.mark.parametrize("cls", [api.response for api in APIS.values()])
 def test_every_response_can_be_searched_for_errors(cls: type) -> None:
     """A response with default values has no error code, or only NONE."""
-    found = errors_of(cls)
-    assert found is None or found(cls(), {}) == 0
+    errors = errors_of(cls)
+    assert errors is None or errors(cls(), {}) == 0
 
 
 def test_frequent_requests_are_sampled() -> None:
@@ -60,6 +60,6 @@ def test_frequent_requests_are_sampled() -> None:
 def test_absent_nested_structures_are_no_errors() -> None:
     """A nullable structure may be null."""
     for response in (ApiVersionsResponse(), ListGroupsResponse()):
-        found = errors_of(type(response))
-        assert found is not None
-        assert found(response, {}) == 0
+        errors = errors_of(type(response))
+        assert errors is not None
+        assert errors(response, {}) == 0

@@ -45,8 +45,8 @@ def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
     assert compacted.clean()
     assert compacted.pairs() == [(1, b"b", b"2"), (5, b"a", b"6"), (6, b"c", b"7")]
     assert compacted.headers() == [(0, 3, 1), (4, 6, 2)]
-    found = read_all(compacted.log)
-    assert [each.timestamp for each in found] == [START_MS, START_MS + 5, START_MS + 5]
+    records = read_all(compacted.log)
+    assert [each.timestamp for each in records] == [START_MS, START_MS + 5, START_MS + 5]
     (segment, _) = compacted.log.segments
     headers = [header for _, header in segment.headers(0)]
     assert {header.compression for header in headers} == {codec}

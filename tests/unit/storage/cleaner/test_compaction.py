@@ -95,8 +95,8 @@ def test_a_log_is_due_when_enough_is_dirty_or_too_old(
 ) -> None:
     """A log is due if its dirty ratio is exceeded or a dirty record exceeds max.compaction.lag.ms."""
     config = LogConfig(min_cleanable_dirty_ratio=ratio, max_compaction_lag_ms=lag_ms)
-    found = compaction.survey(SEGMENTS, Progress(0, 35, first_dirty, 35), config, NOW)
-    assert found.is_due(config) is due
+    survey = compaction.survey(SEGMENTS, Progress(0, 35, first_dirty, 35), config, NOW)
+    assert survey.is_due(config) is due
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,12 @@ def interrupted() -> SimFileSystem:
 
 def offsets_of(files: SimFileSystem) -> list[int]:
     """Return the offsets that the log files hold, in the order of their names."""
-    found = []
+    result = []
     for name in files.list(FOLDER):
         if name.endswith(".log"):
             segment = Segment.open(files, FOLDER, int(name[:20]), CONFIG, START_MS)
-            found += [header.base_offset for _, header in segment.headers(0)]
-    return found
+            result += [header.base_offset for _, header in segment.headers(0)]
+    return result
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -49,9 +49,9 @@ def copy(directories: LogDirectories, source: Log, future: Log) -> None:
     """Copy the missing records to the future log."""
     while future.log_end_offset < source.log_end_offset:
         end = source.log_end_offset
-        found = source.read(future.log_end_offset, 300, max_offset=end)
-        assert found is not None
-        future.append_as_follower(found.records)
+        result = source.read(future.log_end_offset, 300, max_offset=end)
+        assert result is not None
+        future.append_as_follower(result.records)
 
 
 def begin(directories: LogDirectories, config: LogConfig = CONFIG) -> tuple[Log, Log]:
@@ -100,9 +100,9 @@ def test_copy_replaces_its_log() -> None:
     assert directories.high_watermark("t", 0) == 8
     directories.close()
     again = machine.open()
-    found = again.get("t", 0)
-    assert found is not None
-    assert (offsets(found), again.high_watermark("t", 0)) == (list(range(3, 8)), 8)
+    log = again.get("t", 0)
+    assert log is not None
+    assert (offsets(log), again.high_watermark("t", 0)) == (list(range(3, 8)), 8)
     assert again.future("t", 0) is None
 
 
@@ -148,14 +148,14 @@ def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
         for _ in range(2):
             # A second start has nothing left to repair.
             later = machine.open()
-            found = later.get("t", 0)
-            assert found is not None
-            assert offsets(found) == list(range(8)), f"change {change}"
-            assert found.append_as_leader(make_batch(sequence=7), 3).is_duplicate
-            places.add(found.directory)
+            log = later.get("t", 0)
+            assert log is not None
+            assert offsets(log) == list(range(8)), f"change {change}"
+            assert log.append_as_leader(make_batch(sequence=7), 3).is_duplicate
+            places.add(log.directory)
             copies = [name for path in BOTH for name in machine.names(path) if "-f" in name]
             assert len(copies) == (later.future("t", 0) is not None)
-            assert not machine.files.exists(f"{found.directory}/superseded")
+            assert not machine.files.exists(f"{log.directory}/superseded")
             later.abandon()
             machine.files = machine.files.kill()
     assert change > 8
@@ -269,10 +269,10 @@ def test_copy_replaces_a_lost_log() -> None:
     copy(directories, source, future)
     directories.close()
     machine.files.remove_tree("/a/t-0")
-    found = machine.open().get("t", 0)
-    assert found is not None
-    assert found.directory == "/b/t-0"
-    assert offsets(found) == list(range(8))
+    log = machine.open().get("t", 0)
+    assert log is not None
+    assert log.directory == "/b/t-0"
+    assert offsets(log) == list(range(8))
 
 
 def test_copy_is_kept_while_a_directory_is_offline() -> None:
@@ -318,9 +318,9 @@ def test_log_stays_if_the_target_fails_in_the_last_step(operation: str) -> None:
     for paths in (BOTH, BOTH[::-1]):
         # The target comes back, and may hold a log of that name.
         machine.files = machine.files.kill()
-        found = machine.open(*paths).get("t", 0)
-        assert found is not None
-        assert (found.directory, found.log_end_offset) == ("/a/t-0", 9)
+        log = machine.open(*paths).get("t", 0)
+        assert log is not None
+        assert (log.directory, log.log_end_offset) == ("/a/t-0", 9)
     assert not machine.files.exists("/a/t-0/prevailing")
 
 
@@ -341,9 +341,9 @@ def test_failed_source_does_not_replace_the_moved_log() -> None:
     for paths in (BOTH, BOTH[::-1]):
         machine.files = machine.files.kill()
         later = machine.open(*paths)
-        found = later.get("t", 0)
-        assert found is not None
-        assert (found.directory, offsets(found)) == ("/b/t-0", list(range(9)))
+        log = later.get("t", 0)
+        assert log is not None
+        assert (log.directory, offsets(log)) == ("/b/t-0", list(range(9)))
 
 
 def test_superseded_log_is_not_served_while_a_directory_is_offline() -> None:
@@ -360,9 +360,9 @@ def test_superseded_log_is_not_served_while_a_directory_is_offline() -> None:
     assert later.get("t", 0) is None
     later.abandon()
     machine.files = machine.files.kill()
-    found = machine.open().get("t", 0)
-    assert found is not None
-    assert found.directory == "/b/t-0"
+    log = machine.open().get("t", 0)
+    assert log is not None
+    assert log.directory == "/b/t-0"
 
 
 def test_two_logs_of_one_name_without_a_mark_are_rejected() -> None:

@@ -33,41 +33,43 @@ class Kept:
 
 def test_a_draft_changes_nothing_until_it_is_adopted() -> None:
     """Adopting a draft replaces the file once; adopting it again does nothing."""
-    kept = Kept()
-    kept.assign(1)
-    draft = kept.file.draft(FOLDER, kept.epochs)
-    assert (kept.stored(), kept.epochs.is_dirty) == ([], True)
-    assert kept.file.adopt(draft, FOLDER, kept.epochs)
-    assert (kept.stored(), kept.epochs.is_dirty) == ([1], False)
-    assert not kept.file.adopt(draft, FOLDER, kept.epochs)
+    epoch_file = Kept()
+    epoch_file.assign(1)
+    draft = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([], True)
+    assert epoch_file.file.adopt(draft, FOLDER, epoch_file.epochs)
+    assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([1], False)
+    assert not epoch_file.file.adopt(draft, FOLDER, epoch_file.epochs)
 
 
 def test_epochs_added_after_a_draft_are_left_for_the_next_one() -> None:
     """The file holds exactly the epochs that existed when the draft was written."""
-    kept = Kept()
-    kept.assign(1)
-    draft = kept.file.draft(FOLDER, kept.epochs)
-    kept.assign(2)
-    assert kept.file.adopt(draft, FOLDER, kept.epochs)
-    assert (kept.stored(), kept.epochs.is_dirty) == ([1], True)
+    epoch_file = Kept()
+    epoch_file.assign(1)
+    draft = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    epoch_file.assign(2)
+    assert epoch_file.file.adopt(draft, FOLDER, epoch_file.epochs)
+    assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([1], True)
 
 
 @pytest.mark.parametrize("by", ["store", "draft", "move"])
 def test_newer_write_voids_a_draft(by: str) -> None:
     """A store, a later draft that is not synced yet, or another directory voids a draft."""
-    kept = Kept()
-    kept.assign(1)
-    draft = kept.file.draft(FOLDER, kept.epochs)
-    kept.assign(2)
+    epoch_file = Kept()
+    epoch_file.assign(1)
+    draft = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    epoch_file.assign(2)
     if by == "store":
-        kept.file.store(FOLDER, kept.epochs)
+        epoch_file.file.store(FOLDER, epoch_file.epochs)
     elif by == "draft":
-        later = kept.file.draft(FOLDER, kept.epochs)
-    assert not kept.file.adopt(draft, "/d/moved" if by == "move" else FOLDER, kept.epochs)
-    assert kept.stored() == ([1, 2] if by == "store" else [])
+        later = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    assert not epoch_file.file.adopt(
+        draft, "/d/moved" if by == "move" else FOLDER, epoch_file.epochs
+    )
+    assert epoch_file.stored() == ([1, 2] if by == "store" else [])
     if by == "draft":
-        assert kept.file.adopt(later, FOLDER, kept.epochs)
-        assert (kept.stored(), kept.epochs.is_dirty) == ([1, 2], False)
+        assert epoch_file.file.adopt(later, FOLDER, epoch_file.epochs)
+        assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([1, 2], False)
 
 
 class WatchedFiles(SimFileSystem):

@@ -33,8 +33,8 @@ def make_index() -> OffsetIndex:
 )
 def test_a_lookup_is_exact_inside_an_indexed_batch(offset: int, position: int, exact: bool) -> None:
     """A lookup is also exact at the start of the segment; elsewhere it returns where to scan from."""
-    place = make_index().lookup(offset)
-    assert (place.position, place.is_exact) == (position, exact)
+    lookup = make_index().lookup(offset)
+    assert (lookup.position, lookup.is_exact) == (position, exact)
 
 
 @pytest.mark.parametrize(
@@ -107,5 +107,5 @@ def test_lookup_agrees_with_a_scan_from_the_start(
     for loaded in (index, OffsetIndex.decode(0, index.encode(), 10_000)):
         for target in range(offset):
             expected = next(position for _, last, position in batches if last >= target)
-            place = loaded.lookup(target)
-            assert place.position == expected if place.is_exact else place.position <= expected
+            lookup = loaded.lookup(target)
+            assert lookup.position == expected if lookup.is_exact else lookup.position <= expected

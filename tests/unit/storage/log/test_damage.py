@@ -149,8 +149,8 @@ def test_all_files_beside_the_log_may_be_lost_at_once(tmp_path: Path, clean: boo
     for path in world.folder.iterdir():
         if path.suffix != ".log":
             path.unlink()
-    found = ask(world.load(clean=clean))
-    assert found == (answers if not clean else answers._replace(aborted=found.aborted))
+    answers_now = ask(world.load(clean=clean))
+    assert answers_now == (answers if not clean else answers._replace(aborted=answers_now.aborted))
 
 
 @pytest.mark.parametrize("name", [*(f"{name}" for name in (
@@ -210,9 +210,9 @@ def test_damaged_meta_properties_are_rejected_or_rewritten(tmp_path: Path, damag
         assert str(tmp_path) in str(refused)
         assert {each.name: each.read_bytes() for each in (tmp_path / "t-0").iterdir()} == before
         return
-    found = directories.get("t", 0)
-    assert found is not None
-    assert found.log_end_offset > COUNT
+    log = directories.get("t", 0)
+    assert log is not None
+    assert log.log_end_offset > COUNT
     directories.close()
 
 
@@ -278,9 +278,9 @@ def test_batch_with_a_wrong_checksum_is_returned_to_the_consumer(
     path, position, header = sealed_batch(world, 1)
     flip(path, position + field)
     log = world.load(clean=True)
-    found = log.read(header.base_offset, 1, max_offset=log.log_end_offset)
-    assert found is not None
-    assert not batch.is_crc_valid(found.records, 0, batch.parse_header(found.records))
+    result = log.read(header.base_offset, 1, max_offset=log.log_end_offset)
+    assert result is not None
+    assert not batch.is_crc_valid(result.records, 0, batch.parse_header(result.records))
 
 
 def test_recovery_keeps_durable_records_behind_damage(tmp_path: Path) -> None:

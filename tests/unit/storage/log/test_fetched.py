@@ -54,10 +54,10 @@ def test_range_has_the_records_of_a_read(tmp_path: Path, memory: str) -> None:
         at_least_one = rng.random() < 0.5
         range_min = rng.choice((1, 300, 5000))
         expected = segment.read(offset, max_bytes, end, read, at_least_one=at_least_one)
-        found = segment.read(offset, max_bytes, end, read, range_min, at_least_one=at_least_one)
+        result = segment.read(offset, max_bytes, end, read, range_min, at_least_one=at_least_one)
         assert expected is not None
-        assert found is not None
-        records = found.records
+        assert result is not None
+        records = result.records
         if isinstance(records, FileRange):
             assert len(records) >= range_min
             assert records.is_cached()
@@ -66,7 +66,7 @@ def test_range_has_the_records_of_a_read(tmp_path: Path, memory: str) -> None:
         else:
             assert len(records) < range_min
         assert bytes(records) == bytes(expected.data)
-        assert found[1:] == expected[1:]
+        assert result[1:] == expected[1:]
     assert ranges > 100
 
 

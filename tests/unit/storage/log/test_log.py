@@ -168,12 +168,12 @@ def test_nothing_past_the_high_watermark_is_read(tmp_path: Path, limit: int) -> 
     """The limit holds in its own segment and in those before it."""
     log = small_segments(tmp_path).load()
     fill(log, 9)
-    found: list[int] = []
-    while len(found) < limit:
-        fetched = log.read(len(found), 120, max_offset=limit)
+    result: list[int] = []
+    while len(result) < limit:
+        fetched = log.read(len(result), 120, max_offset=limit)
         assert fetched is not None
-        found += [header.base_offset for _, header in iterate_batches(fetched.records)]
-    assert found == list(range(limit))
+        result += [header.base_offset for _, header in iterate_batches(fetched.records)]
+    assert result == list(range(limit))
 
 
 def test_read_does_not_wait_for_uncached_bytes(world: World) -> None:
@@ -372,11 +372,11 @@ def test_records_are_found_by_time(tmp_path: Path) -> None:
         log.append_as_leader(make_batch(timestamp=START_MS + stamp), number // 3)
     for target in range(42):
         offset = next((at for at, stamp in enumerate(stamps) if stamp >= target), None)
-        found = log.offset_for_timestamp(START_MS + target)
+        match = log.offset_for_timestamp(START_MS + target)
         if offset is None:
-            assert found is None
+            assert match is None
         else:
-            assert found == (START_MS + stamps[offset], offset, offset // 3)
+            assert match == (START_MS + stamps[offset], offset, offset // 3)
     assert log.offset_of_max_timestamp() == (START_MS + 40, 10, 3)
 
 

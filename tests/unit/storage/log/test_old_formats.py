@@ -56,7 +56,7 @@ def world_of(tmp_path: Path, data: bytes) -> World:
 
 def values(log: Log, start: int = 0) -> list[bytes | None]:
     """Fetch to the end, and return the values from `start` to the end."""
-    found: list[bytes | None] = []
+    result: list[bytes | None] = []
     offset = start
     while offset < log.log_end_offset:
         fetched = log.read(offset, 200, max_offset=log.log_end_offset)
@@ -68,11 +68,11 @@ def values(log: Log, start: int = 0) -> list[bytes | None]:
             assert header is not None
             for record in records.decode_batch(data, position, header=header):
                 if record.offset >= offset:
-                    found.append(record.value)
+                    result.append(record.value)
             position += header.size_bytes
             last = header.last_offset
         offset = last + 1
-    return found
+    return result
 
 
 @each_format
@@ -132,8 +132,8 @@ def test_records_are_found_by_time(tmp_path: Path, magic: int, codec: str) -> No
     assert newest is not None
     assert newest.offset == SETS * SET_SIZE - 1
     for offset in range(SETS * SET_SIZE):
-        found = log.offset_for_timestamp(START_MS + offset * 1000)
-        assert found == (START_MS + offset * 1000, offset, -1)
+        match = log.offset_for_timestamp(START_MS + offset * 1000)
+        assert match == (START_MS + offset * 1000, offset, -1)
 
 
 @each_format

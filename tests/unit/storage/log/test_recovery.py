@@ -52,9 +52,9 @@ def is_whole(log: Log, sizes: tuple[int, ...]) -> bool:
             log.epochs.epoch_of(first),
         )
     for offset in range(end):
-        found = log.read(offset, 1, max_offset=end)
-        assert found is not None
-        header = batch.parse_header(found.records)
+        result = log.read(offset, 1, max_offset=end)
+        assert result is not None
+        header = batch.parse_header(result.records)
         assert header.base_offset <= offset <= header.last_offset
     expected = {epoch // 2: firsts[epoch] for epoch in range(0, len(sizes), 2)}
     assert dict(log.epochs.entries) == expected

@@ -129,9 +129,9 @@ def test_damaged_indexes_give_the_same_answers(tmp_path: Path, suffix: str, dama
     for offset in range(BASE, headers[-1].last_offset + 2):
         assert segment.locate(offset) == place_of(headers, offset)
     for header in headers[::7]:
-        found = segment.find_timestamp(header.max_timestamp, BASE)
-        assert found is not None
-        assert found.offset == header.base_offset
+        match = segment.find_timestamp(header.max_timestamp, BASE)
+        assert match is not None
+        assert match.offset == header.base_offset
     assert segment.newest == (headers[-1].max_timestamp, headers[-1].last_offset)
 
 
@@ -151,9 +151,9 @@ def test_one_wrong_bit_in_an_index_gives_the_same_answers(tmp_path: Path, suffix
         segment = open_segment(tmp_path)
         for header in headers:
             assert segment.locate(header.last_offset) == place_of(headers, header.last_offset)
-            found = segment.find_timestamp(header.max_timestamp - 5, BASE)
-            assert found is not None
-            assert found.offset == header.base_offset
+            match = segment.find_timestamp(header.max_timestamp - 5, BASE)
+            assert match is not None
+            assert match.offset == header.base_offset
         segment.close()
 
 
@@ -170,10 +170,10 @@ def test_a_read_returns_whole_batches_only(tmp_path: Path) -> None:
     headers = fill(segment, 20)
     size = headers[0].size_bytes
     for max_bytes in range(size, size * 6, 13):
-        found = read(segment, BASE + 5, max_bytes, None)
-        assert found.position == 2 * size
-        assert len(found.records) == max_bytes // size * size
-        assert found.first_batch_size == size
+        result = read(segment, BASE + 5, max_bytes, None)
+        assert result.position == 2 * size
+        assert len(result.records) == max_bytes // size * size
+        assert result.first_batch_size == size
 
 
 def test_first_batch_is_returned_even_if_it_is_too_large(tmp_path: Path) -> None:

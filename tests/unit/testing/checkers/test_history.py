@@ -183,9 +183,9 @@ def test_planted_faults_are_found(
 ) -> None:
     """Each fault is found by its name, and no other one is reported."""
     history = History()
-    found = check(history, {PARTITION: history_of(history)})
-    assert [violation.fault for violation in found] == faults
-    assert str(found[0]).startswith("t-0: ")
+    violations = check(history, {PARTITION: history_of(history)})
+    assert [violation.fault for violation in violations] == faults
+    assert str(violations[0]).startswith("t-0: ")
 
 
 def test_power_loss_may_lose_the_tail_without_flush_on_ack() -> None:
@@ -229,8 +229,8 @@ def test_other_faults_are_reported_after_a_power_loss(
     if fault is Fault.LOST:
         history.sent("q", PARTITION, "y")
         acknowledged(history, "z", 4)
-    found = check(history, {PARTITION: final}, Rules(may_lose_tail=True))
-    assert fault in {violation.fault for violation in found}
+    violations = check(history, {PARTITION: final}, Rules(may_lose_tail=True))
+    assert fault in {violation.fault for violation in violations}
 
 
 def test_producers_that_are_not_idempotent_may_duplicate() -> None:

@@ -267,12 +267,12 @@ def test_simulated_disk_behaves_like_the_real_one(
 
 
 def _tree(files: SimFileSystem, root: str) -> dict[str, bytes | None]:
-    found: dict[str, bytes | None] = {}
+    result: dict[str, bytes | None] = {}
     for name in files.list(root):
         path = f"{root}/{name}"
         if files.is_directory(path):
-            found[name] = None
-            found |= {f"{name}/{key}": data for key, data in _tree(files, path).items()}
+            result[name] = None
+            result |= {f"{name}/{key}": data for key, data in _tree(files, path).items()}
         else:
-            found[name] = files.read(path)
-    return found
+            result[name] = files.read(path)
+    return result

@@ -233,15 +233,15 @@ def test_the_death_of_a_process_resets_its_connections() -> None:
 
     async def main(loop: SimLoop) -> None:
         process = loop.process("server")
-        made = loop.create_future()
+        future = loop.create_future()
 
         async def serve() -> None:
             listener = await server.listen("", 9092, Recorder)
-            made.set_result(listener.port)
+            future.set_result(listener.port)
             await asyncio.Event().wait()
 
         loop.spawn(process, serve())
-        _, near = await client.connect("server", await made, Recorder)
+        _, near = await client.connect("server", await future, Recorder)
         assert isinstance(near, Recorder)
         process.kill()
         await near.until(lambda it: "lost ConnectionResetError" in it.events)

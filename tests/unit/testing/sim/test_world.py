@@ -51,11 +51,11 @@ def test_a_killed_process_leaves_what_it_wrote(world: World) -> None:
         await asyncio.sleep(0.0255)
         machine.kill()
         assert machine.is_off.is_set()
-        found = machine.files.size("/log")
-        assert 24 <= found <= 26
+        size = machine.files.size("/log")
+        assert 24 <= size <= 26
         machine.start(lambda: write_for_ever(machine))
         await asyncio.sleep(0.01)
-        assert machine.files.size("/log") > found
+        assert machine.files.size("/log") > size
         assert machine.lives == 2
 
     world.run(main())

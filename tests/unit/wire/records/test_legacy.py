@@ -31,30 +31,30 @@ def build(magic: int, codec: str, rows: Any = ROWS) -> bytes:
 
 def entries(data: bytes) -> list[tuple[int, batch.BatchHeader]]:
     """Return the position and the header of each entry."""
-    found, position = [], 0
+    result, position = [], 0
     while position < len(data):
         header = legacy.parse_header(data, position)
         assert header is not None
-        found.append((position, header))
+        result.append((position, header))
         position += header.size_bytes
     assert position == len(data)
-    return found
+    return result
 
 
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
 def test_every_record_is_read(magic: int, codec: str) -> None:
     """Keys, values, offsets and timestamps are decoded with every codec."""
     data = build(magic, codec)
-    found: list[records.Record] = []
+    result: list[records.Record] = []
     for position, header in entries(data):
         assert legacy.is_crc_valid(data, position, header)
         assert (header.magic, header.compression) == (magic, CODECS[codec])
         assert header.leader_epoch == header.producer_id == -1
-        found += records.decode_batch(data, position, header=header)
-    assert [(record.key, record.value) for record in found] == ROWS
+        result += records.decode_batch(data, position, header=header)
+    assert [(record.key, record.value) for record in result] == ROWS
     times = [1000, 1001, 1002, 1003] if magic else [-1] * 4
-    assert [record.timestamp for record in found] == times
-    assert [record.offset for record in found] == [0, 1, 2, 3]
+    assert [record.timestamp for record in result] == times
+    assert [record.offset for record in result] == [0, 1, 2, 3]
 
 
 def test_offsets_in_a_compressed_entry_count_to_its_own() -> None:

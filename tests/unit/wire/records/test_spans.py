@@ -22,14 +22,14 @@ def body_of(data: bytearray) -> bytes:
 def test_span_has_position_and_content_of_a_record() -> None:
     """A span has key, value and both deltas of the record."""
     body = body_of(encode_batch(RECORDS))
-    found = list(spans.spans(body, len(RECORDS)))
-    assert [each.offset_delta for each in found] == [0, 1, 2, 3]
-    assert [each.timestamp_delta for each in found] == [0, -1, 10**12 - 1000, 0]
-    assert [each.has_value for each in found] == [True, True, False, True]
-    keys = [None if e.key_start < 0 else body[e.key_start : e.key_end] for e in found]
+    spans_of_body = list(spans.spans(body, len(RECORDS)))
+    assert [each.offset_delta for each in spans_of_body] == [0, 1, 2, 3]
+    assert [each.timestamp_delta for each in spans_of_body] == [0, -1, 10**12 - 1000, 0]
+    assert [each.has_value for each in spans_of_body] == [True, True, False, True]
+    keys = [None if e.key_start < 0 else body[e.key_start : e.key_end] for e in spans_of_body]
     assert keys == [record.key for record in RECORDS]
-    assert [each.start for each in found[1:]] == [each.end for each in found[:-1]]
-    assert found[-1].end == len(body)
+    assert [each.start for each in spans_of_body[1:]] == [each.end for each in spans_of_body[:-1]]
+    assert spans_of_body[-1].end == len(body)
 
 
 @pytest.mark.parametrize("kept", [[0], [3], [0, 1], [1, 3], [0, 2, 3], [0, 1, 2, 3]])
@@ -38,8 +38,8 @@ def test_kept_records_are_unchanged(kept: list[int], shift_ms: int | None) -> No
     """The records stay the same even if the base timestamp of their batch changes."""
     data = encode_batch(RECORDS)
     header, body = batch.parse_header(data), body_of(data)
-    found = list(spans.spans(body, len(RECORDS)))
-    chosen = [found[index] for index in kept]
+    spans_of_body = list(spans.spans(body, len(RECORDS)))
+    chosen = [spans_of_body[index] for index in kept]
     if shift_ms is None:
         payload = spans.join(body, chosen)
     else:
