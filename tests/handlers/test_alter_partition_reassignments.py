@@ -84,7 +84,7 @@ async def test_reassignment_on_one_broker_changes_nothing(version: int) -> None:
         )
 
 
-async def test_a_move_begins_and_is_cancelled() -> None:
+async def test_reassignment_begins_and_is_cancelled() -> None:
     """The brokers know of the move when the response is sent; a cancellation removes the new
     replicas.
     """

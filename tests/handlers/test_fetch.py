@@ -339,7 +339,7 @@ async def test_cold_records_are_read_in_the_background(
 # -- sessions (KIP-227) ---------------------------------------------------------------------------
 
 
-async def test_a_session_mentions_only_what_changed(broker: LogsBroker) -> None:
+async def test_session_returns_only_changed_partitions(broker: LogsBroker) -> None:
     """After the first response, unchanged partitions are omitted."""
     broker.create("t", partitions=3)
     positions = [("t", number, 0) for number in range(3)]

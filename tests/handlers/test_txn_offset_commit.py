@@ -164,7 +164,7 @@ async def test_groups_survive_a_bad_record():
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 @pytest.mark.parametrize("protocol", ["none", "classic", "consumer"])
-async def test_offset_written_later_wins_whichever_transaction_ends_last(protocol, is_restarted):
+async def test_later_offset_wins_whichever_transaction_ends_last(protocol, is_restarted):
     """Transactions a and b commit 100, then 200; b ends first, and 200 stays, after a restart too."""
     async with transactions_broker() as broker:
         if protocol == "classic":

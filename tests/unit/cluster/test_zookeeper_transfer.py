@@ -80,7 +80,7 @@ async def test_running_broker_is_an_error() -> None:
         await zookeeper_transfer.read(source)
 
 
-async def test_many_nodes_take_several_transactions() -> None:
+async def test_many_nodes_need_several_transactions() -> None:
     """Neither the number nor the size of the nodes reaches ZooKeeper's limit for a packet."""
     source, target = await cluster(450), new_tree()
     await put(source, "/large", bytes(200_000))

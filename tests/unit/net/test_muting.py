@@ -121,7 +121,7 @@ def test_delayed_response_is_sent_while_muted(play, wire_of, framed) -> None:
 
 
 def test_client_that_reads_again_stays_muted(play, wire_of, framed, echo) -> None:
-    """The end of a full send buffer does not end the muting, nor the other way round."""
+    """A drained send buffer does not end the muting, and its end does not drain the buffer."""
 
     async def scene() -> None:
         wire = wire_of(echo, Limits(unsent_bytes_high=10))

@@ -58,7 +58,7 @@ async def test_leaders_metadata_and_deletion_are_applied(
     assert cast(Any, broker).updates == [came, gone]
 
 
-async def test_settings_of_known_topics_are_not_read_again(
+async def test_settings_of_existing_topics_are_not_read_again(
     broker: LogsBroker, port: LocalBroker
 ) -> None:
     """Changed settings are read after a notification."""
@@ -67,7 +67,7 @@ async def test_settings_of_known_topics_are_not_read_again(
     assert cast(Any, broker.configs).loaded == []
 
 
-async def test_brokers_come_and_go(broker: LogsBroker, port: LocalBroker) -> None:
+async def test_list_of_brokers_is_replaced(broker: LogsBroker, port: LocalBroker) -> None:
     """Each list of brokers replaces the previous one."""
     await port.update_metadata(FENCE, MetadataUpdate({5: BrokerImage(5, "b5", 9)}, [], []))
     assert list(broker.image.brokers) == [5]

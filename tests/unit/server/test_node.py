@@ -457,7 +457,7 @@ async def test_connections_wait_until_the_broker_is_ready(yard: Yard) -> None:
     assert [item.node_id for item in answer.brokers] == [1]
 
 
-async def test_a_deleted_topic_leaves_no_trace(yard: Yard) -> None:
+async def test_deleted_topic_is_removed_completely(yard: Yard) -> None:
     """The topic is removed from image and replicas, and its name can be used again."""
     node = await yard.start()
     client = await yard.client(node)

@@ -150,7 +150,7 @@ def test_completion_is_a_script_of_the_shell(
     assert "_OTTLA_COMPLETE" in capsys.readouterr().out
 
 
-def test_a_shell_completes_verbs_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words are in the environment, as in bash, and there is one completion a line."""
     asked = {
         "ottla to": ["topic"],

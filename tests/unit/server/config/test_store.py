@@ -231,7 +231,7 @@ async def test_suspended_session_does_not_stop_the_watches(
     await until(lambda: store.topic("t")["retention.ms"] == 6)
 
 
-async def test_the_default_of_all_brokers_shows_only_what_is_set(tree: Tree) -> None:
+async def test_default_of_all_brokers_lists_only_set_options(tree: Tree) -> None:
     """The default of all brokers is described without static configuration and defaults."""
     await tree.write(BROKERS, DEFAULT, log_retention_ms="7")
     (found,) = (await tree.store()).describe_broker_default()

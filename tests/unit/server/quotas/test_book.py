@@ -65,7 +65,7 @@ def test_default_applies_to_unnamed_addresses() -> None:
     assert book.of_ip(KEY, "2.2.2.2") == 1.0
 
 
-def test_a_book_knows_whether_clients_can_be_limited() -> None:
+def test_book_reports_whether_clients_can_be_limited() -> None:
     """Quotas of addresses alone do not limit requests."""
     book = book_of(Entity(ip=None))
     assert not book.limits_clients()

@@ -104,7 +104,7 @@ async def test_deletions_by_id_count_as_well() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, NONE), (3, THROTTLED)])
-async def test_more_partitions_count_by_what_is_added(version: int, code: ErrorCode) -> None:
+async def test_added_partitions_count(version: int, code: ErrorCode) -> None:
     """The count is the number of added partitions, also with validate_only, as in Kafka."""
     async with admin_broker(**SETTINGS) as broker:
         await create(broker, broker.context(7), a=10)

@@ -288,7 +288,7 @@ def test_directory_with_meta_properties_of_kafka_is_opened(world: World, content
     assert (world.path / "meta.properties").read_text() == content
 
 
-def test_a_cluster_id_is_added_where_none_was_known(world: World) -> None:
+def test_missing_cluster_id_is_added(world: World) -> None:
     """A later start adds the cluster id, which the first start may not know."""
     world.directories(cluster_id=None).close()
     assert "cluster.id" not in (world.path / "meta.properties").read_text()

@@ -65,7 +65,7 @@ def test_epochs_that_do_not_increase_are_damaged(rows: str, tmp_path: Path) -> N
     assert checkpoints.load_epochs(RealFileSystem(), str(tmp_path)) is None
 
 
-def test_partition_metadata_holds_the_topic_id() -> None:
+def test_partition_metadata_has_the_topic_id() -> None:
     """The file has two lines, the second without a newline, as Kafka writes it."""
     data = checkpoints.encode_partition_metadata(TOPIC_ID)
     assert data == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"

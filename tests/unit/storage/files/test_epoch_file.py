@@ -31,7 +31,7 @@ class Kept:
         return [epoch for epoch, _ in load_epochs(self.files, FOLDER) or ()]
 
 
-def test_a_draft_changes_nothing_until_it_is_adopted() -> None:
+def test_draft_has_no_effect_until_it_is_adopted() -> None:
     """Adopting a draft replaces the file once; adopting it again does nothing."""
     epoch_file = Kept()
     epoch_file.assign(1)

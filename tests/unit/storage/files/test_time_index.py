@@ -39,7 +39,7 @@ def test_a_lookup_returns_the_last_entry_that_is_older(
     assert make_index().lookup(timestamp) == entry
 
 
-def test_the_file_holds_twelve_bytes_an_entry() -> None:
+def test_file_has_twelve_bytes_per_entry() -> None:
     """An entry has twelve bytes: timestamp and relative offset, big-endian."""
     data = make_index().encode()
     assert data[:12].hex(" ", 4) == "00000000 000003e8 0000000a"

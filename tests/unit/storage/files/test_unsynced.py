@@ -65,7 +65,7 @@ async def test_path_expected_during_a_sync_is_left_for_the_next_one() -> None:
     assert files.synced == ["/d", "/d"]
 
 
-async def test_a_renamed_folder_is_followed() -> None:
+async def test_paths_follow_a_renamed_directory() -> None:
     """The paths in a renamed directory follow it; a directory with a longer name does not."""
     files = NotingFiles()
     files.make_directories("/d/new")

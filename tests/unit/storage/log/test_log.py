@@ -115,7 +115,7 @@ def test_duplicate_is_acknowledged_and_not_written(world: World) -> None:
     )
 
 
-def test_followers_write_what_the_leader_sent(world: World) -> None:
+def test_followers_append_the_leaders_batches(world: World) -> None:
     """Offsets and epochs are kept, and a partial batch at the end is dropped."""
     log = world.load()
     first = make_batch(2, base_offset=5, leader_epoch=1)
@@ -389,7 +389,7 @@ def test_empty_log_has_no_timestamps(world: World) -> None:
     assert log.offset_of_max_timestamp() is None
 
 
-def test_the_newest_record_counts_even_before_the_start(world: World) -> None:
+def test_newest_timestamp_includes_records_before_the_start(world: World) -> None:
     """The newest timestamp includes records before the log start while their segment exists, as in
     Kafka.
     """

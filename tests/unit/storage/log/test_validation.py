@@ -162,7 +162,7 @@ def test_the_size_is_limited() -> None:
     assert refusal(make_batch(), max_message_bytes=size - 1) == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_the_checks_come_in_kafkas_order() -> None:
+def test_checks_are_in_the_order_of_kafka() -> None:
     """The order is base offset, size, checksum, and then the numbers of the header."""
     data = altered(put(57, 9, 4))
     data[-1] ^= 1

@@ -95,7 +95,7 @@ def test_unsynced_rename_is_atomic() -> None:
     assert results == {(("new", "old"), b"old"), (("old",), b"new")}
 
 
-def test_unsynced_removal_may_come_back() -> None:
+def test_unsynced_removal_may_be_undone() -> None:
     """A removed file is gone for good only after a sync of its directory."""
 
     def work(files: SimFileSystem) -> None:
@@ -130,7 +130,7 @@ def test_replace_is_atomic_on_power_loss() -> None:
     assert len(seen) == 3
 
 
-def test_failed_sync_drops_what_was_dirty() -> None:
+def test_failed_sync_drops_dirty_bytes() -> None:
     """Linux marks the pages clean: a second sync succeeds without writing them."""
 
     def work(files: SimFileSystem) -> None:

@@ -42,7 +42,7 @@ async def write_for_ever(machine: Machine) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_a_killed_process_leaves_what_it_wrote(world: World) -> None:
+def test_files_of_a_killed_process_are_kept(world: World) -> None:
     """The next process reads every byte, and can use the ports."""
     machine = world.machine("m")
 

@@ -81,7 +81,7 @@ Generated = tuple[bytearray, list[Record], list[int]]
 
 
 @given(_logs())
-def test_columns_hold_what_records_decode_to(generated: Generated) -> None:
+def test_columns_agree_with_decoded_records(generated: Generated) -> None:
     """Keys, values, nulls, headers, offsets and times are those of `decode_batch`."""
     log, records, types = generated
     assert _plain(_table(log)) == _rows(records, types)

@@ -48,7 +48,7 @@ def _decode(batches: list[columnar_encoding.EncodedBatch]) -> list[Record]:
     codec=strategies.codecs,
     batch_bytes=st.sampled_from([1, 300, 1 << 20]),
 )
-def test_decoding_gives_the_columns(records: list[Record], codec: int, batch_bytes: int) -> None:
+def test_encoded_columns_are_decoded(records: list[Record], codec: int, batch_bytes: int) -> None:
     """Keys, values, nulls, headers and timestamps survive, however the rows are split."""
     batches = list(encode_rows(_columns(records), batch_bytes=batch_bytes, compression=codec))
     assert _decode(batches) == records
