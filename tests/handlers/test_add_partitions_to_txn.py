@@ -136,7 +136,7 @@ async def test_former_producer_is_fenced(version, code):
 
 
 async def test_unknown_producers_are_rejected():
-    """The error depends on whether the transactional id is unknown, another producer's, or empty."""
+    """An unknown or another producer's id is an invalid mapping, an empty id an invalid request."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         refused = ErrorCode.INVALID_PRODUCER_ID_MAPPING
