@@ -167,7 +167,7 @@ async def test_ensuring_an_invalid_topic_raises_the_reason(world: World) -> None
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 async def test_a_request_without_timeout_does_nothing(world: World, timeout_ms: int) -> None:
-    """As in Kafka 4, a request whose timeout is not positive fails with REQUEST_TIMED_OUT."""
+    """A request whose timeout is not positive fails with REQUEST_TIMED_OUT, as in Kafka 4."""
     controller = await world.start()
     with pytest.raises(ApiError) as caught:
         await controller.create_topics([TopicRequest("t", 1, 1)], timeout_ms=timeout_ms)

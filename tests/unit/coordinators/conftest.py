@@ -1,4 +1,4 @@
-"""Coordinators on virtual time, over partitions in memory."""
+"""Coordinators on virtual time, with in-memory partitions."""
 
 from collections.abc import Iterator
 

@@ -124,7 +124,7 @@ def test_a_dynamic_broker_setting_is_altered() -> None:
     ],
 )
 def test_an_invalid_broker_setting_is_rejected(change: ConfigChange, reason: str) -> None:
-    """As in Kafka, the error code for broker settings is INVALID_REQUEST."""
+    """The error code for broker settings is INVALID_REQUEST, as in Kafka."""
     with pytest.raises(ApiError, match=reason) as caught:
         configs.alter_broker({}, (change,), BROKER)
     assert caught.value.code is ErrorCode.INVALID_REQUEST

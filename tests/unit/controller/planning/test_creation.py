@@ -195,9 +195,7 @@ def test_the_offsets_topic_is_compacted_and_replicated_as_far_as_the_cluster_all
 
 
 def test_a_replication_factor_that_is_configured_is_kept() -> None:
-    """A configured replication factor that the cluster cannot satisfy is an error; it is not
-    lowered.
-    """
+    """Only the default is lowered to the number of brokers."""
     settings = {"offsets.topic.replication.factor": "3", "offsets.topic.num.partitions": "2"}
     snapshot = option_tables.parse_broker_settings(settings).snapshot
     request = creation.internal_topic("__consumer_offsets", snapshot, 1)
