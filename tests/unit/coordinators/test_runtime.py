@@ -263,7 +263,7 @@ def test_unload_cancels_a_load(world, runtime):
 
 
 def test_unreadable_record_is_skipped_and_logged(world, runtime, caplog):
-    """A bad record or batch is logged with topic, partition and offset, and does not stop the load."""
+    """A bad record or batch is logged with topic, partition and offset; the load continues."""
 
     async def scenario():
         world.partitions.append(TOPIC, 0, [thing("a"), thing("bad"), thing("b")])

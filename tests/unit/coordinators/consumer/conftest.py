@@ -34,7 +34,7 @@ def topic_image(name, topic_id, partitions):
 
 
 class Consumers:
-    """One coordinator with topics `t` and `u` of four partitions; all requests are for group "g"."""
+    """One coordinator with topics `t` and `u` of four partitions; requests are for group "g"."""
 
     def __init__(self, world):
         self.world = world

@@ -6,7 +6,7 @@ from tests.unit.coordinators.consumer.conftest import T, U, given, run
 
 
 def test_partitions_are_revoked_before_they_are_assigned_again(world, consumers):
-    """The second member receives partitions after the first has revoked them; epochs show progress."""
+    """The second member receives partitions after the first has revoked them."""
 
     async def scenario():
         consumers.start()
