@@ -1,4 +1,4 @@
-"""A processor whose records are commands to a store, for compare.py: the twin of Commands.java."""
+"""A processor whose records are commands to a store: the counterpart of Commands.java."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def _store(given: Given) -> StoreBuilder:
 
 
 def build_commands(b: StreamsBuilder, given: Given) -> None:
-    """Make the topology of a store of the kind that is told."""
+    """Build the topology with a store of the given type."""
     b.add_state_store(_store(given))
     from_in(b).process(_Commands, "store").to("out")
 
@@ -147,7 +147,7 @@ def _session(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
 
 
 def _versioned(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
-    # Java's store says with numbers what ours says with None, and not until when a version is valid.
+    # Java's store returns numbers instead of None, and does not return the end of the validity.
     asked: dict[str, Callable[..., Any]] = {
         "put": lambda value, time: _valid_to(kept.put(key, value, time)),
         "del": lambda time: kept.delete(key, time),
