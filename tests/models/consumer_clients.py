@@ -75,7 +75,7 @@ class ConsumerClient:
 
     def request(self, *, is_full):
         """Return the next heartbeat."""
-        made = ConsumerGroupHeartbeatRequest(
+        request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
             member_id=self.member_id,
             member_epoch=self.epoch,
@@ -83,11 +83,11 @@ class ConsumerClient:
             topic_partitions=_by_topic(self.owned if self.epoch else ()),
         )
         if is_full:
-            made.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
-            made.subscribed_topic_names = self.topics
-            made.subscribed_topic_regex = self.regex
-            made.server_assignor = self.assignor
-        return made
+            request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
+            request.subscribed_topic_names = self.topics
+            request.subscribed_topic_regex = self.regex
+            request.server_assignor = self.assignor
+        return request
 
     def _hear(self, answer, now):
         self.last_error = answer.error_code

@@ -75,8 +75,8 @@ class ConsumerGroupModel(GroupWorld):
         assert set(owned) == self._readable()
         assert all(client.owned == client.target for client in self.clients)
         reads = {frozenset(self._topics_of(client)) for client in self.clients}
-        asked = {client.assignor for client in self.clients}
-        if len(reads) == 1 and asked == {None}:
+        assignors = {client.assignor for client in self.clients}
+        if len(reads) == 1 and assignors == {None}:
             loads = [len(client.owned) for client in self.clients]
             assert max(loads) - min(loads) <= 1
 
@@ -209,7 +209,7 @@ class ConsumerGroupModel(GroupWorld):
     async def _leaves(self, client, epoch):
         client.leave(self.coordinator, epoch)
 
-    # -- what must hold
+    # -- invariants
 
     @invariant()
     def no_partition_has_two_owners(self):

@@ -97,8 +97,8 @@ def below_ephemeral(model: Model, operations: list[Operation]) -> bool:
     """Return whether an operation may create a child of an ephemeral node, which is forbidden."""
     ephemeral = {path for path, entry in model.entries.items() if entry.owner}
     ephemeral |= {item.path for item in operations if isinstance(item, Create) and item.ephemeral}
-    made = [item.path for item in operations if isinstance(item, Create)]
-    return any(parent_of(path) in ephemeral for path in made)
+    created = [item.path for item in operations if isinstance(item, Create)]
+    return any(parent_of(path) in ephemeral for path in created)
 
 
 class TreeMachine(RuleBasedStateMachine):

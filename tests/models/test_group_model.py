@@ -251,7 +251,7 @@ class GroupModel(GroupWorld):
         if answer.topics[0].partitions[0].error_code == ErrorCode.NONE:
             self.committed[partition] = max(offset, self.committed.get(partition, 0))
 
-    # -- what must hold
+    # -- invariants
 
     @invariant()
     def offsets_never_go_back(self):

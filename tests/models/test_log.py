@@ -229,13 +229,13 @@ class LogAgainstList(RuleBasedStateMachine):
         found = [
             record.offset for record in iterate_records(fetched.records) if record.offset >= offset
         ]
-        wanted = [
+        offsets = [
             number
             for batch in expected
             for number in range(max(batch.base_offset, offset), batch.next_offset)
         ]
-        assert found == wanted[: len(found)]
-        if wanted:
+        assert found == offsets[: len(found)]
+        if offsets:
             assert found or not expected
         size = len(fetched.records)
         assert size <= max_bytes or size == fetched.first_batch_size

@@ -24,9 +24,9 @@ def spark() -> Iterator[SparkSession]:
     """A local session with two cores and the format `ottla`."""
     # Only the C1 compiler: these tests end before the better one pays off.
     settings = {"spark.driver.extraJavaOptions": SHORT}
-    made = session("ottla-tests", cores=2, settings=settings)
-    yield made
-    made.stop()
+    spark_session = session("ottla-tests", cores=2, settings=settings)
+    yield spark_session
+    spark_session.stop()
 
 
 @pytest.fixture(scope="session")

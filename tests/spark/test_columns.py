@@ -125,11 +125,11 @@ def _sides() -> tuple[Value, Value]:
 def _emitted(expression: Column) -> tuple[SparkColumn, SparkColumn]:
     """Return the Spark expression, and whether its equality is doubtful."""
     doubts: list[SparkColumn] = []
-    made = emit(expression, *_sides(), doubts).whole
+    column = emit(expression, *_sides(), doubts).whole
     doubtful = F.lit(False)
     for each in doubts:
         doubtful = doubtful | F.coalesce(each, F.lit(False))
-    return made, doubtful
+    return column, doubtful
 
 
 def _has_type(expression: Column) -> bool:

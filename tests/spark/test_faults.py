@@ -121,8 +121,8 @@ def test_an_application_survives_broker_restarts(spark: SparkSession, tmp_path: 
             for number, end in enumerate((broker.kill, broker.stop)):
                 _produce(broker.bootstrap, ROUNDS)
                 before = number * ROUNDS * WORDS
-                wanted = before + chance.randint(1, ROUNDS * WORDS - 1)
-                _await_records(app, reader, wanted)
+                count = before + chance.randint(1, ROUNDS * WORDS - 1)
+                _await_records(app, reader, count)
                 reader.read(chance.random())
                 end()
                 broker.start()

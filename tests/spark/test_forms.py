@@ -144,8 +144,8 @@ def test_an_application_answers_queries_as_values(
         only = result.get_only_partition_result()
         assert only is not None
         assert (only.get_result(), len(result.get_partition_results())) == (2, 2)
-        asked = StoreQueryParameters.from_name_and_type("counts", kind)
-        assert app.store(asked).get("b") == (1, 1_000_000)
+        parameters = StoreQueryParameters.from_name_and_type("counts", kind)
+        assert app.store(parameters).get("b") == (1, 1_000_000)
         (own,) = app.streams_metadata_for_store("counts")
         assert own == app.metadata_for_all_streams_clients()[0]
     # There is one update per key, because the two of `a` were in one micro-batch.

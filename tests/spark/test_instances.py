@@ -79,8 +79,8 @@ def _instance(cluster: Cluster, folder: Path, name: str, master: str) -> Program
 
 def _read_some(reader: Reader, chance: random.Random, program: Program) -> None:
     """Read up to a random moment between or in micro-batches."""
-    wanted = min(len(reader.seen) + chance.randint(1, RECORDS // 3), RECORDS - 1)
-    reader.read_until(wanted, program.text)
+    count = min(len(reader.seen) + chance.randint(1, RECORDS // 3), RECORDS - 1)
+    reader.read_until(count, program.text)
     reader.read(chance.random())
 
 
@@ -205,8 +205,8 @@ def _master(kind: str, folder: Path) -> Iterator[tuple[str, list[Program]]]:
         with local_cluster_url() as url:
             yield url, []
         return
-    with StandaloneCluster(folder) as made:
-        yield made.url, made.programs
+    with StandaloneCluster(folder) as standalone:
+        yield standalone.url, standalone.programs
 
 
 @pytest.mark.parametrize("kind", ["local-cluster", "standalone"])

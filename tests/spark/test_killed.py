@@ -52,8 +52,8 @@ def test_nothing_is_lost_or_duplicated_while_workers_and_drivers_are_killed(
     program = driver("copying_driver", tmp_path / "driver.txt", *words)
     with program, reading(cluster.bootstrap, "copied", PARTITIONS) as reader:
         for kind in KILLS:
-            wanted = len(reader.seen) + chance.randint(1, 3) * RECORDS_PER_BATCH
-            reader.read_until(min(wanted, RECORDS - 1), program.text)
+            count = len(reader.seen) + chance.randint(1, 3) * RECORDS_PER_BATCH
+            reader.read_until(min(count, RECORDS - 1), program.text)
             reader.read(chance.random() * 0.7)
             if kind == "worker":
                 found: list[psutil.Process] = workers(program.below())

@@ -80,7 +80,7 @@ def test_files_are_written_and_renamed_without_processes(
     """Fifty writes of the kind for an offset log use no CPU time of child processes."""
     jvm, fs = spark._jvm, hadoop(spark)
     assert jvm is not None
-    made: Any = context(spark)
+    file_context: Any = context(spark)
     overwrite = fs.Options.Rename.OVERWRITE
     flags = jvm.java.util.EnumSet.of(fs.CreateFlag.CREATE, fs.CreateFlag.OVERWRITE)
     options = spark.sparkContext._gateway.new_array(fs.Options.CreateOpts, 0)  # type: ignore[union-attr]
@@ -89,7 +89,7 @@ def test_files_are_written_and_renamed_without_processes(
     before = seconds_of_children(spark)
     for number in range(50):
         path = fs.Path(str(tmp_path / f"{number}.tmp"))
-        made.create(path, flags, options).close()
-        made.rename(path, fs.Path(str(tmp_path / str(number))), renames)
+        file_context.create(path, flags, options).close()
+        file_context.rename(path, fs.Path(str(tmp_path / str(number))), renames)
     assert seconds_of_children(spark) == before
     assert {each.name for each in tmp_path.glob("[0-9]*")} == {str(each) for each in range(50)}

@@ -108,8 +108,10 @@ def _on_spark(
     if lowered is None:
         return _driven(topology, records), -1
     frame = columns_frame(spark.createDataFrame(_rows(lowered, records)).coalesce(1), lowered)
-    made: Any = columns_source("x", SourceSettings(ship(layout, 1)), lowered)
-    sink = made({"kafka.bootstrap.servers": "127.0.0.1:1"}).streamWriter(frame.schema, False)
+    source_class: Any = columns_source("x", SourceSettings(ship(layout, 1)), lowered)
+    sink = source_class({"kafka.bootstrap.servers": "127.0.0.1:1"}).streamWriter(
+        frame.schema, False
+    )
     table = frame.toArrow()
     finishing = Finishing(sink.settings)
     found: Written = defaultdict(list)

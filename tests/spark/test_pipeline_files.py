@@ -432,10 +432,10 @@ def test_avro_is_read_and_written(spark: SparkSession, broker: Cluster, tmp_path
     moment = datetime(2026, 1, 1, 10, tzinfo=UTC)
     rows = [{"origin": f"A{n}", "delays": [n, 1], "at": moment} for n in range(20)]
     with FakeSchemaRegistry() as registry:
-        asked: Serde[Any] = Serdes.avro(_FLIGHT, registry=registry).of("avro-in", is_key=False)
+        serde: Serde[Any] = Serdes.avro(_FLIGHT, registry=registry).of("avro-in", is_key=False)
         with RecordProducer(broker.bootstrap) as producer:
             for row in rows:
-                producer.send("avro-in", asked.to_bytes(row), key=b"k", partition=0)
+                producer.send("avro-in", serde.to_bytes(row), key=b"k", partition=0)
             producer.send("avro-in", b"no Avro", key=b"k", partition=0)
         pipeline = _pipeline(
             f"""\

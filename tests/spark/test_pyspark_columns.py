@@ -366,16 +366,16 @@ def test_python_and_spark_yield_the_same_results(spark: SparkSession) -> None:
     """Each function is applied to many values, including nulls; errors are compared, too."""
     rows = _rows()
     frame, columns = _frame(spark, rows), _expressions()
-    made = [of_pyspark(each) for each in columns]
-    assert [str(each) + ": " + each.why for each in made if each.meaning is None] == []
-    answers = [_answers(each, rows) for each in made]
-    asked = [
+    expressions = [of_pyspark(each) for each in columns]
+    assert [str(each) + ": " + each.why for each in expressions if each.meaning is None] == []
+    answers = [_answers(each, rows) for each in expressions]
+    selected = [
         F.when(F.col("place").isin([*values]), column).alias(f"c{number}")
         for number, (column, (values, _)) in enumerate(zip(columns, answers, strict=True))
     ]
-    found = {row["place"]: row for row in frame.select("place", *asked).collect()}
+    found = {row["place"]: row for row in frame.select("place", *selected).collect()}
     differ = [
-        f"{made[number]} of {rows[place]}: {value!r}, Spark {_plain(found[place][f'c{number}'])!r}"
+        f"{expressions[number]} of {rows[place]}: {value!r}, Spark {_plain(found[place][f'c{number}'])!r}"
         for number, (values, _) in enumerate(answers)
         for place, value in values.items()
         if not _same(value, _plain(found[place][f"c{number}"]))

@@ -77,8 +77,8 @@ def test_a_topology_continues_where_it_stopped(
     # Every update is written once and in order.
     assert [int(row["value"]) for row in rows if row["key"] == b"b"] == list(range(1, 201))
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    asked = ConsumerGroupTopicPartitions("app")
-    (answer,) = client.list_consumer_group_offsets([asked]).values()
+    group = ConsumerGroupTopicPartitions("app")
+    (answer,) = client.list_consumer_group_offsets([group]).values()
     read = {each.topic: 0 for each in answer.result().topic_partitions}
     for each in answer.result().topic_partitions:
         read[each.topic] += each.offset

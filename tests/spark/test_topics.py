@@ -57,13 +57,13 @@ def test_topics_of_a_pattern_are_copied_once_with_headers_and_visible_lag(
         columns=["key", "headers"],
         isolation="read_committed",
     ).to_pylist()
-    wanted = [(f"birds-1/{n}", n) for n in range(300)] + [(f"birds-2/{n}", n) for n in range(50)]
+    expected = [(f"birds-1/{n}", n) for n in range(300)] + [(f"birds-2/{n}", n) for n in range(50)]
     assert sorted((row["key"].decode(), row["headers"][0]["value"].decode()) for row in copied) == (
-        sorted((key, str(number)) for key, number in wanted)
+        sorted((key, str(number)) for key, number in expected)
     )
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    asked = confluent_kafka.ConsumerGroupTopicPartitions("birds")
-    (answer,) = client.list_consumer_group_offsets([asked]).values()
+    group = confluent_kafka.ConsumerGroupTopicPartitions("birds")
+    (answer,) = client.list_consumer_group_offsets([group]).values()
     found = {(each.topic, each.partition): each.offset for each in answer.result().topic_partitions}
     assert found["birds-2", 0] == 50
     assert found["birds-1", 0] + found["birds-1", 1] == 300

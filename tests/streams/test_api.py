@@ -29,8 +29,8 @@ def test_classes_are_imported_from_one_place() -> None:
     """Programs use `from ottla.streams import`; the other classes are only types of values."""
     others = {"ConnectedStoreProvider", "ProcessingContext", "Window"}
     others |= {"ReadOnlyKeyValueStore", "ReadOnlySessionStore", "ReadOnlyWindowStore"}
-    wanted = {each for each in OURS if "$" not in each} - others
-    assert sorted(each for each in wanted if not hasattr(streams, each)) == []
+    expected = {each for each in OURS if "$" not in each} - others
+    assert sorted(each for each in expected if not hasattr(streams, each)) == []
 
 
 def test_names_with_another_form_are_in_the_table() -> None:

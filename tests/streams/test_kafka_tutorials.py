@@ -68,8 +68,8 @@ def test_charts_keep_the_most_played_songs() -> None:
             plays.pipe_input("uk", {"song_id": number, "duration": 40_000})
         plays.pipe_input("uk", {"song_id": 0, "duration": 10})
         kind = QueryableStoreTypes.key_value_store()
-        asked = StoreQueryParameters.from_name_and_type("top-five-songs-by-genre", kind)
-        top = driver.store(asked).get("punk")
+        parameters = StoreQueryParameters.from_name_and_type("top-five-songs-by-genre", kind)
+        top = driver.store(parameters).get("punk")
     assert [each["plays"] for each in top] == [3, 2, 1, 1, 1]
     assert [each["song"] for each in top[:2]] == ["d", "f"]
 

@@ -27,8 +27,8 @@ def _classes(jar: Path) -> Iterator[str]:
     with zipfile.ZipFile(jar) as file:
         for name in sorted(file.namelist()):
             found = name.removesuffix(".class").replace("/", ".")
-            wanted = found.startswith(_PACKAGE) or found == _SERDES
-            if name.endswith(".class") and wanted and not _INTERNAL.search(found):
+            is_public = found.startswith(_PACKAGE) or found == _SERDES
+            if name.endswith(".class") and is_public and not _INTERNAL.search(found):
                 yield found
 
 

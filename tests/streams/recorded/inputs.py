@@ -196,11 +196,11 @@ def scenario(name: str, rng: random.Random) -> Made:
         return _command_scenario(rng, unit)
     if name in _SHAPED:
         line, topics = _SHAPED[name](rng, unit)
-        made = _events(rng, topics, unit)
+        events = _events(rng, topics, unit)
         # Kafka's buffer of a join with a grace period fails at records without key, even in a left
         # join.
         is_buffered = name == "stream_tables" and " wait=" in line
-        return line, [each for each in made if not (is_buffered and " - " in each[:10])]
+        return line, [each for each in events if not (is_buffered and " - " in each[:10])]
     return name, _events(rng, topics_of(name), 1)
 
 
@@ -230,7 +230,7 @@ def _command(rng: random.Random, kind: str, now: int, unit: int) -> str:
     pair = f"{times[0]},{times[1]}"
     span = f"{keys[0]},{keys[1]}"
     walks = ["prefix,a", f"range,{keys[0]},{keys[1]}", f"rrange,{keys[0]},{keys[1]}", "all", "rall"]
-    asked = {
+    commands = {
         "key_value": [f"put,{value}"] * 4 + [f"pia,{value}", "del", "get", *walks],
         "timestamped": [f"put,{value},{now}"] * 4 + ["del", "get", *walks],
         "window": [f"put,{value},{times[0]}"] * 6
@@ -243,4 +243,4 @@ def _command(rng: random.Random, kind: str, now: int, unit: int) -> str:
         "versioned": [f"put,{value},{times[0]}"] * 5
         + [f"del,{times[0]}", "get", f"asof,{times[0]}", f"asof,{times[1]}"],
     }
-    return rng.choice(asked[kind])
+    return rng.choice(commands[kind])

@@ -162,7 +162,7 @@ async def test_ensuring_an_invalid_topic_raises_the_reason(world: World) -> None
     assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-# -- time-outs ------------------------------------------------------------------------------------
+# -- timeouts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])

@@ -41,10 +41,10 @@ class Lane:
 @pytest.fixture
 async def lane() -> AsyncIterator[Lane]:
     """A lane that is closed at the end of the test."""
-    made = Lane()
-    yield made
-    made.outbox.close()
-    await made.tasks.close()
+    new_lane = Lane()
+    yield new_lane
+    new_lane.outbox.close()
+    await new_lane.tasks.close()
 
 
 async def test_a_broker_receives_leaders_then_metadata_then_stops(lane: Lane) -> None:

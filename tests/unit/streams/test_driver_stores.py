@@ -64,8 +64,8 @@ def driver() -> Any:
     builder.stream("in").process(
         Silent, *(store.name for kind, store in _STORES.items() if kind != "global")
     )
-    with TopologyTestDriver(builder.build()) as made:
-        yield made
+    with TopologyTestDriver(builder.build()) as test_driver:
+        yield test_driver
 
 
 def _name(kind: str) -> str:

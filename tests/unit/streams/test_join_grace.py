@@ -72,9 +72,9 @@ def test_a_grace_as_long_as_the_history_is_accepted(kind: str) -> None:
 def test_a_grace_with_a_table_without_versions_is_rejected(table: Any) -> None:
     """The step raises, before the first record."""
     builder = StreamsBuilder()
-    made = table(builder)
+    joined = table(builder)
     with pytest.raises(TopologyError, match=r"grace.*versioned table.*Stores\.versioned"):
-        builder.stream("in").join(made, _both, Joined(grace=5))
+        builder.stream("in").join(joined, _both, Joined(grace=5))
 
 
 class Shouting(ValueTransformerWithKey[str, Any, Any]):

@@ -166,9 +166,9 @@ def test_a_supplier_that_returns_the_same_processor_twice_is_rejected(step: str)
         getattr(stream, step)(lambda: _SILENT)
 
 
-@pytest.mark.parametrize("made", [None, 5, "text"])
-def test_a_supplier_that_returns_no_processor_is_rejected(made: Any) -> None:
+@pytest.mark.parametrize("value", [None, 5, "text"])
+def test_a_supplier_that_returns_no_processor_is_rejected(value: Any) -> None:
     """The error shows the returned value."""
     stream = StreamsBuilder().stream("in")
-    with pytest.raises(TopologyError, match=f"returns {made!r}, not a processor"):
-        stream.process(lambda: made)
+    with pytest.raises(TopologyError, match=f"returns {value!r}, not a processor"):
+        stream.process(lambda: value)

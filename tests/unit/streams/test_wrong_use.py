@@ -138,20 +138,20 @@ def test_two_tables_cannot_share_a_store(builder: StreamsBuilder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "made"),
+    ("write", "shown"),
     [
         (lambda s: s.map(lambda k, v: v), "not 7"),
         (lambda s: s.flat_map(lambda k, v: (k, v)), "not 'key'"),
     ],
 )
 def test_a_mapper_that_returns_no_pair_fails(
-    builder: StreamsBuilder, stream: Any, write: Any, made: str
+    builder: StreamsBuilder, stream: Any, write: Any, shown: str
 ) -> None:
     """The first record raises."""
     write(stream).to("out")
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("stream")
-        with pytest.raises(TypeError, match=f"a mapper must return a pair.*{made}"):
+        with pytest.raises(TypeError, match=f"a mapper must return a pair.*{shown}"):
             topic.pipe_input("key", 7)
 
 

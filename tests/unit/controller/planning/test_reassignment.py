@@ -152,13 +152,13 @@ def test_a_dead_replica_may_remain() -> None:
 
 def test_each_partition_has_its_result() -> None:
     """A partition that cannot be reassigned does not prevent the others."""
-    asked = [
+    requests = [
         Reassignment("t", 0, (3, 1)),
         Reassignment("t", 0, None),
         Reassignment("t", 0, None),
         Reassignment("t", 7, (1,)),
     ]
-    after, outcomes = plan_topic(topic(P0), asked, LIVE)
+    after, outcomes = plan_topic(topic(P0), requests, LIVE)
     codes = [None if item.error is None else item.error.code for item in outcomes]
     none_under_way, unknown = (
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,

@@ -102,13 +102,13 @@ class Groups:
         return self.coordinator.commit_offsets(request, api_version=version)
 
     def fetch(self, topics=None, group="g", require_stable=False):
-        wanted = None
+        requested = None
         if topics is not None:
-            wanted = [
+            requested = [
                 OffsetFetchRequestTopics(name=topic, partition_indexes=list(indexes))
                 for topic, indexes in topics.items()
             ]
-        request = OffsetFetchRequestGroup(group_id=group, topics=wanted)
+        request = OffsetFetchRequestGroup(group_id=group, topics=requested)
         return self.coordinator.fetch_offsets(request, require_stable=require_stable)
 
     def offsets(self, group="g"):

@@ -480,7 +480,7 @@ def test_many_offsets_expire_in_several_batches(world, groups):
     run(world, scenario)
 
 
-# -- looking and deleting
+# -- descriptions, lists and deletions
 
 
 def test_description_has_protocol_and_subscriptions_of_stable_groups_only(world, groups):

@@ -180,8 +180,8 @@ def test_a_failed_start_is_an_error() -> None:
 def test_a_deposed_instance_becomes_standby_even_if_its_queries_failed_first() -> None:
     """The sink of a suspended machine is fenced before the instance learns that it was deposed."""
     world = _World()
-    asked: list[Exception] = []
-    world.instance.handler = lambda error: asked.append(error) or shut_down_client(error)
+    handled: list[Exception] = []
+    world.instance.handler = lambda error: handled.append(error) or shut_down_client(error)
     world.elector.heard_at = -math.inf
     world.start()
     query = world.await_query()
@@ -192,7 +192,7 @@ def test_a_deposed_instance_becomes_standby_even_if_its_queries_failed_first() -
     world.instance.wake()
     assert stopped.wait(_PATIENCE_S)
     assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
-    assert not asked
+    assert not handled
     world.instance.stop()
 
 

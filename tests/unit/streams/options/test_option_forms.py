@@ -138,10 +138,10 @@ def test_the_stores_of_a_join_can_be_supplied() -> None:
 
 def test_the_other_table_of_a_foreign_key_join_can_have_a_partitioner() -> None:
     """The join uses it to find the partition of the other table's key (KIP-775)."""
-    asked: list[Any] = []
+    calls: list[Any] = []
 
     def first(_topic: str, key: Any, value: Any, _count: int) -> int:
-        asked.append((key, value))
+        calls.append((key, value))
         return 1
 
     builder = StreamsBuilder()
@@ -152,7 +152,7 @@ def test_the_other_table_of_a_foreign_key_join_can_have_a_partitioner() -> None:
         driver.create_input_topic("users").pipe_input("ann", "Ann")
         driver.create_input_topic("orders").pipe_input(1, "ann")
         assert driver.create_output_topic("out").read_key_value() == (1, "Ann")
-    assert asked == [("ann", None)]
+    assert calls == [("ann", None)]
 
 
 def test_windowed_cogroups_accept_options_as_in_java() -> None:

@@ -160,12 +160,12 @@ def test_a_partitioner_chooses_one_several_or_no_partitions() -> None:
     assert found == [(b'"one"', 2), (b'"both"', 0), (b'"both"', 1), (b'"any"', None)]
 
 
-def times(extractor: Any, *given: int) -> list[int]:
+def times(extractor: Any, *timestamps: int) -> list[int]:
     """Return the times of the records after a source with an extractor."""
     builder = StreamsBuilder()
     builder.stream("in", timestamp=extractor).to("out")
     with TopologyTestDriver(builder.build()) as driver:
-        for time in given:
+        for time in timestamps:
             driver.pipe("in", TopicRecord(b"1", b"1", time))
         return [each.timestamp for each in driver.produced("out")]
 

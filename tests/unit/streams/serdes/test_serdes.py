@@ -71,8 +71,8 @@ def test_a_serde_is_found_by_type_or_built_from_functions() -> None:
     """The function is `Serdes.serdeFrom`; int and float are Kafka's long and double."""
     assert Serdes.serde_from(int) is Serdes.long()
     assert Serdes.serde_from(float) is Serdes.double()
-    made = Serdes.serde_from(str.encode, bytes.decode)
-    assert made.deserialize(made.serialize("ß")) == "ß"
+    text_serde = Serdes.serde_from(str.encode, bytes.decode)
+    assert text_serde.deserialize(text_serde.serialize("ß")) == "ß"
     with pytest.raises(TypeError, match="serde_from supports str, bytes, int"):
         Serdes.serde_from(Place)
 

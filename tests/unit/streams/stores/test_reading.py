@@ -141,10 +141,10 @@ def test_versions_are_read_by_time() -> None:
 
 def test_values_with_timestamps_are_created_as_in_java() -> None:
     """None maps to None in both directions."""
-    made = ValueAndTimestamp.make("x", 5)
-    assert made == ("x", 5)
+    record = ValueAndTimestamp.make("x", 5)
+    assert record == ("x", 5)
     assert ValueAndTimestamp.make(None, 5) is None
-    assert ValueAndTimestamp.get_value_or_null(made) == "x"
+    assert ValueAndTimestamp.get_value_or_null(record) == "x"
     assert ValueAndTimestamp.get_value_or_null(None) is None
 
 

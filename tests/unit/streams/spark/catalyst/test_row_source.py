@@ -17,8 +17,8 @@ def test_ascii_keys_and_values_are_marked() -> None:
         keys, values = ([chance.choice(_WORDS) for _ in range(count)] for _ in range(2))
         # A slice of a larger array, like real batches.
         cut = pa.array([b"\xff", *keys, b"\xff"], pa.binary()).slice(1, count)
-        wanted = [
+        expected = [
             PLAIN["key"] * (key or b"").isascii() + PLAIN["value"] * (value or b"").isascii()
             for key, value in zip(keys, values, strict=True)
         ]
-        assert plain_bits(cut, pa.array(values, pa.binary())).to_pylist() == wanted
+        assert plain_bits(cut, pa.array(values, pa.binary())).to_pylist() == expected

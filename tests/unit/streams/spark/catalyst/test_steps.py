@@ -60,7 +60,7 @@ def test_a_chain_of_expressions_is_lowered_from_source_to_sink() -> None:
     assert not found.reasons
     assert not found.to_python
     assert [step.parent for step in found.steps] == [-1, 0, 1]
-    assert [wanted for step in found.steps for _, wanted in step.conditions] == [True, False]
+    assert [expected for step in found.steps for _, expected in step.conditions] == [True, False]
     (output,) = found.outputs
     assert (output.key, output.value) == (Way.AS_READ, Way.LONG)
 
@@ -174,9 +174,9 @@ def test_expressions_without_a_type(expression: Column) -> None:
 
 def test_a_struct_has_the_types_of_its_fields() -> None:
     """It can be written as JSON."""
-    made = type_of(struct(a=col("key"), b=1), Scalar.TEXT, Scalar.TEXT)
-    assert isinstance(made, Structure)
-    assert dict(made.fields) == {"a": Scalar.TEXT, "b": Scalar.INT}
+    structure = type_of(struct(a=col("key"), b=1), Scalar.TEXT, Scalar.TEXT)
+    assert isinstance(structure, Structure)
+    assert dict(structure.fields) == {"a": Scalar.TEXT, "b": Scalar.INT}
 
 
 @dataclass

@@ -69,10 +69,10 @@ class _Reaper:
 @pytest.fixture
 def reaper(monkeypatch: pytest.MonkeyPatch) -> _Reaper:
     """A reaper that is not armed."""
-    made = _Reaper()
-    monkeypatch.setattr(connection.Connection, "call", made.watch(connection.Connection.call))
-    monkeypatch.setattr(pipeline.Pipeline, "send", made.watch(pipeline.Pipeline.send))
-    return made
+    killer = _Reaper()
+    monkeypatch.setattr(connection.Connection, "call", killer.watch(connection.Connection.call))
+    monkeypatch.setattr(pipeline.Pipeline, "send", killer.watch(pipeline.Pipeline.send))
+    return killer
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ STREAMS = {"maxTriggerDelay", "maxBytesPerTrigger", "group.id"}
 READ = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
 
 
-def _options(use: Use = Use.BATCH_READ, **given: str) -> SparkOptions:
+def _options(use: Use = Use.BATCH_READ, **options: str) -> SparkOptions:
     required = {} if use is Use.WRITE else READ
-    return SparkOptions(required | given, use)
+    return SparkOptions(required | options, use)
 
 
 def test_names_are_case_insensitive() -> None:
@@ -52,7 +52,7 @@ def test_values_are_parsed(name: str, text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"startingoffset": "earliest"}, "There is no option startingoffset. Is startingOffsets"),
         ({"colour": "1"}, "There is no option colour. For reading a batch there are: "),
@@ -78,10 +78,10 @@ def test_values_are_parsed(name: str, text: str, value: Any) -> None:
         ({"assign": '{"t": [0]}'}, "subscribe and assign are set"),
     ],
 )
-def test_invalid_options_are_rejected(given: dict[str, str], message: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, str], message: str) -> None:
     """The error has the documented name of the option, and the fix."""
     with pytest.raises(ConfigError) as caught:
-        _options(**given)
+        _options(**options)
     assert message in str(caught.value)
 
 

@@ -49,8 +49,8 @@ def _write(
     builder.stream("in").to("small")
     settings = TaskSettings("app", exception_handlers=handlers)
     layout = lay_out([Application(builder.build(), settings)], {"in": 1})
-    given = {"kafka.bootstrap.servers": cluster.bootstrap, "includetimestamp": "true", **words}
-    sink = PipelineSink(SparkOptions(given, Use.WRITE), ship(layout, 1))
+    options = {"kafka.bootstrap.servers": cluster.bootstrap, "includetimestamp": "true", **words}
+    sink = PipelineSink(SparkOptions(options, Use.WRITE), ship(layout, 1))
     envelopes = Outbox(layout, Slots(layout.task_count, 1), 0).envelopes(0, list(records))
     message = sink.write(iter([as_arrow(envelopes)]))
     sink.commit([message], 0)

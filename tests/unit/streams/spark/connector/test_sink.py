@@ -32,8 +32,8 @@ def cluster(ottla_cluster: Cluster) -> Cluster:
 
 
 def _writer(cluster: Cluster, schema: str, **options: str) -> Any:
-    given = {"kafka.bootstrap.servers": cluster.bootstrap} | options
-    source = OttlaSource({name.lower(): text for name, text in given.items()})
+    all_options = {"kafka.bootstrap.servers": cluster.bootstrap} | options
+    source = OttlaSource({name.lower(): text for name, text in all_options.items()})
     # Spark pickles the writer for the executors.
     return loads(dumps(source.writer(struct(schema), False)))
 
@@ -199,9 +199,13 @@ def test_a_stream_is_written_exactly_once_on_request(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver commits the tasks' rows; a repeated batch is computed but not written."""
-    given = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": "exactly_once"}
+    all_options = {
+        "bootstrap": cluster.bootstrap,
+        "topic": "a",
+        "processingguarantee": "exactly_once",
+    }
     for batch in (0, 0, 1):
-        writer: Any = OttlaSource(given).streamWriter(struct("value string"), False)
+        writer: Any = OttlaSource(all_options).streamWriter(struct("value string"), False)
         messages = []
         for number in range(3):
             task = _task(number, batch)
@@ -226,8 +230,8 @@ def test_a_stream_waits_for_a_broker_that_restarts(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, guarantee: str
 ) -> None:
     """Tasks and the commit in the driver retry while the broker is down."""
-    given = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": guarantee}
-    writer: Any = OttlaSource(given).streamWriter(struct("value string"), False)
+    all_options = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": guarantee}
+    writer: Any = OttlaSource(all_options).streamWriter(struct("value string"), False)
     monkeypatch.setattr(TaskContext, "get", lambda: _task(0, 0))
     monkeypatch.setattr(brokers_module, "Connection", _down(times=3))
     message = writer.write(iter([pa.record_batch({"value": ["x"]})]))

@@ -31,8 +31,8 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _source(cluster: Cluster, **options: str) -> OttlaSource:
     """Return the source as Spark creates it, with option names in lower case."""
-    given = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": "flights"} | options
-    return OttlaSource({name.lower(): text for name, text in given.items() if text})
+    all_options = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": "flights"} | options
+    return OttlaSource({name.lower(): text for name, text in all_options.items() if text})
 
 
 def _batch(cluster: Cluster, **options: str) -> list[tuple[int, int]]:
@@ -135,15 +135,15 @@ Open = Callable[..., Any]
 @pytest.fixture
 def stream(flights: Cluster) -> Iterator[Open]:
     """A function that opens stream readers of `flights`, which are stopped after the test."""
-    made: list[Any] = []
+    readers: list[Any] = []
 
     def open_stream(**options: str) -> Any:
         source = _source(flights, **options)
-        made.append(source.streamReader(source.schema()))
-        return made[-1]
+        readers.append(source.streamReader(source.schema()))
+        return readers[-1]
 
     yield open_stream
-    for reader in made:
+    for reader in readers:
         reader.stop()
 
 

@@ -51,8 +51,8 @@ def test_topics_that_lead_to_an_earlier_stage_are_on_the_broker() -> None:
     (answers,) = layout.created
     assert answers.endswith("-subscription-response-topic") or "RESPONSE" in answers
     assert layout.created[answers] == 2
-    (asked,) = layout.shuffled
-    assert asked != answers
+    (subscriptions,) = layout.shuffled
+    assert subscriptions != answers
     assert layout.routes_of(answers)[0].kind == 0
 
 

@@ -12,14 +12,14 @@ from ottla.streams.spark.session.packages import PackageFiles
 def test_a_package_is_zipped_and_removed() -> None:
     """It can be imported from the zip, which contains no caches."""
     files = PackageFiles()
-    made = files.zip_package("ottla")
-    names = zipfile.ZipFile(made).namelist()
+    archive = files.zip_package("ottla")
+    names = zipfile.ZipFile(archive).namelist()
     assert "ottla/__init__.py" in names
     assert "ottla/streams/spark/stages/tasks.py" in names
     assert not [name for name in names if "__pycache__" in name]
     files.remove()
     files.remove()
-    assert not Path(made).exists()
+    assert not Path(archive).exists()
 
 
 def test_a_single_module_is_zipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

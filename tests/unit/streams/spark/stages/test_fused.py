@@ -71,23 +71,25 @@ def _batch(rows: list[TopicRecord]) -> pa.RecordBatch:
 
 def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
     return {
-        made.topic: [
+        output.topic: [
             (place, each.key, each.value, each.timestamp, tuple(each.headers))
-            for place, each in zip(made.places.tolist(), topic_records(made.records), strict=True)
+            for place, each in zip(
+                output.places.tolist(), topic_records(output.records), strict=True
+            )
         ]
-        for made in task.run("in", _batch(rows))
+        for output in task.run("in", _batch(rows))
     }
 
 
 def _taken(kind: SubTopology, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
     found: dict[str, list[tuple[Any, ...]]] = {}
-    made: list[Any] = []
-    task = Task(kind.topology, kind.application.settings, made.append, lambda: 0)
+    output: list[Any] = []
+    task = Task(kind.topology, kind.application.settings, output.append, lambda: 0)
     for place, row in enumerate(rows):
-        made.clear()
+        output.clear()
         task.add("in", row)
         task.process_next()
-        for each in made:
+        for each in output:
             record = (place, each.key, each.value, each.timestamp, tuple(each.headers))
             found.setdefault(each.topic, []).append(record)
     return found

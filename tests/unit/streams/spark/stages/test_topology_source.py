@@ -37,12 +37,12 @@ def test_a_stream_does_not_overtake_a_table_in_a_backlog(ottla_cluster: Cluster)
         write(cluster, "stream", partition, 100, first=300)
     write(cluster, "table", 0, 50, first=400)
     settings: Any = None
-    given = {
+    options = {
         "bootstrap": cluster.bootstrap,
         "subscribe": "stream,table",
         "startingOffsets": "earliest",
     }
-    reader = PipelineReader(SparkOptions(given, Use.STREAM_READ), SourceSettings(settings))
+    reader = PipelineReader(SparkOptions(options, Use.STREAM_READ), SourceSettings(settings))
     position, seen = reader.initialOffset(), []
     while True:
         end = reader.latestOffset(position, ReadMaxRows(200))
