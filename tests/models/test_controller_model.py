@@ -1,8 +1,8 @@
 """A cluster with a random history: brokers never receive an impossible notice.
 
 Brokers join, leave and restart, ISRs shrink, and topics are created, extended and deleted. After
-every step, each live broker's image, built only from its notices, equals the controller's; leaders
-are alive and in sync; leader epochs and partition epochs never decrease, and increase with every
+every step, each live broker's image, built only from its notices, equals the controller's. Leaders
+are alive and in sync. Leader epochs and partition epochs never decrease, and increase with every
 change.
 """
 

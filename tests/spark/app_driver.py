@@ -1,7 +1,7 @@
 """An application for tests that kill it: it counts words exactly once.
 
 `python -m tests.spark.app_driver BOOTSTRAP STATE_DIR MASTER FILE`; FILE is a module with a function
-`place` of a count, which only this program can import, so that it must be sent to the executors.
+`place` of a count. Only this program can import it, so that it must be sent to the executors.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """For any division into micro-batches, tables have the same final state as on the test driver.
 
-Records of all topics are mixed, several updates of a key are in one micro-batch, and responses
+Records of all topics are mixed, and several updates of a key are in one micro-batch. Responses
 through a topic are delayed by any number of micro-batches. Times increase, because Spark reads the
 records of all topics by time.
 """

@@ -1,9 +1,9 @@
 """Compare the names of Kafka Streams' API with ours in snake_case.
 
 A class of Kafka corresponds to one or more of our classes (`OURS`). For a missing name,
-`docs/coming-from-java.md` describes the alternative (`SAID`: the Java name is in its table), or the
-header of a module lists it as unsupported (`NOT_DONE`: in the text after "Not done:"). Missing
-classes are covered in the same two ways.
+`docs/coming-from-java.md` describes the alternative (`SAID`: the Java name is in its table).
+Otherwise the header of a module lists it as unsupported (`NOT_DONE`: in the text after "Not
+done:"). Missing classes are covered in the same two ways.
 """
 
 import dataclasses

@@ -1,9 +1,9 @@
 """Search for differences from Kafka Streams: `python -m tests.streams.recorded.compare [SEED
 [ROUNDS [NAME…]]]`.
 
-Generates scenarios and inputs from a seed, plays each on Kafka Streams' own TopologyTestDriver (one
-Java process, as in record.py) and on ours, and compares the records of each event. A difference is
-minimized and printed with its seed; record.py describes how to store it.
+Generates scenarios and inputs from a seed. Each is played on Kafka Streams' own TopologyTestDriver
+(one Java process, as in record.py) and on ours, and the records of each event are compared. A
+difference is minimized and printed with its seed; record.py describes how to store it.
 """
 
 import random

@@ -1,14 +1,14 @@
 """Record the behaviour of Apache Kafka Streams: `python -m tests.streams.recorded.record`.
 
 Runs Scenarios.java (Kafka Streams' own TopologyTestDriver, fetched with Maven) with events that are
-generated here from a seed: late, out of order, without key, tombstones, with equal times. Writes
-one transcript per scenario; test_recorded.py replays them on our driver, without Java. To test
-other seeds than the committed ones: `… record SEED FOLDER`, then `OTTLA_TRANSCRIPTS=FOLDER pytest
-tests/streams/test_recorded.py`.
+generated here from a seed. Records can be late, out of order or without key, tombstones are among
+them, and times can be equal. Writes one transcript per scenario; test_recorded.py replays them on
+our driver, without Java. To test other seeds than the committed ones: `… record SEED FOLDER`, then
+`OTTLA_TRANSCRIPTS=FOLDER pytest tests/streams/test_recorded.py`.
 
-compare.py searches for differences with generated topologies and inputs. Store its findings in a
-file of the folder `found`, as a line "scenario …" and the events; `… record found` inserts Kafka's
-output.
+The program compare.py searches for differences with generated topologies and inputs. Store its
+findings in a file of the folder `found`, as a line "scenario …" and the events; `… record found`
+inserts Kafka's output.
 """
 
 import random

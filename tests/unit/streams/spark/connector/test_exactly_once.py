@@ -1,6 +1,6 @@
 """The protocol of the transactional sink on a real broker: repeated batches and crashes.
 
-A query of these tests behaves like Spark: tasks leave their shares, a driver commits them, and a
+A query of these tests behaves like Spark: tasks leave their shares, and a driver commits them. A
 log lists the committed batches, which are not run again.
 """
 
