@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.coordinators.producer_ids import ProducerIds
     from ottla.coordinators.txn.service import TransactionCoordinator
     from ottla.replication.isr_updates import IsrUpdates
+    from ottla.replication.ports import IsrChanges
     from ottla.replication.replicas import Replicas
     from ottla.server.config.features import Features
     from ottla.server.config.store import ConfigStore
@@ -64,6 +65,7 @@ class Broker:
     # Of followers; they are never evicted by consumers.
     follower_sessions: "FetchSessions"
     isr_updates: "IsrUpdates"
+    isr_changes: "IsrChanges"
     heavy_batches: "HeavyBatches"
     quotas: "ClientQuotas"
     client_metrics: "ClientMetrics"

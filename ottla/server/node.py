@@ -41,6 +41,8 @@ from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.controller_link import ControllerLink
+from ottla.server.brokers.isr_proposals import IsrProposals
+from ottla.server.brokers.leaving import leave
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
 from ottla.server.config import broker_loggers
@@ -120,6 +122,7 @@ class Node:
         self._undo = AsyncExitStack()
         self._stopping: asyncio.Future[None] | None = None
         self._is_serving = False
+        self._is_hurried = asyncio.Event()
         # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
@@ -234,6 +237,8 @@ class Node:
             self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
+        # First, while everything still works.
+        self._undo.push_async_callback(self._leave)
 
     async def _open_monitoring(self) -> None:
         address = metrics_options.parse_address(self._static.text("metrics.listener"))
@@ -427,11 +432,15 @@ class Node:
             broker,
             lambda: broker.controller.broker_epoch,
             self._image_changed,
-            lambda epoch: broker.controller.confirms(epoch),
+            lambda: broker.controller.newest_epoch(),
         )
         broker.notices = self._notices = notices
         link = ControllerLink(self._net, broker)
         self._undo.callback(link.close)
+        broker.isr_changes = IsrProposals(
+            broker.node_id, broker.controller, link, self._clock, self._tasks
+        )
+        self._leave = partial(leave, broker, link, self._clock, self._is_hurried)
         self._topics_elsewhere = TopicsElsewhere(link, notices)
         broker.replicas.on_directory_offline.append(self._tell_controller)
         await broker.controller.start()
@@ -524,7 +533,8 @@ class Node:
         await asyncio.shield(self._begin_stop())
 
     def hurry(self) -> None:
-        """Stop waiting for clients during the shutdown; all data is still written."""
+        """Stop waiting for clients and other brokers during the shutdown; all data is still written."""
+        self._is_hurried.set()
         for endpoint in self._endpoints:
             endpoint.hurry()
 

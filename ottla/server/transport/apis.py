@@ -11,13 +11,16 @@ from ottla.server.fetch.shortcut import FetchShortcut
 from ottla.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
+    controlled_shutdown,
     create_partitions,
     create_topics,
     delete_groups,
@@ -138,6 +141,9 @@ ROWS: tuple[Row, ...] = (
     Row(leader_and_isr, is_among_brokers=True),
     Row(stop_replica, is_among_brokers=True),
     Row(update_metadata, is_among_brokers=True),
+    Row(controlled_shutdown, is_among_brokers=True),
+    Row(alter_partition, is_among_brokers=True),
+    Row(allocate_producer_ids, is_among_brokers=True),
 )
 
 
