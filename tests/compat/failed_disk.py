@@ -1,7 +1,7 @@
-"""What a broker answers when one of its two log directories has no room left: the same questions to all.
+"""The responses of a broker with two log directories, one of which is full.
 
-The partition in the full directory is written until it is refused; then everything a client or an
-administrator may ask about it is asked. Answers are values that can be compared, without what differs
+The partition in the full directory is written until a request fails. Then all requests of clients
+and administrators about it are sent. Responses are comparable values, without anything that differs
 between any two brokers.
 """
 
@@ -41,7 +41,7 @@ Answers = dict[str, Any]
 
 
 class Questions:
-    """Asks one broker, on one connection."""
+    """Sends requests to one broker, on one connection."""
 
     def __init__(self, target: Target, full: Path) -> None:
         self._line = Line(target)
@@ -52,7 +52,7 @@ class Questions:
         return ask(self._line, request, version, APIS[request.API_KEY].response)
 
     def play(self) -> Answers:
-        """Fill the directory; return what is answered then, by what was asked."""
+        """Fill the directory; return the responses by request."""
         self._create(TOPIC, 2)
         self._wait_until(lambda: {self._produce(number, 1) for number in (0, 1)} == {"NONE"})
         self.failed = 0 if (self._full / f"{TOPIC}-0").exists() else 1
@@ -195,6 +195,6 @@ class Questions:
 
 
 def answers(target: Target, full: Path) -> Answers:
-    """Ask a broker one of whose log directories, `full`, is going to be full."""
+    """Return the responses of a broker whose log directory `full` will be full."""
     with contextlib.closing(Questions(target, full)) as questions:
         return questions.play()

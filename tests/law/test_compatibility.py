@@ -18,11 +18,11 @@ def clients(file: str, test: str) -> set[str]:
         ("test_kcat.py", "test_the_cluster_is_listed", {"kcat"}),
         (
             "test_python_clients.py",
-            "test_reading_starts_at_a_time",
+            "test_reading_starts_at_timestamp",
             {"librdkafka", "kafka-python", "aiokafka"},
         ),
         ("test_groups.py", "test_members_of_kafka_python_share_and_commit", {"kafka-python"}),
-        ("test_java_client.py", "test_reading_starts_at_a_time", {"Apache Kafka (Java)"}),
+        ("test_java_client.py", "test_reading_starts_at_timestamp", {"Apache Kafka (Java)"}),
     ],
 )
 def test_a_client_is_found_through_helpers_and_fixtures(
