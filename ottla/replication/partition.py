@@ -122,7 +122,7 @@ class Partition:
         self.is_deleted = False
         # Increases with every append; waiting fetches compute how much was added.
         self.appended_bytes = 0
-        # For whoever watches the broker.
+        # For metrics.
         self.appended_records = self.appends_count = 0
         self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
         self.waiters: dict[Waiter, None] = {}
@@ -169,7 +169,7 @@ class Partition:
         self.is_leader = True
         self._advance()
         if self.log.config.flush_on_ack and self.log.recovery_point < self.log.log_end_offset:
-            # What a recovery found counts once it is durable, and no append may ever ask for that.
+            # Recovered records count once they are durable, and there may be no append that flushes them.
             self._flush_soon(self)
 
     def go_offline(self) -> None:

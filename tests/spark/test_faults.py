@@ -176,7 +176,7 @@ def test_a_record_that_cannot_be_read_ends_is_set_aside_or_is_left_out(
     assert failing.state is State.ERROR
     told, advice = str(caught.value).splitlines()
     assert told.startswith(
-        "DeserializationError: the value of the record of numbers-0 at offset 1 is not what "
+        "DeserializationError: the value of the record of numbers-0 at offset 1 cannot be read by "
         "Serdes.json reads: "
     )
     assert "Set the serdes of the source to those that the topic was written with." in advice
