@@ -97,7 +97,7 @@ class Contest:
         )
 
 
-def told_by(module: str, *words: str) -> Any:
+def printed_by(module: str, *words: str) -> Any:
     """Run a module and return the JSON that it printed last."""
     command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -136,10 +136,10 @@ def main() -> None:
             server.stop()
         found["turns"] = contest.turns
     if "driver" in only:
-        found["driver"] = told_by("bench.streams_driver")
+        found["driver"] = printed_by("bench.streams_driver")
     if "sides" in only:
         share = ("--share", "0.2") if words.quick else ()
-        found["sides"] = told_by("bench.streams_connector", "--rounds", str(rounds), *share)
+        found["sides"] = printed_by("bench.streams_connector", "--rounds", str(rounds), *share)
     report(found, f"{rounds} rounds" if rounds > 1 else "one round", words.cores)
 
 

@@ -84,7 +84,7 @@ class Contender(ABC):
         """Return the fraction of the input that it reads: slow contenders need not read all of it."""
         return 1.0
 
-    def is_told_of_all(self, topology: str) -> bool:
+    def emits_every_update(self, topology: str) -> bool:
         """Return True if it emits a result for every record of a stateful topology."""
         return True
 
@@ -236,7 +236,7 @@ class Ottla(Lasting):
 class PySpark(Lasting):
     """Hand-written queries."""
 
-    def is_told_of_all(self, topology: str) -> bool:
+    def emits_every_update(self, topology: str) -> bool:
         """Return True if it emits every update."""
         return topology not in ("count", "windowed_count")
 
@@ -256,7 +256,7 @@ class CallARecord(PySpark):
 
     topologies = ("count", "processor")
 
-    def is_told_of_all(self, topology: str) -> bool:
+    def emits_every_update(self, topology: str) -> bool:
         """Return True if it emits every update."""
         return True
 

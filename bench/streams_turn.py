@@ -204,7 +204,7 @@ class Turn:
         topology = self._setting.topology
         if topology in WITHOUT_STATE:
             return self._output.written() == self._given.passing
-        if self._contender.is_told_of_all(topology):
+        if self._contender.emits_every_update(topology):
             wanted = self._given.records - records_before
             return self._output.written() - written_before >= wanted
         self._output.new()
@@ -220,7 +220,7 @@ class Turn:
         """
         begin = changed = time.monotonic()
         before = -1
-        looks = not self._contender.is_told_of_all(self._setting.topology)
+        looks = not self._contender.emits_every_update(self._setting.topology)
         while True:
             if watch is not None:
                 watch()
@@ -297,7 +297,7 @@ class Turn:
     def _check(self, rows: pa.Table, records: int, passing: int) -> None:
         """Raise Refused if the result is wrong."""
         topology = self._setting.topology
-        if self._contender.is_told_of_all(topology):
+        if self._contender.emits_every_update(topology):
             wanted = passing if topology in WITHOUT_STATE else records
             if rows.num_rows != wanted:
                 raise Refused(f"{rows.num_rows:,} records were written, not {wanted:,}")
