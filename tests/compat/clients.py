@@ -103,8 +103,8 @@ class Confluent:
     def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
         """Look up the offset of a timestamp, and read from there."""
         consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
-        asked = [confluent_kafka.TopicPartition(topic, 0, timestamp)]
-        consumer.assign(consumer.offsets_for_times(asked, timeout=PATIENCE_S))
+        requested = [confluent_kafka.TopicPartition(topic, 0, timestamp)]
+        consumer.assign(consumer.offsets_for_times(requested, timeout=PATIENCE_S))
         found = self._collect(consumer, count)
         consumer.close()
         return found

@@ -74,8 +74,8 @@ def test_librdkafka_replaces_all_settings_of_a_topic(cluster: Cluster) -> None:
 def test_librdkafka_requests_elections(cluster: Cluster) -> None:
     """An election has a result for every partition."""
     admin = create(cluster, "rd-elect")
-    asked = [TopicPartition("rd-elect", 0), TopicPartition("rd-none", 0)]
-    answered = admin.elect_leaders(ElectionType.PREFERRED, asked).result()
+    requested = [TopicPartition("rd-elect", 0), TopicPartition("rd-none", 0)]
+    answered = admin.elect_leaders(ElectionType.PREFERRED, requested).result()
     codes = {place.topic: error.code() for place, error in answered.items()}
     assert codes == {
         "rd-elect": KafkaError.ELECTION_NOT_NEEDED,
@@ -103,8 +103,8 @@ def test_kafka_python_replaces_all_settings(
     python_admin.alter_configs([resource], incremental=False)
     other = PythonResource(ConfigResourceType.TOPIC, "py-replace", configs={"segment.ms": "6"})
     python_admin.alter_configs([other], incremental=False)
-    asked = PythonResource(ConfigResourceType.TOPIC, "py-replace")
-    found = python_admin.describe_configs([asked], config_filter="all")["topic"]["py-replace"]
+    requested = PythonResource(ConfigResourceType.TOPIC, "py-replace")
+    found = python_admin.describe_configs([requested], config_filter="all")["topic"]["py-replace"]
     assert (found["retention.ms"]["value"], found["segment.ms"]["value"]) == ("5", "6")
 
 

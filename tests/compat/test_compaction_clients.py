@@ -57,8 +57,8 @@ def test_the_last_commits_of_groups_survive_compaction(tmp_path: Path) -> None:
             raise AssertionError("the offsets were not compacted")
         for restarts in range(2):
             for name, consumer in groups.items():
-                asked = [TopicPartition("t", each) for each in range(3)]
-                found = consumer.committed(asked, timeout=30)
+                requested = [TopicPartition("t", each) for each in range(3)]
+                found = consumer.committed(requested, timeout=30)
                 assert [(each.offset, each.metadata) for each in found] == last[name]
                 consumer.close()
             if not restarts:

@@ -344,8 +344,8 @@ def test_operator_sees_and_changes_groups(cluster, members) -> None:
     members.pop().end()
     moved = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0, 3)])
     admin.alter_consumer_group_offsets([moved])["g"].result(PATIENCE_S)
-    asked = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0), TopicPartition("t", 1)])
-    found = admin.list_consumer_group_offsets([asked])["g"].result(PATIENCE_S)
+    requested = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0), TopicPartition("t", 1)])
+    found = admin.list_consumer_group_offsets([requested])["g"].result(PATIENCE_S)
     assert [item.offset for item in found.topic_partitions] == [3, 10]
     admin.delete_consumer_groups(["g"])["g"].result(PATIENCE_S)
     assert admin.list_consumer_groups().result(PATIENCE_S).valid == []

@@ -176,10 +176,10 @@ def write_with_clients(bootstrap: str) -> list[bytes]:
 def ask_times(bootstrap: str) -> list[tuple[int, int]]:
     """Return (timestamp, offset) pairs of Kafka's responses."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "times"})
-    asked = [TopicPartition("t", 0, RECENT_MS + delta) for delta in (0, 1, 399, 799)]
-    found = [consumer.offsets_for_times([each], timeout=30)[0] for each in asked]
+    requested = [TopicPartition("t", 0, RECENT_MS + delta) for delta in (0, 1, 399, 799)]
+    found = [consumer.offsets_for_times([each], timeout=30)[0] for each in requested]
     consumer.close()
-    return [(each.offset, answer.offset) for each, answer in zip(asked, found, strict=True)]
+    return [(each.offset, answer.offset) for each, answer in zip(requested, found, strict=True)]
 
 
 def open_kafkas(path: Path) -> tuple[LogDirectories, Log]:

@@ -155,8 +155,8 @@ def check(bootstrap: str, history: History) -> None:
     assert {name: configs[name].value for name in history.configs} == history.configs
     for group, base in ((GROUP, 0), ("members", 10)):
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-        asked = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-        positions = {each.partition: each.offset for each in committed(consumer, asked)}
+        requested = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+        positions = {each.partition: each.offset for each in committed(consumer, requested)}
         for key, offset in history.positions.items():
             if base <= key < base + PARTITIONS:
                 assert positions[key - base] == offset, (group, key - base)
@@ -166,14 +166,14 @@ def check(bootstrap: str, history: History) -> None:
     assert read_committed(bootstrap) == history.committed
 
 
-def committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+def committed(consumer: Consumer, requested: list[TopicPartition]) -> list[TopicPartition]:
     """Return the offsets of a group; Apache Kafka returns its coordinator before that has loaded
     it.
     """
     deadline = time.monotonic() + 30
     while True:
         try:
-            return list(consumer.committed(asked, 60))
+            return list(consumer.committed(requested, 60))
         except KafkaException as error:
             if error.args[0].code() not in STARTING:
                 raise

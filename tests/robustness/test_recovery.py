@@ -58,11 +58,11 @@ def test_recovery_logs_its_progress(world: World, caplog: pytest.LogCaptureFixtu
 
 def test_recovery_can_be_cancelled(world: World) -> None:
     """It is cancelled in the middle of a segment; the next start repeats it and finds everything."""
-    asked = []
+    checks = []
 
     def is_wanted() -> bool:
-        asked.append(1)
-        return len(asked) < 3
+        checks.append(1)
+        return len(checks) < 3
 
     with pytest.raises(StorageError, match="given up"):
         load(world, Account(RealClock(), is_wanted))

@@ -98,9 +98,9 @@ async def list_offset(
     connection: SimConnection, partition: int, timestamp: int, topic: str = TOPIC
 ) -> int:
     """Return the first (-2) or the next (-1) offset of a partition."""
-    asked = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+    requested = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
     request = list_offsets.ListOffsetsRequest(
-        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[asked])]
+        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[requested])]
     )
     answer = await connection.request(request, 6, list_offsets.ListOffsetsResponse)
     found = answer.topics[0].partitions[0]
@@ -112,14 +112,14 @@ async def fetch_records(
     connection: SimConnection, partition: int, position: int, topic: str = TOPIC
 ) -> tuple[list[ReadRecord], int]:
     """Return records from an offset on and the next offset; checks the checksum of every batch."""
-    asked = fetch.FetchPartition(
+    requested = fetch.FetchPartition(
         partition=partition, fetch_offset=position, partition_max_bytes=4000
     )
     request = fetch.FetchRequest(
         max_wait_ms=100,
         min_bytes=1,
         max_bytes=100_000,
-        topics=[fetch.FetchTopic(topic=topic, partitions=[asked])],
+        topics=[fetch.FetchTopic(topic=topic, partitions=[requested])],
     )
     answer = await connection.request(request, 12, fetch.FetchResponse)
     judge(answer.error_code)
@@ -352,8 +352,8 @@ class Recreator:
         self._topic = topic_id
 
     async def _topic_id(self, connection: SimConnection) -> bytes:
-        asked = metadata.MetadataRequestTopic(name=self.NAME)
-        request = metadata.MetadataRequest(topics=[asked], allow_auto_topic_creation=False)
+        requested = metadata.MetadataRequestTopic(name=self.NAME)
+        request = metadata.MetadataRequest(topics=[requested], allow_auto_topic_creation=False)
         answer = await connection.request(request, 12, metadata.MetadataResponse)
         judge(answer.topics[0].error_code)
         return answer.topics[0].topic_id

@@ -420,11 +420,11 @@ class Scenario:
         )
 
     async def _end_offset(self, line: Line, name: str, number: int, isolation_level: int) -> int:
-        asked = list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1)
+        requested = list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1)
         request = list_offsets.ListOffsetsRequest(
             replica_id=-1,
             isolation_level=isolation_level,
-            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[asked])],
+            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[requested])],
         )
         while True:
             answer = await line.ask(request, 6, list_offsets.ListOffsetsResponse)
@@ -437,14 +437,14 @@ class Scenario:
         """Return what a read-committed consumer reads from a topic, with the filter of clients."""
         values = []
         for number in (0, 1):
-            asked = fetch.FetchPartition(
+            requested = fetch.FetchPartition(
                 partition=number, fetch_offset=0, partition_max_bytes=1_000_000
             )
             request = fetch.FetchRequest(
                 max_wait_ms=0,
                 max_bytes=1_000_000,
                 isolation_level=1,
-                topics=[fetch.FetchTopic(topic=name, partitions=[asked])],
+                topics=[fetch.FetchTopic(topic=name, partitions=[requested])],
             )
             answer = await line.ask(request, 11, fetch.FetchResponse)
             found = answer.responses[0].partitions[0]

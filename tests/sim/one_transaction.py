@@ -191,11 +191,11 @@ class Client:
         return True
 
     async def _end_offset(self, name: str, isolation_level: int) -> int:
-        asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        requested = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)
         request = list_offsets.ListOffsetsRequest(
             replica_id=-1,
             isolation_level=isolation_level,
-            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[asked])],
+            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[requested])],
         )
         answer = await self.ask(request, 6, list_offsets.ListOffsetsResponse)
         found = answer.topics[0].partitions[0]
@@ -204,12 +204,12 @@ class Client:
 
     async def read(self, name: str) -> list[str]:
         """Return what a read-committed consumer reads from a topic, with the filter of clients."""
-        asked = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100_000)
+        requested = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100_000)
         request = fetch.FetchRequest(
             max_wait_ms=0,
             max_bytes=100_000,
             isolation_level=1,
-            topics=[fetch.FetchTopic(topic=name, partitions=[asked])],
+            topics=[fetch.FetchTopic(topic=name, partitions=[requested])],
         )
         answer = await self.ask(request, 11, fetch.FetchResponse)
         check(answer.error_code)

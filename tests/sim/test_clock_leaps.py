@@ -127,8 +127,8 @@ class Site:
 
 async def first_offset(client: Client, name: str) -> int:
     """Return the log start offset of a topic."""
-    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-2)
-    topic = list_offsets.ListOffsetsTopic(name=name, partitions=[asked])
+    requested = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-2)
+    topic = list_offsets.ListOffsetsTopic(name=name, partitions=[requested])
     request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic])
     answer = await client.ask(request, 6, list_offsets.ListOffsetsResponse)
     return answer.topics[0].partitions[0].offset

@@ -64,13 +64,13 @@ class Site:
         """Fetch as fast as the broker allows."""
         connection, offset = await self.connect("reader"), 0
         while self.clock.monotonic() < until:
-            asked = fetch.FetchPartition(fetch_offset=offset, partition_max_bytes=50_000)
+            requested = fetch.FetchPartition(fetch_offset=offset, partition_max_bytes=50_000)
             request = fetch.FetchRequest(
                 max_wait_ms=100,
                 min_bytes=1,
                 max_bytes=50_000,
                 session_epoch=-1,
-                topics=[fetch.FetchTopic(topic=TOPIC, partitions=[asked])],
+                topics=[fetch.FetchTopic(topic=TOPIC, partitions=[requested])],
             )
             answer = await connection.request(request, 12, fetch.FetchResponse)
             for topic in answer.responses:

@@ -319,11 +319,11 @@ def _is_ready(line: Line, name: str) -> bool:
     partitions = _partitions(line, name)
     if not partitions or any(item.leader_id < 0 for item in partitions):
         return False
-    asked = [
+    requested = [
         ListOffsetsPartition(partition_index=item.partition_index, timestamp=-1)
         for item in partitions
     ]
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=asked)])
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=requested)])
     (topic,) = _request(line, request, 4).topics
     return not any(item.error_code for item in topic.partitions)
 
