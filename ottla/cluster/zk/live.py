@@ -8,6 +8,7 @@ change in between would not be announced otherwise.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -17,6 +18,7 @@ from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
+from kazoo.retry import KazooRetry
 
 from ottla.base.errors import OttlaError
 from ottla.cluster.zk.port import (
@@ -26,6 +28,7 @@ from ottla.cluster.zk.port import (
     CoordinationError,
     Create,
     Delete,
+    NoChildrenForEphemerals,
     NodeExists,
     NoNode,
     NotEmpty,
@@ -52,6 +55,7 @@ _ERRORS: dict[type[Exception], type[CoordinationError]] = {
     exceptions.NodeExistsError: NodeExists,
     exceptions.BadVersionError: BadVersion,
     exceptions.NotEmptyError: NotEmpty,
+    exceptions.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
     exceptions.SessionExpiredError: SessionLost,
     exceptions.ConnectionClosedError: SessionLost,
     exceptions.ConnectionLoss: ConnectionSuspended,
@@ -64,6 +68,13 @@ _TAKES = {
     EventType.DELETED: {"data", "children"},
 }
 
+
+# kazoo's default would wait up to a minute between two attempts to reconnect.
+_RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.2, "max_delay": 1.0}
+
+# socket.SHUT_RDWR
+_BOTH_DIRECTIONS = 2
+_CUT_OFF_SECONDS = 5
 
 _Watches = dict[str, dict[Watch, set[str]]]
 
@@ -84,6 +95,9 @@ class LiveSession:
         # kinds.
         self._watches: _Watches = {}
         self._dropped: _Watches = {}
+        # In the order of the requests. kazoo keeps a request that arrives while it notices the loss
+        # of the connection until the next connection, however late that is.
+        self._waiting: dict[asyncio.Future[Any], str] = {}
         client.add_listener(partial(_from_thread, loop, self._changed))
 
     @classmethod
@@ -100,7 +114,9 @@ class LiveSession:
         Raises EnsembleUnreachable, which names the servers.
         """
         hosts, slash, chroot = servers.partition("/")
-        client = KazooClient(hosts=hosts, timeout=timeout_ms / 1000)
+        client = KazooClient(
+            hosts=hosts, timeout=timeout_ms / 1000, connection_retry=KazooRetry(**_RECONNECT)
+        )
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(None, partial(client.start, connect_timeout_ms / 1000))
@@ -207,6 +223,16 @@ class LiveSession:
             self._state = SessionState.LOST
             await self._loop.run_in_executor(None, partial(_put_away, self._client))
 
+    def abandon(self) -> None:
+        """Disconnect without ending the session, as a process that dies does; it cannot be used again.
+
+        For tests of expiry, and for a broker that must not end a session whose state is unknown.
+        """
+        self._listeners.clear()
+        self._state = SessionState.LOST
+        self._fail_waiting()
+        self._loop.run_in_executor(None, partial(_cut_off, self._client))
+
     async def _read(
         self, path: str, ask: Callable[..., Any], kind: str, watch: Watch | None
     ) -> Any:
@@ -247,16 +273,21 @@ class LiveSession:
         if self._state is SessionState.LOST:
             raise SessionLost(path)
         answer: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting[answer] = path
         ask(*arguments).rawlink(partial(_from_thread, self._loop, partial(_settle, answer)))
         try:
             return await answer
         except exceptions.KazooException as error:
             raise _translated(error, path) from error
+        finally:
+            self._waiting.pop(answer, None)
 
     def _changed(self, state: str) -> None:
         if self._state is SessionState.LOST or _STATES[state] is self._state:
             return
         self._state = _STATES[state]
+        if self._state is not SessionState.CONNECTED:
+            self._fail_waiting()
         dropped, self._dropped = self._dropped, {}
         if self._state is SessionState.SUSPENDED:
             self._dropped, self._watches = self._watches, {}
@@ -269,6 +300,12 @@ class LiveSession:
             for path, watches in dropped.items():
                 for watch in watches:
                     watch(path)
+
+    def _fail_waiting(self) -> None:
+        error = SessionLost if self._state is SessionState.LOST else ConnectionSuspended
+        for answer, path in self._waiting.items():
+            if not answer.done():
+                answer.set_exception(error(path))
 
 
 def _from_thread(
@@ -286,6 +323,16 @@ def _settle(answer: "asyncio.Future[Any]", result: Any) -> None:
         answer.set_result(result.get_nowait())
     else:
         answer.set_exception(result.exception)
+
+
+def _cut_off(client: KazooClient) -> None:
+    """Close the connection without the request that ends the session (kazoo has no public way)."""
+    client._stopped.set()
+    # AttributeError: kazoo is between two connections.
+    with contextlib.suppress(OSError, AttributeError):
+        client._connection._socket.shutdown(_BOTH_DIRECTIONS)
+    client._connection.stop(_CUT_OFF_SECONDS)
+    client.close()
 
 
 def _put_away(client: KazooClient) -> None:
