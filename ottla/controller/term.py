@@ -70,7 +70,7 @@ class Dependencies:
     options: Callable[[], Snapshot]
     topic_options: Callable[[str], Snapshot]
     port_of: Callable[[BrokerImage], BrokerPort]
-    connect: Callable[[], Coordination]
+    connect: Callable[[], Awaitable[Coordination]]
 
 
 class ControllerTerm:

@@ -114,21 +114,29 @@ class LiveSession:
         Raises EnsembleUnreachable, which names the servers.
         """
         hosts, slash, chroot = servers.partition("/")
-        client = KazooClient(
-            hosts=hosts, timeout=timeout_ms / 1000, connection_retry=KazooRetry(**_RECONNECT)
-        )
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(None, partial(client.start, connect_timeout_ms / 1000))
-        except (KazooTimeoutError, ValueError, OSError) as error:
+            client = KazooClient(
+                hosts=hosts, timeout=timeout_ms / 1000, connection_retry=KazooRetry(**_RECONNECT)
+            )
+        except ValueError as error:
+            raise EnsembleUnreachable(
+                f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"
+            ) from error
+        try:
+            await _connect(client, loop, connect_timeout_ms / 1000)
+            if slash and chroot:
+                await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}"))
+                client.chroot = f"/{chroot}"
+        except (TimeoutError, exceptions.KazooException, KazooTimeoutError) as error:
             await loop.run_in_executor(None, partial(_put_away, client))
             raise EnsembleUnreachable(
                 f"ZooKeeper at {hosts} does not answer within {connect_timeout_ms / 1000:g} s: start"
                 " it, or name another as HOST:PORT[,HOST:PORT…][/PATH]"
             ) from error
-        if slash and chroot:
-            await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}"))
-            client.chroot = f"/{chroot}"
+        except asyncio.CancelledError:
+            loop.run_in_executor(None, partial(_put_away, client))
+            raise
         return cls(client, loop)
 
     @property
@@ -306,6 +314,22 @@ class LiveSession:
         for answer, path in self._waiting.items():
             if not answer.done():
                 answer.set_exception(error(path))
+
+
+async def _connect(
+    client: KazooClient, loop: asyncio.AbstractEventLoop, timeout_seconds: float
+) -> None:
+    """Return when the client has a session; TimeoutError if no server answers in time."""
+    connected = loop.create_future()
+
+    def changed(state: str) -> None:
+        if state == KazooState.CONNECTED and not connected.done():
+            connected.set_result(None)
+
+    client.add_listener(partial(_from_thread, loop, changed))
+    client.start_async()
+    async with asyncio.timeout(timeout_seconds):
+        await connected
 
 
 def _from_thread(

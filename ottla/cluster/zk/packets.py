@@ -106,7 +106,7 @@ class PacketConnection(asyncio.BufferedProtocol):
             return None
         length = int.from_bytes(head, "big", signed=True)
         if not 0 <= length <= PACKET_BYTES_MAX:
-            _log.warning("coordination connection closed reason='packet of %d bytes'", length)
+            _log.warning("coordination connection closed packet_bytes=%d", length)
             self.close()
             return None
         end = _LENGTH_BYTES + length

@@ -3,8 +3,8 @@
 The process that holds the lock of the directory opens the tree and serves it at an address; every
 process, that one included, is a client of the address. If it ends, in whatever way, the kernel
 releases the lock, and another process replays the journal and serves at the same address. Sessions
-go on: their clients reconnect within the session timeout. A process that is suspended keeps the
-lock, so there are never two trees. docs/decisions/0021 tells the whole story.
+survive: their clients reconnect within the session timeout. A process that is suspended keeps the
+lock, so there are never two trees. docs/decisions/0021 has the reasons.
 """
 
 import asyncio

@@ -144,9 +144,9 @@ def test_an_option_without_effect_is_a_warning() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["authorizer.class.name", "zookeeper.connect"])
+@pytest.mark.parametrize("name", ["authorizer.class.name"])
 def test_settings_that_would_be_trusted_in_vain_stop_the_broker(name: str) -> None:
-    """A protection or an ensemble that Ottla does not have is an error, not a warning."""
+    """A protection that Ottla does not have is an error, not a warning."""
     with pytest.raises(ConfigError, match=name):
         option_tables.parse_broker_settings({name: "x"})
 
