@@ -158,6 +158,11 @@ class Node:
         """The broker's id."""
         return self.broker.node_id
 
+    @property
+    def loop_watches(self) -> list[LoopWatch]:
+        """What measures how long the event loop is blocked."""
+        return [self.broker.loop_watch]
+
     # -- start ------------------------------------------------------------------------------------
 
     async def start(self) -> None:

@@ -56,6 +56,14 @@ _ZOOKEEPER = LazyGroup(
     },
     help="Copy a cluster's metadata to and from ZooKeeper.",
 )
+_BROKER = LazyGroup(
+    "broker",
+    {
+        "start": Verb("ottla.tools.broker.start", "Run one broker of a cluster."),
+        "stop": Verb("ottla.tools.broker.stop", "Stop a broker of this machine cleanly."),
+    },
+    help="Run and stop the brokers of a cluster.",
+)
 _PIPELINE = LazyGroup(
     "pipeline",
     {
@@ -87,6 +95,7 @@ _GROUPS = {
     "topic": _TOPIC,
     "group": _GROUP,
     "log": _LOG,
+    "broker": _BROKER,
     "zookeeper": _ZOOKEEPER,
 }
 
@@ -103,7 +112,8 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
     _Root(
         "ottla",
         {
-            "up": Verb("ottla.tools.broker.up", "Start a broker on this machine."),
+            "up": Verb("ottla.tools.broker.up", "Start brokers on this machine."),
+            "broker": Verb("", "Run and stop the brokers of a cluster."),
             "produce": Verb("ottla.tools.record.produce", "Write lines as records."),
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
             "topic": Verb("", "Manage topics."),

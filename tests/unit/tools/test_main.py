@@ -71,7 +71,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["topc"], "Commands: up, produce"),
+        (["topc"], "Commands: up, broker, produce"),
         (["topic", "lst"], "Commands: create, list"),
         (["topic", "create"], "Missing argument 'NAME'"),
         (["topic", "create", "t", "--partitions", "0"], "0 is not in the range"),
