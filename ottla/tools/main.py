@@ -47,6 +47,8 @@ _LOG = LazyGroup(
 _ZOOKEEPER = LazyGroup(
     "zookeeper",
     {
+        "start": Verb("ottla.tools.zookeeper.start", "Run a ZooKeeper on this machine."),
+        "shell": Verb("ottla.tools.zookeeper.shell", "Show and change nodes."),
         "export": Verb(
             "ottla.tools.zookeeper.exporting", "Copy from a log directory to ZooKeeper."
         ),
@@ -54,7 +56,7 @@ _ZOOKEEPER = LazyGroup(
             "ottla.tools.zookeeper.importing", "Copy from ZooKeeper to a log directory."
         ),
     },
-    help="Copy a cluster's metadata to and from ZooKeeper.",
+    help="Run ZooKeeper, look into it, and copy a cluster's metadata.",
 )
 _BROKER = LazyGroup(
     "broker",
@@ -120,7 +122,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "group": Verb("", "Manage consumer groups and their offsets."),
             "streams": Verb("", "Run and manage stream applications."),
             "log": Verb("", "Inspect the files of a log directory."),
-            "zookeeper": Verb("", "Copy a cluster's metadata to and from ZooKeeper."),
+            "zookeeper": Verb("", "Run ZooKeeper, look into it, and copy metadata."),
             "pipeline": Verb("", "Check, explain and run YAML pipelines."),
             "spark": Verb("", "Make Spark start faster."),
             "doctor": Verb(

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
@@ -79,6 +79,22 @@ _CUT_OFF_SECONDS = 5
 _Watches = dict[str, dict[Watch, set[str]]]
 
 
+class Details(NamedTuple):
+    """Everything that ZooKeeper stores about a node; times in milliseconds since the Unix epoch."""
+
+    czxid: int
+    mzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    children_version: int
+    acl_version: int
+    ephemeral_owner: int
+    data_length: int
+    children_count: int
+    pzxid: int
+
+
 class EnsembleUnreachable(OttlaError):
     """No server of the ensemble responds, or the ensemble rejects the session."""
 
@@ -91,6 +107,8 @@ class LiveSession:
         self._loop = loop
         self._state = SessionState.CONNECTED
         self._listeners: list[Callable[[SessionState], None]] = []
+        # The type of the last event that was announced, in the names of kazoo (CREATED, CHANGED, …).
+        self.last_event = ""
         # The events of each watch, by path: kazoo announces a deletion twice to a watch of both
         # kinds.
         self._watches: _Watches = {}
@@ -159,6 +177,13 @@ class LiveSession:
         data, stat = await self._read(path, self._client.get_async, "data", watch)
         # Java clients create nodes without data, which differs from empty data there.
         return data or b"", _stat(stat)
+
+    async def details(self, path: str) -> Details:
+        """Return everything about a node, for people; raise NoNode if it does not exist."""
+        stat = await self._ask(path, self._client.exists_async, path)
+        if stat is None:
+            raise NoNode(path)
+        return Details(*stat)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Return the Stat or None; the watch fires on creation, change and deletion."""
@@ -271,6 +296,7 @@ class LiveSession:
 
     def _fire(self, path: str, event: WatchedEvent) -> None:
         kinds = _TAKES.get(event.type, set())
+        self.last_event = str(event.type)
         for watch in list(self._watches.get(path, {})):
             if self._forget(path, watch, kinds):
                 watch(path)
