@@ -124,6 +124,7 @@ class Connection(SendHalf):
         "_unsent_bytes_high",
         "_wanted",
         "active_at",
+        "broker_id",
         "budget",
         "connected_at",
         "frame_started_at",
@@ -149,6 +150,8 @@ class Connection(SendHalf):
         self.listener_name = endpoint.name
         # The handler's own state, kept from one frame to the next.
         self.memo: Any = None
+        # The broker that the peer has proven to be; -1 for a client.
+        self.broker_id = -1
         self.local_address: tuple[str, int] = ("", 0)
         self.peer_address: tuple[str, int] = ("", 0)
         self.connected_at = self.active_at = self._time()

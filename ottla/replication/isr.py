@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 UNKNOWN_OFFSET = -1
+UNKNOWN_EPOCH = -1
 
 
 @dataclass(slots=True)
@@ -21,17 +22,28 @@ class FollowerPosition:
     fetched_at: float = 0.0
     # The leader's end offset at that fetch.
     leader_end_offset: int = 0
+    # The epoch of the registration with which it fetched (KIP-903).
+    broker_epoch: int = UNKNOWN_EPOCH
 
 
 class IsrMachine:
     """The in-sync replicas of one partition during one leader epoch.
 
     `isr` has been confirmed by the controller; `joining` has been proposed to it and counts for the
-    high watermark already, so that a confirmed member can never miss a committed record. Invariant:
-    the high watermark never decreases.
+    high watermark already, so that a confirmed member can never miss a committed record. While a
+    proposal is on its way (`is_change_pending`), no other is made. Invariant: the high watermark
+    never decreases.
     """
 
-    __slots__ = ("followers", "high_watermark", "isr", "joining", "node_id", "replicas")
+    __slots__ = (
+        "followers",
+        "high_watermark",
+        "is_change_pending",
+        "isr",
+        "joining",
+        "node_id",
+        "replicas",
+    )
 
     def __init__(
         self,
@@ -46,6 +58,7 @@ class IsrMachine:
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
         self.joining: frozenset[int] = frozenset()
+        self.is_change_pending = False
         self.high_watermark = high_watermark
         self.followers = {
             replica: FollowerPosition(caught_up_at=now if replica in self.isr else 0.0)
@@ -57,13 +70,18 @@ class IsrMachine:
         """Apply the controller's replicas and ISR within the same leader epoch."""
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
-        self.joining = frozenset()
-        kept = self.followers
+        self.withdraw()
+        former = self.followers
         self.followers = {
-            replica: kept.get(replica) or FollowerPosition()
+            replica: former.get(replica) or FollowerPosition()
             for replica in self.replicas
             if replica != self.node_id
         }
+
+    def withdraw(self) -> None:
+        """Forget the proposal on its way: it was decided, or refused."""
+        self.joining = frozenset()
+        self.is_change_pending = False
 
     def fetched(
         self,
@@ -73,6 +91,7 @@ class IsrMachine:
         log_start_offset: int,
         leader_end_offset: int,
         now: float,
+        broker_epoch: int = UNKNOWN_EPOCH,
     ) -> bool:
         """Record that a follower has everything below `offset`; False if it is not a replica."""
         position = self.followers.get(replica)
@@ -87,7 +106,23 @@ class IsrMachine:
         position.log_start_offset = log_start_offset
         position.fetched_at = now
         position.leader_end_offset = leader_end_offset
+        position.broker_epoch = broker_epoch
         return True
+
+    def appended(self, former_end_offset: int, now: float) -> None:
+        """Record that followers at the former end of the log were caught up until now.
+
+        An incremental fetch session does not repeat the position of an idle partition, so its
+        followers would otherwise seem to lag as soon as a record is appended.
+        """
+        for position in self.followers.values():
+            if position.log_end_offset == former_end_offset:
+                position.caught_up_at = now
+
+    def broker_epoch_of(self, replica: int) -> int:
+        """Return the registration with which a follower fetched; -1 for this broker or if unknown."""
+        position = self.followers.get(replica)
+        return UNKNOWN_EPOCH if position is None else position.broker_epoch
 
     def effective_min_isr(self, min_insync_replicas: int) -> int:
         """Return min.insync.replicas, or the number of replicas if that is smaller (KIP-966)."""

@@ -15,7 +15,7 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
 from ottla.cluster.image import NO_LEADER, PartitionState
 from ottla.replication.delayed import Delayed, Waiter, Watched
-from ottla.replication.isr import IsrMachine
+from ottla.replication.isr import UNKNOWN_EPOCH, IsrMachine
 from ottla.replication.page_cache import warm
 from ottla.storage.config import LONG_MAX
 from ottla.storage.log.log import AppendInfo, FetchedRecords, Log
@@ -122,7 +122,7 @@ class Partition:
         self.is_deleted = False
         # Increases with every append; waiting fetches compute how much was added.
         self.appended_bytes = 0
-        # For whoever watches the broker.
+        # For metrics.
         self.appended_records = self.appends_count = 0
         self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
         self.waiters: dict[Waiter, None] = {}
@@ -155,7 +155,7 @@ class Partition:
     def _lead(self, state: PartitionState, is_new_epoch: bool) -> None:
         if self.isr is not None and not is_new_epoch:
             self.isr.assign(state.replicas, state.isr)
-            self._advance()
+            self.advance()
             return
         self.isr = IsrMachine(
             self.node_id,
@@ -167,9 +167,9 @@ class Partition:
         self.epoch_start_offset = self.log.log_end_offset
         self.log.epochs.assign(state.leader_epoch, self.epoch_start_offset)
         self.is_leader = True
-        self._advance()
+        self.advance()
         if self.log.config.flush_on_ack and self.log.recovery_point < self.log.log_end_offset:
-            # What a recovery found counts once it is durable, and no append may ever ask for that.
+            # Recovered records count once they are durable, and no append may ever cause a flush.
             self._flush_soon(self)
 
     def go_offline(self) -> None:
@@ -197,7 +197,7 @@ class Partition:
     def settings_changed(self, min_insync_replicas: int) -> None:
         """Apply the topic's changed options; a lower minimum may commit records."""
         self.min_insync_replicas = min_insync_replicas
-        if self.isr is not None and self._advance():
+        if self.isr is not None and self.advance():
             self.changed()
 
     def changed(self) -> None:
@@ -224,6 +224,8 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The partition has {len(isr.isr)} in-sync replicas; min.insync.replicas is {self.min_insync_replicas}.",
             )
+        if isr.followers:
+            isr.appended(log.log_end_offset, self._clock.monotonic())
         try:
             info = log.append_as_leader(records, self.leader_epoch, from_client=from_client)
         except StorageError as error:
@@ -233,7 +235,7 @@ class Partition:
         self.appends_count += 1
         if log.config.flush_on_ack:
             self._flush_soon(self)
-        self._advance()
+        self.advance()
         if self.waiters:
             self._delayed.changed(self)
         return info
@@ -241,10 +243,11 @@ class Partition:
     def flushed(self) -> None:
         """Apply that more of the log is durable."""
         if self.isr is not None and self.is_leader:
-            self._advance()
+            self.advance()
         self.changed()
 
-    def _advance(self) -> bool:
+    def advance(self) -> bool:
+        """Advance a leader's high watermark as far as the ISR allows; return True if it moved."""
         isr, log = self.isr, self.log
         assert isr is not None
         # With flush.on.ack, this replica counts with its durable end offset instead of its log end
@@ -347,33 +350,18 @@ class Partition:
         directory, files = self.log.directory, self._files
         await files.in_background(lambda: warm(files, directory, offset, max_bytes))
 
-    def read_as_follower(
+    def follower_fetched(
         self,
         replica: int,
         offset: int,
-        max_bytes: int,
-        *,
         log_start_offset: int,
-        at_least_one: bool,
-    ) -> FetchedRecords:
-        """Record the follower's position and return records up to the end of the log.
+        broker_epoch: int = UNKNOWN_EPOCH,
+    ) -> None:
+        """Record a follower's position; raises NOT_LEADER_OR_FOLLOWER if it is not a replica.
 
         Only for requests whose sender is known to be that broker: a forged position would commit
-        records that no other replica has (CVE-2018-1288).
+        records that no other replica has (CVE-2018-1288). The caller has called `check_leader`.
         """
-        self.check_leader()
-        try:
-            fetched = self.log.read(
-                offset, max_bytes, max_offset=self.log.log_end_offset, at_least_one=at_least_one
-            )
-        except StorageError as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        assert fetched is not None, "a read that may wait always returns"
-        self.follower_fetched(replica, offset, log_start_offset)
-        return fetched
-
-    def follower_fetched(self, replica: int, offset: int, log_start_offset: int) -> None:
-        """Record a follower's position; raises NOT_LEADER_OR_FOLLOWER if it is not a replica."""
         assert self.isr is not None
         known = self.isr.fetched(
             replica,
@@ -381,13 +369,14 @@ class Partition:
             log_start_offset=log_start_offset,
             leader_end_offset=self.log.log_end_offset,
             now=self._clock.monotonic(),
+            broker_epoch=broker_epoch,
         )
         if not known:
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"Broker {replica} has no replica of the partition.",
             )
-        if self._advance():
+        if self.advance():
             self.changed()
 
     def bounds(self) -> Bounds:

@@ -15,8 +15,9 @@ from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.base.uuids import ZERO_UUID
-from ottla.cluster.image import ClusterImage, PartitionState
+from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionState
 from ottla.replication.delayed import Delayed
+from ottla.replication.fetcher import ReplicaFetchers
 from ottla.replication.moving import Move
 from ottla.replication.partition import Dependencies, Partition
 from ottla.storage.config import LogConfig
@@ -85,6 +86,8 @@ class Replicas:
         # The rate at which logs move between directories; set by the code that knows the broker's
         # options.
         self.move_bytes_per_second: Callable[[], float] = lambda: math.inf
+        # Set by the code that knows the other brokers; without it nothing is replicated.
+        self.fetchers: ReplicaFetchers | None = None
         self._partitions: dict[Key, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline_directories: set[str] = set()
@@ -176,6 +179,8 @@ class Replicas:
             was_leader, former_epoch = partition.is_leader, partition.leader_epoch
             if not partition.apply(state):
                 return ErrorCode.STALE_CONTROLLER_EPOCH
+            if former_epoch != partition.leader_epoch:
+                self._follow(partition)
         except StorageError as error:
             self.directory_offline(error.directory, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -188,6 +193,19 @@ class Replicas:
             for listener in self.on_ceasing:
                 listener(partition)
         return ErrorCode.NONE
+
+    def _follow(self, partition: Partition) -> None:
+        """Fetch from the leader of a new epoch, if it is another broker."""
+        if self.fetchers is None:
+            return
+        if partition.is_leader or partition.leader == NO_LEADER:
+            self.fetchers.unfollow(partition)
+        else:
+            self.fetchers.follow(partition)
+
+    def _unfollow(self, partition: Partition) -> None:
+        if self.fetchers is not None:
+            self.fetchers.unfollow(partition)
 
     def _ensure(self, state: PartitionState) -> Partition:
         key = (state.topic, state.partition)
@@ -269,6 +287,7 @@ class Replicas:
             self.past_traffic.add(partition)
             self._by_id.pop((partition.topic_id, partition.partition), None)
             was_leader = partition.is_leader
+            self._unfollow(partition)
             partition.retire()
             if was_leader:
                 for listener in self.on_ceasing:
@@ -367,6 +386,7 @@ class Replicas:
         for partition in list(self._partitions.values()):
             if partition.log.directory.startswith(f"{directory}/"):
                 was_leader = partition.is_leader
+                self._unfollow(partition)
                 partition.go_offline()
                 if was_leader:
                     for listener in self.on_ceasing:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.coordinators.groups.service import GroupCoordinator
     from ottla.coordinators.producer_ids import ProducerIds
     from ottla.coordinators.txn.service import TransactionCoordinator
+    from ottla.replication.isr_updates import IsrUpdates
     from ottla.replication.replicas import Replicas
     from ottla.server.config.features import Features
     from ottla.server.config.store import ConfigStore
@@ -57,6 +58,9 @@ class Broker:
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"
+    # Of followers; they are never evicted by consumers.
+    follower_sessions: "FetchSessions"
+    isr_updates: "IsrUpdates"
     heavy_batches: "HeavyBatches"
     quotas: "ClientQuotas"
     client_metrics: "ClientMetrics"
@@ -105,6 +109,10 @@ class RequestContext:
         self.has_errors = False
         # The request's use of its client's quotas; None if the client has none.
         self.usage: RequestUsage | None = None
+
+    def is_from_broker(self, broker_id: int) -> bool:
+        """Return True if the sender has proven to be this broker of the cluster."""
+        return self.connection.broker_id == broker_id
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
         """Return the address at which this client reaches `broker`; for this one, its own

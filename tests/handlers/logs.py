@@ -92,6 +92,7 @@ class LogsBroker(Broker):
         )
         self.features = Features(features.supported(self.advertised_apis), self.tasks)
         self.fetch_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
+        self.follower_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
         self.heavy_batches = HeavyBatches(self.files, self.clock)
 
     def options_of(self, topic: str) -> Snapshot:
@@ -177,6 +178,7 @@ def connection(
     found = _Peer(
         listener_name=listener,
         memo=SimpleNamespace(software=None),
+        broker_id=-1,
         local_address=("127.0.0.1", 7),
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,

@@ -51,7 +51,6 @@ REFUSED = {
     "REQUEST_TIMED_OUT": "a heavy batch is the handler's",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "a transactional batch is the handler's",
     "UNSUPPORTED_COMPRESSION_TYPE": "all versions with a short way know every codec",
-    "CLUSTER_AUTHORIZATION_FAILED": "a request with a replica id is the handler's",
 }
 
 

@@ -150,7 +150,7 @@ def read(
             answer = _read_partition(reading, partition, fetch, request, left)
         except ApiError as error:
             reading.has_error = True
-            answer = _failure(context, fetch, error)
+            answer = failure(context, fetch, error)
         if is_committed and answer.aborted_transactions is None:
             answer.aborted_transactions = []
         if answer.records:
@@ -224,7 +224,8 @@ def _aborted(log: Log, offset: int, end_offset: int, records: Part) -> list[Abor
     ]
 
 
-def _failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
+def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
+    """Return the answer for a partition that cannot be read."""
     answer = PartitionData(
         partition_index=fetch.partition,
         error_code=int(error.code),

@@ -34,7 +34,9 @@ class PartitionFetch:
     """The client's request for one partition, and the offsets last sent to it."""
 
     __slots__ = (
+        "last_fetched_epoch",
         "leader_epoch",
+        "log_start_offset",
         "max_bytes",
         "offset",
         "partition",
@@ -55,6 +57,9 @@ class PartitionFetch:
         """Update the partition from a request."""
         # Fetch treats every value below 0 as no epoch; the other APIs only -1.
         epoch = max(wanted.current_leader_epoch, NO_EPOCH)
+        # The end and the start of a follower's log.
+        self.last_fetched_epoch = wanted.last_fetched_epoch
+        self.log_start_offset = wanted.log_start_offset
         self.go_on(wanted.fetch_offset, wanted.partition_max_bytes, epoch)
 
     def go_on(self, offset: int, max_bytes: int, leader_epoch: int) -> None:
@@ -82,6 +87,7 @@ class PartitionFetch:
             or answer.high_watermark != self.told_high_watermark
             or answer.log_start_offset != self.told_log_start_offset
             or answer.error_code != 0
+            or answer.diverging_epoch is not None
         )
         self.tell(answer.high_watermark, answer.log_start_offset)
         if answer.error_code:

@@ -7,17 +7,18 @@ watermark of followers. Records are sent as they are stored in the file; a read 
 the disk runs in the background. If a client has exceeded its quota, the response has no records and
 the throttle time.
 
-Not done: fetches of followers are refused with CLUSTER_AUTHORIZATION_FAILED, because the sender
-cannot be verified yet to be that broker (CVE-2018-1288); the diverging epoch, which only followers
-use; the preferred read replica is always -1.
+Fetches of followers are in `server.fetch.followers`.
+
+Not done: the preferred read replica is always -1.
 """
 
 import asyncio
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
+from ottla.server.fetch import followers
 from ottla.server.fetch.reading import ENOUGH_BYTES, FetchPass, read
 from ottla.server.fetch.sessions import FetchPlan, PartitionFetch
 from ottla.server.quotas.steps import counted
@@ -43,8 +44,8 @@ def handle(
     context: RequestContext, request: FetchRequest
 ) -> "FetchResponse | asyncio.Future[FetchResponse]":
     """Answer at once if there are enough bytes, an error or no partitions; otherwise wait."""
-    if _replica_id(request) >= 0:
-        return FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    if followers.replica_of(request)[0] > followers.NO_REPLICA:
+        return followers.handle(context, request)
     try:
         plan = context.broker.fetch_sessions.begin(request, context.api_version)
     except ApiError as error:
@@ -62,11 +63,6 @@ def handle(
         return _respond(context, plan, reading)
     reading.take_back()
     return _park(context, request, plan, reading)
-
-
-def _replica_id(request: FetchRequest) -> int:
-    state = request.replica_state
-    return request.replica_id if state is None else state.replica_id
 
 
 async def _read_cold(

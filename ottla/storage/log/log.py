@@ -366,6 +366,9 @@ class Log:
         """Cut off the batch that contains `offset` and all after it."""
         self._refuse_if_failed()
         if offset >= self.log_end_offset:
+            # A leader that appended nothing has left its epoch at the end of the log, and the next
+            # leader does not know that epoch.
+            self.epochs.truncate_from_end(offset)
             return
         if offset < self._bases[0]:
             self.truncate_fully_and_start_at(offset)

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import PartitionState
-from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, values
+from tests.handlers.logs import NODE, OTHER, LogsBroker, batch
 
 
 def state(
@@ -70,24 +70,23 @@ async def test_a_follower_takes_no_records_from_clients(broker: LogsBroker) -> N
         assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_a_follower_that_fetches_moves_the_high_watermark(broker: LogsBroker) -> None:
-    """It gets records up to the log's end, and its offset says what it has."""
+async def test_the_position_of_a_follower_moves_the_high_watermark(broker: LogsBroker) -> None:
+    """A follower that fetches at an offset has everything below it."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b")
     partition = broker.partition("t")
-    fetched = partition.read_as_follower(OTHER, 0, 1 << 20, log_start_offset=0, at_least_one=True)
-    assert values(fetched.records) == [b"a", b"b"]
+    partition.follower_fetched(OTHER, 0, 0)
     assert partition.high_watermark == 0
-    partition.read_as_follower(OTHER, 2, 1 << 20, log_start_offset=0, at_least_one=True)
+    partition.follower_fetched(OTHER, 2, 0)
     assert partition.high_watermark == 2
     assert partition.log.high_watermark == 2
 
 
-async def test_a_stranger_cannot_fetch_as_a_follower(broker: LogsBroker) -> None:
-    """A broker without a replica is not listened to."""
+async def test_a_broker_without_a_replica_cannot_fetch_as_a_follower(broker: LogsBroker) -> None:
+    """Its position would commit records that no replica has."""
     broker.create("t", replicas=(NODE, OTHER))
     with pytest.raises(ApiError) as refused:
-        broker.partition("t").read_as_follower(9, 0, 1 << 20, log_start_offset=0, at_least_one=True)
+        broker.partition("t").follower_fetched(9, 0, 0)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

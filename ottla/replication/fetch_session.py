@@ -1,0 +1,71 @@
+"""The follower's half of an incremental fetch session (KIP-227): send only changed positions.
+
+Pure. Follows org.apache.kafka.clients.FetchSessionHandler.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.base.errors import ErrorCode
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+_EPOCH_MAX = 2**31 - 1
+
+Key = tuple[bytes, int]
+
+
+class Position(NamedTuple):
+    """One partition in a request; the session does not repeat it while it is equal."""
+
+    offset: int
+    leader_epoch: int
+    last_fetched_epoch: int
+    log_start_offset: int
+
+
+class SessionRequest(NamedTuple):
+    """The part of a request that depends on the session: its ids, and the changed partitions."""
+
+    session_id: int
+    epoch: int
+    changed: Mapping[Key, Position]
+    forgotten: tuple[Key, ...]
+
+
+class FetchSession:
+    """The session with one leader; `next_request` and `answered` alternate."""
+
+    def __init__(self) -> None:
+        self._id = NO_SESSION
+        self._epoch = INITIAL_EPOCH
+        # The leader's knowledge of each partition, if the session is incremental.
+        self._known: dict[Key, Position] = {}
+
+    def next_request(self, positions: Mapping[Key, Position]) -> SessionRequest:
+        """Return the request that makes `positions` the partitions of the session."""
+        if self._epoch == INITIAL_EPOCH:
+            self._known = dict(positions)
+            return SessionRequest(self._id, INITIAL_EPOCH, self._known, ())
+        known = self._known
+        changed = {key: item for key, item in positions.items() if known.get(key) != item}
+        forgotten = tuple(key for key in known if key not in positions)
+        self._known = dict(positions)
+        return SessionRequest(self._id, self._epoch, changed, forgotten)
+
+    def answered(self, error: ErrorCode, session_id: int) -> None:
+        """Continue the session after a response; an error makes the next request a full one."""
+        if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            self._id = NO_SESSION
+        if error is not ErrorCode.NONE:
+            self._epoch = INITIAL_EPOCH
+        elif session_id == NO_SESSION:
+            # The leader has no room for a session, or has closed it.
+            self._id, self._epoch = NO_SESSION, INITIAL_EPOCH
+        else:
+            self._id = session_id
+            self._epoch = 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
+
+    def interrupted(self) -> None:
+        """Close the session with the next request: it is unknown whether the last one arrived."""
+        self._epoch = INITIAL_EPOCH

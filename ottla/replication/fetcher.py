@@ -1,0 +1,288 @@
+"""The fetchers of a broker: one task for each leader that it follows.
+
+A fetcher sends one request after the other and appends the records of each response before the next
+request, so that the position in a request is the end of this replica's log. Follows ReplicaFetcherManager
+and ReplicaFetcherThread.
+
+Not done: num.replica.fetchers; one event loop appends as fast as several fetchers would.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.slices import Slices
+from ottla.base.tasks import Tasks
+from ottla.net.requests import RequestChannel
+from ottla.replication import following
+from ottla.replication.fetch_session import Key
+from ottla.replication.follower_fetches import (
+    VERSION,
+    Diverged,
+    Effect,
+    Fetched,
+    Followed,
+    FollowerFetches,
+    Limits,
+    OutOfRange,
+)
+from ottla.replication.partition import Partition
+from ottla.wire.messages.fetch import FetchResponse
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+_log = logging.getLogger(__name__)
+
+_LIST_OFFSETS_VERSION = 9
+_LATEST = -1
+_EARLIEST = -2
+# A new partition interrupts a fetch that waits for records, at most this often in seconds.
+INTERRUPTION_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """Objects that all fetchers of a broker share.
+
+    `connect` returns the channel to a broker, None while its address is unknown; `broker_epoch` is
+    the epoch of this broker's registration; `timeout_seconds` limits one request.
+    """
+
+    node_id: int
+    clock: Clock
+    tasks: Tasks
+    connect: Callable[[int], RequestChannel | None]
+    broker_epoch: Callable[[], int]
+    limits: Callable[[], Limits]
+    timeout_seconds: Callable[[], float]
+
+
+class ReplicaFetchers:
+    """The partitions that this broker follows, by leader."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+        self._by_leader: dict[int, LeaderFetcher] = {}
+        self._leader_of: dict[Key, int] = {}
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch a partition from its leader, beginning at the end of its log."""
+        key = (partition.topic_id, partition.partition)
+        leader = partition.leader
+        if self._leader_of.get(key) not in (None, leader):
+            self.unfollow(partition)
+        fetcher = self._by_leader.get(leader)
+        if fetcher is None:
+            fetcher = self._by_leader[leader] = LeaderFetcher(leader, self._dependencies)
+        self._leader_of[key] = leader
+        fetcher.follow(partition, key)
+
+    def unfollow(self, partition: Partition) -> None:
+        """Stop fetching a partition; records that arrive later are ignored."""
+        key = (partition.topic_id, partition.partition)
+        leader = self._leader_of.pop(key, None)
+        if leader is None:
+            return
+        fetcher = self._by_leader[leader]
+        fetcher.unfollow(key)
+        if not len(fetcher.fetches):
+            del self._by_leader[leader]
+            fetcher.stop()
+
+    def fetchers(self) -> Iterable["LeaderFetcher"]:
+        """Return the fetchers, for metrics."""
+        return list(self._by_leader.values())
+
+    def close(self) -> None:
+        """Stop all fetchers."""
+        for fetcher in self._by_leader.values():
+            fetcher.stop()
+        self._by_leader.clear()
+        self._leader_of.clear()
+
+
+class LeaderFetcher:
+    """Fetches from one leader until it is stopped."""
+
+    def __init__(self, leader: int, dependencies: Dependencies) -> None:
+        self.leader = leader
+        self.fetches = FollowerFetches(dependencies.node_id)
+        self.fetched_bytes = 0
+        self._dependencies = dependencies
+        self._partitions: dict[Key, Partition] = {}
+        self._changed = asyncio.Event()
+        self._channel: RequestChannel | None = None
+        self._is_waiting = False
+        self._interrupted_at = float("-inf")
+        self._task = dependencies.tasks.supervise(self._run, "replica fetcher", f"broker {leader}")
+
+    def follow(self, partition: Partition, key: Key) -> None:
+        """Fetch a partition from now on, in its present leader epoch."""
+        self._partitions[key] = partition
+        self.fetches.follow(following.begin(partition, key))
+        self._changed.set()
+        self._interrupt()
+
+    def unfollow(self, key: Key) -> None:
+        """Stop fetching a partition."""
+        self._partitions.pop(key, None)
+        self.fetches.unfollow(key)
+        self._changed.set()
+
+    def stop(self) -> None:
+        """End the task and the connection."""
+        self._task.cancel()
+        if self._channel is not None:
+            self._channel.close()
+
+    def _interrupt(self) -> None:
+        """End a request that waits for records: it does not contain the new partition."""
+        now = self._dependencies.clock.monotonic()
+        if self._is_waiting and now - self._interrupted_at >= INTERRUPTION_SECONDS:
+            self._interrupted_at = now
+            if self._channel is not None:
+                self._channel.disconnect()
+
+    async def _run(self) -> None:
+        clock = self._dependencies.clock
+        while True:
+            self._changed.clear()
+            limits = self._dependencies.limits()
+            channel = self._connect()
+            if channel is None:
+                await self._pause(limits.backoff_seconds)
+                continue
+            request = self.fetches.next_request(
+                clock.monotonic(), self._dependencies.broker_epoch(), limits
+            )
+            if request is None:
+                await self._pause(None)
+                continue
+            seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
+            self._is_waiting = True
+            try:
+                response = await channel.request(request, VERSION, seconds=seconds)
+            except OSError as error:
+                self._failed(error, limits)
+                continue
+            finally:
+                self._is_waiting = False
+            assert isinstance(response, FetchResponse)
+            await self._perform(
+                self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
+            )
+
+    def _connect(self) -> RequestChannel | None:
+        """Return the channel to the leader's present address; None while that is unknown."""
+        channel = self._dependencies.connect(self.leader)
+        if channel is not self._channel and self._channel is not None:
+            self._channel.close()
+        self._channel = channel
+        return channel
+
+    def _failed(self, error: OSError, limits: Limits) -> None:
+        now = self._dependencies.clock.monotonic()
+        if now == self._interrupted_at:
+            # Interrupted for a new partition: fetch all of them again at once.
+            self.fetches.interrupted(now, 0.0)
+            return
+        _log.info("fetch failed leader=%d error=%s", self.leader, error)
+        self.fetches.interrupted(now, limits.backoff_seconds)
+
+    async def _pause(self, seconds: float | None) -> None:
+        """Wait until a partition is due or the partitions change."""
+        if seconds is None:
+            due_at = self.fetches.next_due_at()
+            if due_at is not None:
+                seconds = max(0.0, due_at - self._dependencies.clock.monotonic())
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _perform(self, effects: list[Effect]) -> None:
+        slices = Slices(self._dependencies.clock)
+        for effect in effects:
+            followed = effect.followed
+            partition = self._partitions.get(followed.key)
+            if partition is None or not self._is_valid(followed, partition):
+                continue
+            try:
+                await self._apply(effect, partition)
+            except (ApiError, StorageError, OSError) as error:
+                self._delay(followed, error)
+            await slices.pause()
+
+    def _is_valid(self, followed: Followed, partition: Partition) -> bool:
+        return self.fetches.is_current(followed) and following.is_following(
+            partition, followed.leader_epoch
+        )
+
+    async def _apply(self, effect: Effect, partition: Partition) -> None:
+        followed = effect.followed
+        if isinstance(effect, Fetched):
+            following.append(partition, effect.data)
+            self.fetched_bytes += len(effect.data.records or b"")
+            if partition.log.config.flush_on_ack:
+                # The leader considers everything below the next position as stored here.
+                await partition.log.flush_in_background()
+        elif isinstance(effect, Diverged):
+            offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)
+            following.truncate(partition, offset)
+        else:
+            await self._find_start(effect, partition)
+        if self._is_valid(followed, partition):
+            following.synchronize(partition, followed)
+
+    async def _find_start(self, effect: OutOfRange, partition: Partition) -> None:
+        """Continue within the leader's log; see AbstractFetcherThread.fetchOffsetAndTruncate."""
+        followed = effect.followed
+        log = partition.log
+        leader_end = await self._leader_offset(followed, partition, _LATEST)
+        if leader_end < log.log_end_offset:
+            # An unclean election: this replica has records that the leader never had.
+            if self._is_valid(followed, partition):
+                following.truncate(partition, leader_end)
+            return
+        leader_start = await self._leader_offset(followed, partition, _EARLIEST)
+        if leader_start > log.log_end_offset and self._is_valid(followed, partition):
+            following.start_at(partition, leader_start)
+
+    async def _leader_offset(self, followed: Followed, partition: Partition, timestamp: int) -> int:
+        item = ListOffsetsPartition(
+            partition_index=partition.partition,
+            current_leader_epoch=followed.leader_epoch,
+            timestamp=timestamp,
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._dependencies.node_id,
+            topics=[ListOffsetsTopic(name=partition.topic, partitions=[item])],
+        )
+        assert self._channel is not None
+        response = await self._channel.request(
+            request, _LIST_OFFSETS_VERSION, seconds=self._dependencies.timeout_seconds()
+        )
+        assert isinstance(response, ListOffsetsResponse)
+        (topic,) = response.topics
+        (answer,) = topic.partitions
+        if answer.error_code:
+            raise ApiError(ErrorCode(answer.error_code))
+        return answer.offset
+
+    def _delay(self, followed: Followed, error: Exception) -> None:
+        limits = self._dependencies.limits()
+        followed.due_at = self._dependencies.clock.monotonic() + limits.backoff_seconds
+        # A failed log directory takes its partitions offline, which ends following.
+        followed.is_failed = isinstance(error, StorageError)
+        _log.warning(
+            "records not appended partition=%s-%d leader=%d error=%s",
+            followed.topic, followed.key[1], self.leader, error,
+        )  # fmt: skip

@@ -1,0 +1,255 @@
+"""The fetches of this broker from one leader: the next request, and the effects of a response.
+
+Pure: `next_request` and `received` decide, `replication.fetcher` performs. A follower sends the
+epoch of its last batch with each fetch; if its log diverges from the leader's, the response says
+where, and the follower truncates (KIP-101, KIP-279, KIP-595). It never truncates to its high
+watermark unless the leader knows no common epoch. Times are in seconds of a monotonic clock.
+Follows AbstractFetcherThread.
+
+Not done: topics without an id, which brokers before Kafka 2.8 created, are not fetched.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.base.errors import ErrorCode
+from ottla.replication.fetch_session import FetchSession, Key, Position
+from ottla.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+
+# Newest version of Kafka 3.9, so that brokers of both kinds fetch from each other.
+VERSION = 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The sizes and times of follower fetches (replica.fetch.*)."""
+
+    partition_bytes_max: int = 1024**2
+    response_bytes_max: int = 10 * 1024**2
+    bytes_min: int = 1
+    wait_ms: int = 500
+    backoff_seconds: float = 1.0
+
+
+class Followed:
+    """One partition during one leader epoch; `offset` and `last_epoch` are the end of its log."""
+
+    __slots__ = (
+        "due_at",
+        "is_failed",
+        "key",
+        "last_epoch",
+        "leader_epoch",
+        "log_start_offset",
+        "offset",
+        "topic",
+    )
+
+    def __init__(self, topic: str, key: Key, leader_epoch: int) -> None:
+        self.topic = topic
+        self.key = key
+        self.leader_epoch = leader_epoch
+        self.offset = self.log_start_offset = 0
+        self.last_epoch = -1
+        # Not requested before this time.
+        self.due_at = 0.0
+        # True if only the controller's next decision can help.
+        self.is_failed = False
+
+    def move_to(self, offset: int, last_epoch: int, log_start_offset: int) -> None:
+        """Set the end of the log and the epoch of its last batch."""
+        self.offset, self.last_epoch = offset, last_epoch
+        self.log_start_offset = log_start_offset
+
+    def position(self) -> Position:
+        """Return the position for the next request."""
+        return Position(self.offset, self.leader_epoch, self.last_epoch, self.log_start_offset)
+
+
+class Fetched(NamedTuple):
+    """Records, or only offsets, of the leader; they belong at `followed.offset`."""
+
+    followed: Followed
+    data: PartitionData
+
+
+class Diverged(NamedTuple):
+    """The leader's log ends for `epoch` at `end_offset`, before the follower's."""
+
+    followed: Followed
+    epoch: int
+    end_offset: int
+
+
+class OutOfRange(NamedTuple):
+    """The leader has no record at the follower's offset: it has deleted it, or lost it."""
+
+    followed: Followed
+
+
+Effect = Fetched | Diverged | OutOfRange
+
+# The leader is another one, or not ready yet.
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+# The next request is a full one.
+_SESSION_ERRORS = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+
+
+class FollowerFetches:
+    """The partitions that one leader leads and this broker follows; one request is on its way."""
+
+    def __init__(self, replica_id: int) -> None:
+        self._replica_id = replica_id
+        self._session = FetchSession()
+        self._followed: dict[Key, Followed] = {}
+        # The partitions of the request on its way, with the offset that it fetches.
+        self._sent: dict[Key, tuple[Followed, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._followed)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._followed
+
+    def follow(self, followed: Followed) -> None:
+        """Fetch a partition from now on; a response on its way does not apply to it any more."""
+        self._followed[followed.key] = followed
+
+    def unfollow(self, key: Key) -> None:
+        """Stop fetching a partition; a response on its way does not apply to it any more."""
+        self._followed.pop(key, None)
+
+    def is_current(self, followed: Followed) -> bool:
+        """Return True if the partition is still fetched in the same leader epoch."""
+        return self._followed.get(followed.key) is followed
+
+    def next_due_at(self) -> float | None:
+        """Return when there is something to request; None if there is nothing to wait for."""
+        due = [item.due_at for item in self._followed.values() if not item.is_failed]
+        return min(due) if due else None
+
+    def next_request(self, now: float, broker_epoch: int, limits: Limits) -> FetchRequest | None:
+        """Return the next request; None if no partition is due."""
+        due = [
+            item for item in self._followed.values() if not item.is_failed and item.due_at <= now
+        ]
+        if not due:
+            return None
+        self._sent = {item.key: (item, item.offset) for item in due}
+        session = self._session.next_request({item.key: item.position() for item in due})
+        return FetchRequest(
+            replica_state=ReplicaState(replica_id=self._replica_id, replica_epoch=broker_epoch),
+            max_wait_ms=limits.wait_ms,
+            min_bytes=limits.bytes_min,
+            max_bytes=limits.response_bytes_max,
+            session_id=session.session_id,
+            session_epoch=session.epoch,
+            topics=_topics(session.changed, limits.partition_bytes_max),
+            forgotten_topics_data=_forgotten(session.forgotten),
+        )
+
+    def received(self, response: FetchResponse, now: float, backoff: float) -> list[Effect]:
+        """Return the effects of a response; partitions with other errors are tried again later."""
+        error = _code(response.error_code)
+        self._session.answered(error, response.session_id)
+        sent, self._sent = self._sent, {}
+        if error is not ErrorCode.NONE:
+            if error not in _SESSION_ERRORS:
+                for followed, _ in sent.values():
+                    followed.due_at = now + backoff
+            return []
+        effects: list[Effect] = []
+        for topic in response.responses:
+            for data in topic.partitions:
+                found = sent.get((topic.topic_id, data.partition_index))
+                if found is None:
+                    continue
+                followed, offset = found
+                if not self.is_current(followed) or followed.offset != offset:
+                    continue
+                effect = self._effect(followed, data, now + backoff)
+                if effect is not None:
+                    effects.append(effect)
+        return effects
+
+    def _effect(self, followed: Followed, data: PartitionData, retry_at: float) -> Effect | None:
+        error = _code(data.error_code)
+        diverging = data.diverging_epoch
+        if error is ErrorCode.NONE and diverging is not None and diverging.end_offset >= 0:
+            return Diverged(followed, diverging.epoch, diverging.end_offset)
+        if error is ErrorCode.NONE:
+            return Fetched(followed, data)
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return OutOfRange(followed)
+        followed.due_at = retry_at
+        # FENCED_LEADER_EPOCH: the leader knows a newer epoch, which the controller will send.
+        followed.is_failed = error not in _RETRIABLE
+        return None
+
+    def interrupted(self, now: float, backoff: float) -> None:
+        """Try all partitions of the last request again later: it has no response."""
+        self._session.interrupted()
+        sent, self._sent = self._sent, {}
+        for followed, _ in sent.values():
+            followed.due_at = now + backoff
+
+
+def _code(number: int) -> ErrorCode:
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _topics(changed: Mapping[Key, Position], bytes_max: int) -> list[FetchTopic]:
+    topics: dict[bytes, FetchTopic] = {}
+    for (topic_id, number), position in changed.items():
+        topic = topics.get(topic_id)
+        if topic is None:
+            topic = topics[topic_id] = FetchTopic(topic_id=topic_id, partitions=[])
+        topic.partitions.append(
+            FetchPartition(
+                partition=number,
+                current_leader_epoch=position.leader_epoch,
+                fetch_offset=position.offset,
+                last_fetched_epoch=position.last_fetched_epoch,
+                log_start_offset=position.log_start_offset,
+                partition_max_bytes=bytes_max,
+            )
+        )
+    return list(topics.values())
+
+
+def _forgotten(keys: tuple[Key, ...]) -> list[ForgottenTopic]:
+    topics: dict[bytes, ForgottenTopic] = {}
+    for topic_id, number in keys:
+        topic = topics.get(topic_id)
+        if topic is None:
+            topic = topics[topic_id] = ForgottenTopic(topic_id=topic_id, partitions=[])
+        topic.partitions.append(number)
+    return list(topics.values())

@@ -1,0 +1,121 @@
+"""Growing and shrinking the ISR: a leader proposes, the controller decides (KIP-497).
+
+While a proposal is on its way, a member that joins counts for the high watermark already and one
+that leaves still does: whichever state the controller stores, no committed record is missing on a
+member. Follows kafka.cluster.Partition.maybeExpandIsr and maybeShrinkIsr.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ErrorCode
+from ottla.replication import leading
+from ottla.replication.partition import Partition
+from ottla.replication.ports import IsrAnswer, IsrChanges, IsrMember, IsrProposal
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """The controller, time, and the brokers that are alive.
+
+    `lag_seconds` is replica.lag.time.max.ms; `eligible` returns the brokers that may join.
+    """
+
+    clock: Clock
+    changes: IsrChanges
+    lag_seconds: Callable[[], float]
+    eligible: Callable[[], Collection[int]]
+    partitions: Callable[[], Iterable[Partition]]
+
+
+class IsrUpdates:
+    """Proposes changes of the ISR for the partitions that this broker leads."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+        self.expansions_count = self.shrinks_count = 0
+
+    async def run(self) -> None:
+        """Propose to remove lagging members, twice in replica.lag.time.max.ms."""
+        while True:
+            await self._dependencies.clock.sleep(self._dependencies.lag_seconds() / 2)
+            self.shrink_lagging()
+
+    def shrink_lagging(self) -> None:
+        """Propose for each partition to remove the members that have not caught up for too long."""
+        now = self._dependencies.clock.monotonic()
+        lag_seconds = self._dependencies.lag_seconds()
+        for partition in self._dependencies.partitions():
+            isr = partition.isr
+            if isr is None or isr.is_change_pending or len(isr.isr) == 1:
+                continue
+            lagging = isr.replicas_to_drop(partition.log.log_end_offset, now, lag_seconds)
+            if lagging:
+                _log.info(
+                    "isr shrinks partition=%s-%d out=%s",
+                    partition.topic, partition.partition, sorted(lagging),
+                )  # fmt: skip
+                self.shrinks_count += 1
+                self._propose(partition, isr.isr - lagging)
+
+    def follower_fetched(self, partition: Partition, replica: int) -> None:
+        """Propose to add a follower that has just caught up."""
+        isr = partition.isr
+        if isr is None or isr.is_change_pending or replica in isr.isr:
+            return
+        if replica not in isr.replicas_to_join(partition.epoch_start_offset):
+            return
+        if replica not in self._dependencies.eligible():
+            return
+        self.expansions_count += 1
+        isr.joining = frozenset({replica})
+        self._propose(partition, isr.isr | isr.joining)
+
+    def _propose(self, partition: Partition, new_isr: Collection[int]) -> None:
+        isr = partition.isr
+        assert isr is not None
+        isr.is_change_pending = True
+        proposal = IsrProposal(
+            topic=partition.topic,
+            topic_id=partition.topic_id,
+            partition=partition.partition,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            new_isr=[
+                IsrMember(replica, isr.broker_epoch_of(replica)) for replica in sorted(new_isr)
+            ],
+        )
+        future = self._dependencies.changes.propose(proposal)
+        future.add_done_callback(lambda done: self._answered(partition, proposal, done.result()))
+
+    def _answered(self, partition: Partition, proposal: IsrProposal, answer: IsrAnswer) -> None:
+        isr = partition.isr
+        if isr is None or partition.leader_epoch != proposal.leader_epoch:
+            return
+        if answer.error is ErrorCode.NONE:
+            leading.isr_decided(partition, answer.isr, answer.partition_epoch)
+            return
+        if partition.partition_epoch != proposal.partition_epoch:
+            # The controller's decision has arrived another way meanwhile.
+            return
+        _log.info(
+            "isr change refused partition=%s-%d isr=%s error=%s",
+            partition.topic, partition.partition,
+            [member.broker_id for member in proposal.new_isr], answer.error.name,
+        )  # fmt: skip
+        if answer.error in _NOT_PERFORMED:
+            isr.withdraw()
+            partition.changed()
+        # Otherwise the controller knows a newer state, which it sends: until then the members of
+        # both states count.
+
+
+_NOT_PERFORMED = (
+    ErrorCode.INELIGIBLE_REPLICA,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.OPERATION_NOT_ATTEMPTED,
+)

@@ -1,0 +1,40 @@
+"""The leader's half of replication: where a follower's log diverges, and decided ISR changes.
+
+Functions of a Partition that leads, called on the broker's loop. Follows kafka.cluster.Partition.
+"""
+
+from collections.abc import Iterable
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.partition import Partition
+
+
+def divergence(
+    partition: Partition, last_fetched_epoch: int, offset: int
+) -> tuple[int, int] | None:
+    """Return where the leader's log leaves a follower's: an epoch and its end offset here.
+
+    None if the follower's log, which ends at `offset` in `last_fetched_epoch`, is a prefix of this
+    one. Raises OFFSET_OUT_OF_RANGE if its epoch is unknown here (KIP-595).
+    """
+    if last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.log.end_offset_for_epoch(last_fetched_epoch)
+    if epoch < 0:
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Epoch {last_fetched_epoch} of the last fetched record is unknown.",
+        )
+    if epoch < last_fetched_epoch or end_offset < offset:
+        return epoch, end_offset
+    return None
+
+
+def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) -> None:
+    """Apply the controller's answer to a proposal of this leader (KIP-497)."""
+    if partition.isr is None or partition_epoch < partition.partition_epoch:
+        return
+    partition.partition_epoch = partition_epoch
+    partition.isr.assign(partition.replicas, isr)
+    partition.advance()
+    partition.changed()

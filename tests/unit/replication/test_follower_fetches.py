@@ -1,0 +1,157 @@
+"""What a follower requests, and what a response means to it."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.replication.follower_fetches import (
+    Diverged,
+    Fetched,
+    Followed,
+    FollowerFetches,
+    Limits,
+    OutOfRange,
+)
+from ottla.wire.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+
+TOPIC = b"t" * 16
+KEY = (TOPIC, 0)
+BACKOFF = 1.0
+LIMITS = Limits()
+
+
+def fetches(*, offset: int = 7, last_epoch: int = 3) -> tuple[FollowerFetches, Followed]:
+    """Return the fetches of broker 2, which follows one partition in epoch 4."""
+    result = FollowerFetches(2)
+    followed = Followed("orders", KEY, 4)
+    followed.move_to(offset, last_epoch, 0)
+    result.follow(followed)
+    return result, followed
+
+
+def requested(result: FollowerFetches, now: float = 0.0) -> FetchRequest:
+    request = result.next_request(now, 99, LIMITS)
+    assert request is not None
+    return request
+
+
+def response(**fields: object) -> FetchResponse:
+    data = PartitionData(partition_index=0, **fields)  # type: ignore[arg-type]
+    topic = FetchableTopicResponse(topic_id=TOPIC, partitions=[data])
+    return FetchResponse(session_id=5, responses=[topic])
+
+
+def test_a_request_says_where_the_log_ends_and_in_which_epoch() -> None:
+    """The leader compares both with its own log."""
+    result, _ = fetches()
+    request = requested(result)
+    assert request.replica_state is not None
+    assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (2, 99)
+    (partition,) = request.topics[0].partitions
+    assert request.topics[0].topic_id == TOPIC
+    assert partition.fetch_offset == 7
+    assert partition.last_fetched_epoch == 3
+    assert partition.current_leader_epoch == 4
+
+
+def test_records_belong_at_the_offset_that_was_requested() -> None:
+    """The effect contains the data and the position."""
+    result, followed = fetches()
+    requested(result)
+    (effect,) = result.received(response(records=b"x", high_watermark=6), 0.0, BACKOFF)
+    assert isinstance(effect, Fetched)
+    assert effect.followed is followed
+    assert effect.data.high_watermark == 6
+
+
+def test_a_response_for_a_former_leader_epoch_is_ignored() -> None:
+    """The partition was followed again while the request was on its way."""
+    result, _ = fetches()
+    requested(result)
+    again = Followed("orders", KEY, 5)
+    again.move_to(7, 3, 0)
+    result.follow(again)
+    assert result.received(response(records=b"x"), 0.0, BACKOFF) == []
+
+
+def test_a_response_after_the_log_has_moved_is_ignored() -> None:
+    """Records for another offset would leave a gap or repeat records."""
+    result, followed = fetches()
+    requested(result)
+    followed.move_to(5, 2, 0)
+    assert result.received(response(records=b"x"), 0.0, BACKOFF) == []
+
+
+def test_a_diverging_epoch_is_reported_before_any_records() -> None:
+    """The follower truncates first."""
+    result, followed = fetches()
+    requested(result)
+    diverging = EpochEndOffset(epoch=2, end_offset=5)
+    effects = result.received(response(diverging_epoch=diverging, records=b"x"), 0.0, BACKOFF)
+    assert effects == [Diverged(followed, 2, 5)]
+
+
+def test_an_offset_out_of_range_is_reported() -> None:
+    """The leader has deleted the records, or lost them in an unclean election."""
+    result, followed = fetches()
+    requested(result)
+    error = int(ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert result.received(response(error_code=error), 0.0, BACKOFF) == [OutOfRange(followed)]
+
+
+@pytest.mark.parametrize(
+    "error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH]
+)
+def test_a_leader_that_is_not_ready_is_asked_again_after_the_back_off(error: ErrorCode) -> None:
+    """The controller's decision reaches the two brokers at different times."""
+    result, _ = fetches()
+    requested(result)
+    assert result.received(response(error_code=int(error)), 10.0, BACKOFF) == []
+    assert result.next_request(10.9, 99, LIMITS) is None
+    assert result.next_due_at() == 11.0
+    assert result.next_request(11.0, 99, LIMITS) is not None
+
+
+def test_a_fenced_follower_waits_for_the_controller() -> None:
+    """The leader has a newer epoch, and this broker will receive it."""
+    result, _ = fetches()
+    requested(result)
+    result.received(response(error_code=int(ErrorCode.FENCED_LEADER_EPOCH)), 0.0, BACKOFF)
+    assert result.next_due_at() is None
+    assert result.next_request(1e9, 99, LIMITS) is None
+
+
+def test_a_lost_session_is_replaced_at_once() -> None:
+    """A session error says nothing about the partitions."""
+    result, _ = fetches()
+    requested(result)
+    lost = FetchResponse(error_code=int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
+    assert result.received(lost, 0.0, BACKOFF) == []
+    assert requested(result).topics
+
+
+def test_a_failed_request_is_repeated_after_the_back_off() -> None:
+    """It is unknown whether the leader received it, so the next request is a full one."""
+    result, _ = fetches()
+    requested(result)
+    result.received(response(), 0.0, BACKOFF)
+    assert requested(result).session_epoch == 1
+    result.interrupted(20.0, BACKOFF)
+    assert result.next_request(20.5, 99, LIMITS) is None
+    again = requested(result, 21.0)
+    assert again.session_epoch == 0
+    assert again.topics
+
+
+def test_a_refused_request_is_repeated_after_the_back_off() -> None:
+    """An error of the whole response, which no retry at once can change."""
+    result, _ = fetches()
+    requested(result)
+    refused = FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    result.received(refused, 5.0, BACKOFF)
+    assert result.next_due_at() == 6.0
