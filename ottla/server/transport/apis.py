@@ -53,6 +53,8 @@ from ottla.server.handlers import (
     offset_for_leader_epoch,
     produce,
     push_telemetry,
+    sasl_authenticate,
+    sasl_handshake,
     sync_group,
     txn_offset_commit,
     update_features,
@@ -132,6 +134,8 @@ ROWS: tuple[Row, ...] = (
     Row(elect_leaders),
     Row(alter_partition_reassignments),
     Row(list_partition_reassignments),
+    Row(sasl_handshake),
+    Row(sasl_authenticate),
 )
 
 
