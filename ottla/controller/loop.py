@@ -127,7 +127,12 @@ class Controller:
     async def _register(self) -> None:
         self.session.on_session(self._session_changed)
         now_ms = self._dependencies.clock.time_ms()
-        epoch = await state.register(self.session, self._broker, now_ms)
+        epoch = await state.register(
+            self.session,
+            self._broker,
+            now_ms,
+            owns_addresses=self._dependencies.owns_addresses,
+        )
         self._broker = replace(self._broker, epoch=epoch)
         self._has_restarted = True
 

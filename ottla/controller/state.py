@@ -5,7 +5,9 @@ with a check of the version that `/controller_epoch` had at the election (KAFKA-
 KafkaZkClient and KafkaController.initializeControllerContext.
 """
 
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError, OttlaError
@@ -25,6 +27,7 @@ from ottla.cluster.zk.port import (
     Check,
     Coordination,
     Create,
+    Delete,
     NodeExists,
     NoNode,
     Operation,
@@ -48,6 +51,8 @@ from ottla.cluster.znodes import (
     TopicNode,
     TopicsNode,
 )
+
+_log = logging.getLogger(__name__)
 
 
 class StaleController(OttlaError):
@@ -77,22 +82,66 @@ async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
         return cluster_id
 
 
-async def register(session: Coordination, broker: BrokerImage, now_ms: int) -> int:
-    """Register a broker and return its epoch; ConfigError if its id is in use."""
+async def register(
+    session: Coordination, broker: BrokerImage, now_ms: int, *, owns_addresses: bool = False
+) -> int:
+    """Register a broker and return its epoch; ConfigError if its id is in use.
+
+    A registration with the same addresses is replaced if `owns_addresses`: this process listens at
+    them, so the process that registered has ended, and only its session has not. Apache Kafka's
+    broker stops instead, and can be started when the session has expired.
+    """
     for path in PERSISTENT_PATHS:
         await session.ensure(path)
     path = BrokerIdNode.path(broker.id)
+    create = Create(path, BrokerIdNode.encode(broker, now_ms), ephemeral=True)
+    while True:
+        try:
+            await session.multi([create])
+        except NodeExists:
+            former = await _former_registration(session, broker, owns_addresses=owns_addresses)
+            if former is not None:
+                leftovers = await _leftovers(session, former.ephemeral_owner)
+                with suppress(NoNode, BadVersion):
+                    await session.multi([*leftovers, Delete(path, former.version), create])
+        try:
+            _, stat = await session.get(path)
+        except NoNode:
+            # A former registration has expired meanwhile.
+            continue
+        if stat.ephemeral_owner == session.session_id:
+            return stat.czxid
+
+
+async def _leftovers(session: Coordination, owner: int) -> list[Operation]:
+    """Return the operations that take the controller's role from a session whose process has ended."""
+    stat = await session.exists(ControllerNode.PATH)
+    if stat is None or stat.ephemeral_owner != owner:
+        return []
+    return [Delete(ControllerNode.PATH, stat.version)]
+
+
+async def _former_registration(
+    session: Coordination, broker: BrokerImage, *, owns_addresses: bool
+) -> Stat | None:
+    """Return the Stat of a registration to replace; None if it is this session's, or has expired.
+
+    ConfigError if another broker has the id.
+    """
     try:
-        await session.create(path, BrokerIdNode.encode(broker, now_ms), ephemeral=True)
-    except NodeExists as error:
-        found = await session.exists(path)
-        if found is None or found.ephemeral_owner != session.session_id:
-            raise ConfigError(
-                f"A broker with node.id {broker.id} is registered already: "
-                f"stop it, or give this one another node.id"
-            ) from error
-    _, stat = await session.get(path)
-    return stat.czxid
+        data, stat = await session.get(BrokerIdNode.path(broker.id))
+    except NoNode:
+        return None
+    if stat.ephemeral_owner == session.session_id:
+        return None
+    found = BrokerIdNode.decode(broker.id, data, stat.czxid)
+    if owns_addresses and found.every_endpoint() == broker.every_endpoint():
+        _log.warning("registration of a former process replaced id=%d", broker.id)
+        return stat
+    raise ConfigError(
+        f"A broker with node.id {broker.id} is registered already: stop it, or give this one "
+        f"another node.id. If its process has ended, wait until its session has expired."
+    )
 
 
 async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch) -> Term | int:

@@ -62,7 +62,10 @@ Deliveries = list["asyncio.Future[None]"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """The dependencies of a controller: ports, configuration, connections to brokers and to the tree."""
+    """The dependencies of a controller: ports, configuration, connections to brokers and to the tree.
+
+    `owns_addresses`: no other process can listen at the addresses that the broker registers.
+    """
 
     clock: Clock
     rng: Rng
@@ -71,6 +74,7 @@ class Dependencies:
     topic_options: Callable[[str], Snapshot]
     port_of: Callable[[BrokerImage], BrokerPort]
     connect: Callable[[], Awaitable[Coordination]]
+    owns_addresses: bool = False
 
 
 class ControllerTerm:

@@ -410,6 +410,8 @@ class Node:
             topic_options=broker.configs.topic,
             port_of=self._port_of,
             connect=self._new_session,
+            owns_addresses=not self.broker.advertised
+            and not any(endpoint.host in _WILDCARDS for endpoint in self._endpoints),
         )
         broker.controller = Controller(session, self._registration(), dependencies)
         broker.controller.on_new_session += [broker.configs.start, broker.features.start]
