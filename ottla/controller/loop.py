@@ -28,7 +28,8 @@ from ottla.controller.planning.requests import (
     TopicRequest,
     TopicResult,
 )
-from ottla.controller.term import ControllerTerm, Deliveries, Dependencies
+from ottla.controller.term import ControllerTerm
+from ottla.controller.term_context import Deliveries, Dependencies
 
 _log = logging.getLogger(__name__)
 
@@ -60,8 +61,8 @@ class Controller:
         self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._handlers: Mapping[type[Any], Callable[[ControllerTerm, Any], Awaitable[None]]] = {
-            events.BrokersChanged: lambda term, _: term.brokers_changed(),
-            events.DirectoriesFailed: lambda term, _: term.directories_failed(),
+            events.BrokersChanged: lambda term, _: term.brokers.brokers_changed(),
+            events.DirectoriesFailed: lambda term, _: term.brokers.directories_failed(),
             events.NoticeDelivered: lambda term, event: term.delivered(event.delivered),
             events.ChangesExpired: lambda term, event: term.changes_expired(event.paths),
             events.CreateTopics: _create_topics,
@@ -116,6 +117,15 @@ class Controller:
             # A task that is cancelled before its first step never ran its own cleanup.
             self._resign()
 
+    async def confirms(self, controller_epoch: int) -> bool:
+        """Return True if there has been a controller of this epoch, as far as the tree is read."""
+        if self._term is not None and self._term.term.epoch >= controller_epoch:
+            return True
+        try:
+            return await state.read_controller_epoch(self.session) >= controller_epoch
+        except (ConnectionSuspended, SessionLost, StorageError):
+            return False
+
     async def report_failed_directory(self) -> None:
         """Make the controller ask this broker which of its replicas are still online."""
         try:
@@ -128,10 +138,7 @@ class Controller:
         self.session.on_session(self._session_changed)
         now_ms = self._dependencies.clock.time_ms()
         epoch = await state.register(
-            self.session,
-            self._broker,
-            now_ms,
-            owns_addresses=self._dependencies.owns_addresses,
+            self.session, self._broker, now_ms, self._dependencies.registration_seconds
         )
         self._broker = replace(self._broker, epoch=epoch)
         self._has_restarted = True
@@ -335,24 +342,32 @@ class Controller:
         """Create a topic unless it exists, and wait until its leaders are in place.
 
         An internal topic gets the partition count and the settings that the broker options
-        configure. ApiError with the reason if the topic cannot be created.
+        configure. ApiError with the reason if the topic cannot be created. If another broker is the
+        controller, the topic is created there.
         """
+        if not self.is_active:
+            count = self._dependencies.brokers_count()
+            request = self._needed_topic(name, partitions, config, count)
+            await self._dependencies.create_elsewhere(request)
+            return
         if self.image.topic(name) is not None:
             await self._request(events.Settle(_future()), None)
             return
-        if creation.is_made_by_brokers(name) and partitions is None and config is None:
-            request = creation.internal_topic(
-                name, self._dependencies.options(), len(self.image.brokers)
-            )
-        else:
-            count = BY_DEFAULT if partitions is None else partitions
-            request = TopicRequest(name, count, config=dict(config or {}))
+        request = self._needed_topic(name, partitions, config, len(self.image.brokers))
         (result,) = await self.create_topics([request])
         if result.error is None:
             return
         if result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result.error
         await self._request(events.Settle(_future()), None)
+
+    def _needed_topic(
+        self, name: str, partitions: int | None, config: Mapping[str, str] | None, brokers: int
+    ) -> TopicRequest:
+        if creation.is_made_by_brokers(name) and partitions is None and config is None:
+            return creation.internal_topic(name, self._dependencies.options(), brokers)
+        count = BY_DEFAULT if partitions is None else partitions
+        return TopicRequest(name, count, config=dict(config or {}))
 
     async def _request(self, event: events.Requested, timeout_ms: int | None) -> Any:
         if not self.is_active:
@@ -389,7 +404,7 @@ def _answer(event: events.Request, reply: events.Reply) -> None:
 
 
 async def _create_topics(term: ControllerTerm, event: events.CreateTopics) -> None:
-    _answer(event, await term.create_topics(event.topics, event.validate_only))
+    _answer(event, await term.topics.create_topics(event.topics, event.validate_only))
 
 
 async def _delete_topics(term: ControllerTerm, event: events.DeleteTopics) -> None:
@@ -397,7 +412,7 @@ async def _delete_topics(term: ControllerTerm, event: events.DeleteTopics) -> No
 
 
 async def _create_partitions(term: ControllerTerm, event: events.CreatePartitions) -> None:
-    _answer(event, await term.create_partitions(event.topics, event.validate_only))
+    _answer(event, await term.topics.create_partitions(event.topics, event.validate_only))
 
 
 async def _alter_configs(term: ControllerTerm, event: events.AlterConfigs) -> None:
@@ -405,11 +420,11 @@ async def _alter_configs(term: ControllerTerm, event: events.AlterConfigs) -> No
 
 
 async def _elect_leaders(term: ControllerTerm, event: events.ElectLeaders) -> None:
-    _answer(event, await term.elect_leaders(event.kind, event.partitions))
+    _answer(event, await term.leadership.elect_leaders(event.kind, event.partitions))
 
 
 async def _reassign(term: ControllerTerm, event: events.Reassign) -> None:
-    _answer(event, await term.reassign(event.requests, event.may_change_factor))
+    _answer(event, await term.leadership.reassign(event.requests, event.may_change_factor))
 
 
 async def _settle(term: ControllerTerm, event: events.Settle) -> None:

@@ -13,7 +13,13 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage
-from ottla.controller.planning.notices import BrokerPort, Delivered, Fence, Notice, TopicPartition
+from ottla.controller.planning.notices import (
+    BrokerPort,
+    Delivered,
+    Fence,
+    Notice,
+    TopicPartition,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -112,6 +118,8 @@ class _Lane:
             await self._clock.sleep(RETRY_SECONDS)
 
     async def _deliver(self, notice: Notice) -> Mapping[TopicPartition, ErrorCode]:
+        if notice.leaders and notice.metadata is not None and notice.metadata.brokers is not None:
+            await self._port.introduce(self._fence, notice.metadata.brokers)
         # Leaders first: a client that reads the metadata must find the leader ready.
         codes: dict[TopicPartition, ErrorCode] = {}
         if notice.leaders:
@@ -128,6 +136,7 @@ class _Lane:
         """Stop delivering, and complete the futures of waiting callers."""
         if self.task is not None:
             self.task.cancel()
+        self._port.close()
         self._give_up()
 
     def _give_up(self) -> None:

@@ -5,9 +5,9 @@ with a check of the version that `/controller_epoch` had at the election (KAFKA-
 KafkaZkClient and KafkaController.initializeControllerContext.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError, OttlaError
@@ -83,34 +83,30 @@ async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
 
 
 async def register(
-    session: Coordination, broker: BrokerImage, now_ms: int, *, owns_addresses: bool = False
+    session: Coordination, broker: BrokerImage, now_ms: int, wait_seconds: float = 0.0
 ) -> int:
     """Register a broker and return its epoch; ConfigError if its id is in use.
 
-    A registration with the same addresses is replaced if `owns_addresses`: this process listens at
-    them, so the process that registered has ended, and only its session has not. Apache Kafka's
-    broker stops instead, and can be started when the session has expired.
+    A registration of the same id is of an earlier life if it names the same addresses, because this
+    process listens there now: it is replaced. Otherwise it may be of a process that was killed, whose
+    session still lasts: its end is awaited for `wait_seconds`. 0 allows neither.
     """
     for path in PERSISTENT_PATHS:
         await session.ensure(path)
-    path = BrokerIdNode.path(broker.id)
-    create = Create(path, BrokerIdNode.encode(broker, now_ms), ephemeral=True)
-    while True:
+    path, content = BrokerIdNode.path(broker.id), BrokerIdNode.encode(broker, now_ms)
+    try:
+        await session.create(path, content, ephemeral=True)
+    except NodeExists as error:
         try:
-            await session.multi([create])
-        except NodeExists:
-            former = await _former_registration(session, broker, owns_addresses=owns_addresses)
-            if former is not None:
-                leftovers = await _leftovers(session, former.ephemeral_owner)
-                with suppress(NoNode, BadVersion):
-                    await session.multi([*leftovers, Delete(path, former.version), create])
-        try:
-            _, stat = await session.get(path)
-        except NoNode:
-            # A former registration has expired meanwhile.
-            continue
-        if stat.ephemeral_owner == session.session_id:
-            return stat.czxid
+            async with asyncio.timeout(wait_seconds or None):
+                await _replace_registration(session, broker, content, may_wait=wait_seconds > 0)
+        except TimeoutError:
+            raise ConfigError(
+                f"A broker with node.id {broker.id} is registered already: "
+                f"stop it, or give this one another node.id"
+            ) from error
+    _, stat = await session.get(path)
+    return stat.czxid
 
 
 async def _leftovers(session: Coordination, owner: int) -> list[Operation]:
@@ -121,27 +117,31 @@ async def _leftovers(session: Coordination, owner: int) -> list[Operation]:
     return [Delete(ControllerNode.PATH, stat.version)]
 
 
-async def _former_registration(
-    session: Coordination, broker: BrokerImage, *, owns_addresses: bool
-) -> Stat | None:
-    """Return the Stat of a registration to replace; None if it is this session's, or has expired.
-
-    ConfigError if another broker has the id.
-    """
-    try:
-        data, stat = await session.get(BrokerIdNode.path(broker.id))
-    except NoNode:
-        return None
-    if stat.ephemeral_owner == session.session_id:
-        return None
-    found = BrokerIdNode.decode(broker.id, data, stat.czxid)
-    if owns_addresses and found.every_endpoint() == broker.every_endpoint():
-        _log.warning("registration of a former process replaced id=%d", broker.id)
-        return stat
-    raise ConfigError(
-        f"A broker with node.id {broker.id} is registered already: stop it, or give this one "
-        f"another node.id. If its process has ended, wait until its session has expired."
-    )
+async def _replace_registration(
+    session: Coordination, broker: BrokerImage, content: bytes, *, may_wait: bool
+) -> None:
+    path = BrokerIdNode.path(broker.id)
+    create = Create(path, content, ephemeral=True)
+    while True:
+        gone = asyncio.Event()
+        try:
+            data, stat = await session.get(path, lambda _, gone=gone: gone.set())  # type: ignore[misc]
+            if stat.ephemeral_owner == session.session_id:
+                return
+            if not may_wait:
+                raise TimeoutError
+            known = BrokerIdNode.decode(broker.id, data, stat.czxid)
+            if known.every_endpoint() == broker.every_endpoint():
+                _log.info("registration replaced broker=%d epoch=%d", broker.id, stat.czxid)
+                leftovers = await _leftovers(session, stat.ephemeral_owner)
+                await session.multi([*leftovers, Delete(path, stat.version), create])
+                return
+            _log.warning("broker is registered already, waiting broker=%d", broker.id)
+            await gone.wait()
+            await session.multi([create])
+        except (NoNode, NodeExists, BadVersion):
+            continue
+        return
 
 
 async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch) -> Term | int:
@@ -174,6 +174,11 @@ async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch
             # Another broker was faster, or our own earlier attempt succeeded: read again.
             continue
         return Term(epoch + 1, _version(results[1]))
+
+
+async def read_controller_epoch(session: Coordination) -> int:
+    """Return the epoch of the latest controller."""
+    return (await _controller_epoch(session))[0]
 
 
 async def _holder(session: Coordination, broker_id: int) -> Term | int | None:

@@ -12,6 +12,7 @@ from ottla.security.broker_proof import ProofToPeer
 
 if TYPE_CHECKING:
     from ottla.controller.loop import Controller
+    from ottla.controller.planning.notices import BrokerPort
     from ottla.coordinators.groups.service import GroupCoordinator
     from ottla.coordinators.producer_ids import ProducerIds
     from ottla.coordinators.txn.service import TransactionCoordinator
@@ -45,7 +46,7 @@ class Broker:
     node_id: int
     cluster_id: str
     # Known to all brokers of the cluster.
-    secret: bytes
+    secret: bytes | None
     clock: Clock
     rng: Rng
     tasks: Tasks
@@ -58,6 +59,8 @@ class Broker:
     admission: "Admission"
     producer_ids: "ProducerIds"
     controller: "Controller"
+    # Where this broker receives the controller's notices.
+    notices: "BrokerPort"
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"
@@ -115,6 +118,9 @@ class RequestContext:
 
     def is_from_broker(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker of the cluster."""
+        if self.broker.secret is None:
+            # Brokers prove nothing: the claim of a registered id is all there is.
+            return broker_id != self.broker.node_id and broker_id in self.broker.image.brokers
         identity = self.connection.identity
         return isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
 

@@ -18,13 +18,15 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features, image
+from ottla.cluster.broker_secret import ensure_broker_secret
 from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.port import Coordination
-from ottla.controller import state, term
+from ottla.controller import state
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
+from ottla.controller.term_context import Dependencies
 from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.txn.service import STATE_TOPIC, Environment, TransactionCoordinator
@@ -37,6 +39,11 @@ from ottla.net.port import Net
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
+from ottla.server.brokers.addresses import inter_broker_endpoint
+from ottla.server.brokers.channels import Channels
+from ottla.server.brokers.controller_link import ControllerLink
+from ottla.server.brokers.remote import RemoteBroker
+from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
@@ -69,6 +76,8 @@ _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 _MAINTENANCE_SECONDS = 1.0
 # How long the node waits for pending responses when it stops, in seconds.
 DRAIN_SECONDS = 5.0
+# How long a start waits for the controller's first notice; without it clients would see no topics.
+_INFORMED_SECONDS = 10.0
 _NEVER_SECONDS = 10.0**9
 # How many requests one log line names as possible causes of a blocked event loop.
 _NAMED_MAX = 5
@@ -181,6 +190,8 @@ class Node:
         for endpoint in self._endpoints:
             endpoint.serve()
         self._is_serving = True
+        if not await self._notices.wait_until_informed(_INFORMED_SECONDS):
+            _log.warning("no controller has informed this broker yet id=%d", self.node_id)
         self._sources.stage = Stage.RUNNING
         _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
@@ -190,6 +201,7 @@ class Node:
         await self._open_monitoring()
         session = await self._connect()
         broker.cluster_id = await state.ensure_cluster_id(session, self._rng)
+        await self._open_channels(session)
         broker.image = ClusterImage(cluster_id=broker.cluster_id)
         broker.advertised_apis = apis.advertised_apis()
         broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
@@ -229,6 +241,12 @@ class Node:
             self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
+
+    async def _open_channels(self, session: Coordination) -> None:
+        is_proven = self._static.text("inter.broker.authentication") == "secret"
+        secret = await ensure_broker_secret(session, self._rng) if is_proven else None
+        self.broker.secret = secret
+        self._channels = Channels(self._net, self._rng, self.node_id, secret)
 
     async def _open_monitoring(self) -> None:
         address = metrics_options.parse_address(self._static.text("metrics.listener"))
@@ -402,7 +420,7 @@ class Node:
 
     async def _start_controller(self, session: Coordination) -> None:
         broker = self.broker
-        dependencies = term.Dependencies(
+        dependencies = Dependencies(
             clock=self._clock,
             rng=self._rng,
             tasks=self._tasks,
@@ -410,14 +428,22 @@ class Node:
             topic_options=broker.configs.topic,
             port_of=self._port_of,
             connect=self._new_session,
-            owns_addresses=not self.broker.advertised
-            and not any(endpoint.host in _WILDCARDS for endpoint in self._endpoints),
+            create_elsewhere=lambda topic: self._topics_elsewhere.ensure(topic),
+            brokers_count=lambda: len(broker.image.brokers),
+            registration_seconds=self._static.integer("zookeeper.session.timeout.ms") / 1000,
         )
         broker.controller = Controller(session, self._registration(), dependencies)
         broker.controller.on_new_session += [broker.configs.start, broker.features.start]
-        self._local = LocalBroker(
-            broker, lambda: broker.controller.broker_epoch, self._image_changed
+        notices = LocalBroker(
+            broker,
+            lambda: broker.controller.broker_epoch,
+            self._image_changed,
+            lambda epoch: broker.controller.confirms(epoch),
         )
+        broker.notices = self._notices = notices
+        link = ControllerLink(self._channels, broker)
+        self._undo.callback(link.close)
+        self._topics_elsewhere = TopicsElsewhere(link, notices)
         broker.replicas.on_directory_offline.append(self._tell_controller)
         await broker.controller.start()
 
@@ -441,8 +467,11 @@ class Node:
         return image.Endpoint(endpoint.name, _LOOPBACK if host in _WILDCARDS else host, port)
 
     def _port_of(self, broker: BrokerImage) -> BrokerPort:
-        assert broker.id == self.node_id, "connections to other brokers are not supported yet"
-        return self._local
+        if broker.id == self.node_id:
+            return self.broker.notices
+        address = inter_broker_endpoint(broker, self._static)
+        channel = self._channels.open(address.host, address.port, purpose="controller")
+        return RemoteBroker(self._net, self._clock, channel)
 
     async def _new_session(self) -> Coordination:
         self._session = await self._coordination.session()

@@ -1,8 +1,9 @@
 """The table of APIs: key, name, versions, request and response class.
 
-The versions are those that the codec reads and writes, which are Apache Kafka 4.3's;
-`ottla.server.transport.apis` decides which ones a broker advertises. `stem` names the API's file in
-`wire/messages/`, `server/handlers/` and `tests/handlers/`.
+The versions are those that the codec reads and writes: Apache Kafka 4.3's, and 3.9's of the four
+APIs that exist only with ZooKeeper. `ottla.server.transport.apis` decides which ones a broker
+advertises. `stem` names the API's file in `wire/messages/`, `server/handlers/` and
+`tests/handlers/`.
 """
 
 from enum import IntEnum
@@ -12,14 +13,17 @@ from ottla.wire.fields import NEVER, Message
 from ottla.wire.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     alter_user_scram_credentials,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
+    controlled_shutdown,
     create_acls,
     create_partitions,
     create_topics,
@@ -46,6 +50,7 @@ from ottla.wire.messages import (
     incremental_alter_configs,
     init_producer_id,
     join_group,
+    leader_and_isr,
     leave_group,
     list_config_resources,
     list_groups,
@@ -61,9 +66,11 @@ from ottla.wire.messages import (
     push_telemetry,
     sasl_authenticate,
     sasl_handshake,
+    stop_replica,
     sync_group,
     txn_offset_commit,
     update_features,
+    update_metadata,
     write_txn_markers,
 )
 
@@ -75,6 +82,10 @@ class ApiKey(IntEnum):
     FETCH = 1
     LIST_OFFSETS = 2
     METADATA = 3
+    LEADER_AND_ISR = 4
+    STOP_REPLICA = 5
+    UPDATE_METADATA = 6
+    CONTROLLED_SHUTDOWN = 7
     OFFSET_COMMIT = 8
     OFFSET_FETCH = 9
     FIND_COORDINATOR = 10
@@ -115,11 +126,13 @@ class ApiKey(IntEnum):
     ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
+    ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
+    ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
     GET_TELEMETRY_SUBSCRIPTIONS = 71
@@ -151,6 +164,22 @@ _ROWS: tuple[tuple[ApiKey, type[Message], type[Message]], ...] = (
     (ApiKey.FETCH, fetch.FetchRequest, fetch.FetchResponse),
     (ApiKey.LIST_OFFSETS, list_offsets.ListOffsetsRequest, list_offsets.ListOffsetsResponse),
     (ApiKey.METADATA, metadata.MetadataRequest, metadata.MetadataResponse),
+    (
+        ApiKey.LEADER_AND_ISR,
+        leader_and_isr.LeaderAndIsrRequest,
+        leader_and_isr.LeaderAndIsrResponse,
+    ),
+    (ApiKey.STOP_REPLICA, stop_replica.StopReplicaRequest, stop_replica.StopReplicaResponse),
+    (
+        ApiKey.UPDATE_METADATA,
+        update_metadata.UpdateMetadataRequest,
+        update_metadata.UpdateMetadataResponse,
+    ),
+    (
+        ApiKey.CONTROLLED_SHUTDOWN,
+        controlled_shutdown.ControlledShutdownRequest,
+        controlled_shutdown.ControlledShutdownResponse,
+    ),
     (ApiKey.OFFSET_COMMIT, offset_commit.OffsetCommitRequest, offset_commit.OffsetCommitResponse),
     (ApiKey.OFFSET_FETCH, offset_fetch.OffsetFetchRequest, offset_fetch.OffsetFetchResponse),
     (
@@ -280,6 +309,11 @@ _ROWS: tuple[tuple[ApiKey, type[Message], type[Message]], ...] = (
         alter_user_scram_credentials.AlterUserScramCredentialsResponse,
     ),
     (
+        ApiKey.ALTER_PARTITION,
+        alter_partition.AlterPartitionRequest,
+        alter_partition.AlterPartitionResponse,
+    ),
+    (
         ApiKey.UPDATE_FEATURES,
         update_features.UpdateFeaturesRequest,
         update_features.UpdateFeaturesResponse,
@@ -303,6 +337,11 @@ _ROWS: tuple[tuple[ApiKey, type[Message], type[Message]], ...] = (
         ApiKey.LIST_TRANSACTIONS,
         list_transactions.ListTransactionsRequest,
         list_transactions.ListTransactionsResponse,
+    ),
+    (
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        allocate_producer_ids.AllocateProducerIdsRequest,
+        allocate_producer_ids.AllocateProducerIdsResponse,
     ),
     (
         ApiKey.CONSUMER_GROUP_HEARTBEAT,

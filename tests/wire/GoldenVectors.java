@@ -11,8 +11,9 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
-import org.apache.kafka.common.protocol.MessageUtil;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
 
 public class GoldenVectors {
     public static void main(String[] arguments) throws Exception {
@@ -30,9 +31,9 @@ public class GoldenVectors {
             Class<?> converter = Class.forName(name + "JsonConverter");
             Method read = converter.getMethod("read", JsonNode.class, short.class);
             Message message = (Message) read.invoke(null, document, version);
-            ByteBuffer buffer = MessageUtil.toByteBufferAccessor(message, version).buffer();
-            byte[] bytes = new byte[buffer.remaining()];
-            buffer.get(bytes);
+            ObjectSerializationCache cache = new ObjectSerializationCache();
+            byte[] bytes = new byte[message.size(cache, version)];
+            message.write(new ByteBufferAccessor(ByteBuffer.wrap(bytes)), cache, version);
             return HexFormat.of().formatHex(bytes);
         } catch (Exception error) {
             Throwable cause = error.getCause() == null ? error : error.getCause();

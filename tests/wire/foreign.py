@@ -24,7 +24,17 @@ from ottla.wire import fields
 from ottla.wire.api_keys import api_of
 from ottla.wire.schema import Message, Struct
 
-NOT_IN_KAFKA_PYTHON = ("ConsumerGroup", "GetTelemetry", "PushTelemetry")
+# Apache Kafka 3.9 is the last release that has these: only its own classes know them.
+WITH_ZOOKEEPER = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
+NOT_IN_KAFKA_PYTHON = (
+    "ConsumerGroup",
+    "GetTelemetry",
+    "PushTelemetry",
+    "AlterPartitionRequest",
+    "AlterPartitionResponse",
+    "AllocateProducerIds",
+    *WITH_ZOOKEEPER,
+)
 # kafka-python fills `topic_names` of the one itself; of the other, it reads an error as version 0.
 NOT_RECODED_BY_KAFKA_PYTHON = ("DeleteTopicsRequest", "ApiVersionsResponse")
 

@@ -1,7 +1,8 @@
 """Writes tests/wire/golden/*.txt: one message of every kind and version, as others encode it.
 
-    python -m tests.wire.make_golden --kafka-libs DIRECTORY_OF_APACHE_KAFKA_4.3_JARS
+    python -m tests.wire.make_golden --kafka-libs DIRECTORY_OF_APACHE_KAFKA_4.3_JARS [--only STEM ...]
 
+The APIs that exist only with ZooKeeper need the jars of Apache Kafka 3.9 instead, and `--only`.
 Each entry names the message, its version and the encoders that produced exactly these bytes, then the
 message as JSON (fields that differ from their default; bytes in base64) and the bytes in hexadecimal.
 The bytes are never Ottla's own: an entry without an encoder is not written, encoders that disagree
@@ -32,7 +33,7 @@ KEY_CLASSES = ("OffsetCommitKey", "GroupMetadataKey")
 def camel(name: str) -> str:
     """Turn `topic_id` into `topicId`."""
     first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return first + "".join(word.capitalize() for word in rest).replace("Kraft", "KRaft")
 
 
 def java_json(message: Struct, version: int) -> dict[str, Any]:
@@ -120,11 +121,15 @@ def main() -> None:
     """Write one file for each API and one for stored records."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kafka-libs", required=True, help="jars of an Apache Kafka release")
-    libs = parser.parse_args().kafka_libs
+    parser.add_argument("--only", nargs="*", help="the files to write; all by default")
+    arguments = parser.parse_args()
+    libs = arguments.kafka_libs
     client_jar = next(Path(libs).glob("kafka-clients-*.jar")).stem
     java_name = f"kafka-{client_jar.removeprefix('kafka-clients-')}"
     sampler = samples.Sampler(SEED, portable=True, items=(1, 2))
     classes = samples.MESSAGES + samples.STORED
+    if arguments.only:
+        classes = tuple(cls for cls in samples.MESSAGES if api_of(cls).stem in arguments.only)
     chosen = [
         (sampler.message(cls, version), version) for cls, version in samples.each_version(classes)
     ]

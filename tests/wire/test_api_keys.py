@@ -131,6 +131,8 @@ def test_versions_are_those_of_kafka_4_3(row: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_kio_knows_the_same_versions(api: Api) -> None:
     """Another list of 4.3's APIs agrees with key, name and versions."""
+    if api.name in foreign.WITH_ZOOKEEPER:
+        pytest.skip("Apache Kafka 4 has no such API")
     package = importlib.import_module(f"kio.schema.{api.stem}")
     names = [module.name for module in pkgutil.iter_modules(package.__path__)]
     assert sorted(int(name[1:]) for name in names) == list(

@@ -50,6 +50,10 @@ class BrokerPort(Protocol):
     and BROKER_NOT_AVAILABLE if the broker cannot be reached now.
     """
 
+    async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
+        """Set the live brokers: a follower needs the address of its leader."""
+        ...
+
     async def apply_leader_and_isr(
         self, fence: Fence, states: Sequence[PartitionState]
     ) -> Mapping[TopicPartition, ErrorCode]:
@@ -64,6 +68,14 @@ class BrokerPort(Protocol):
         self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Stop the replicas and, with `delete`, delete their logs; unknown replicas are ignored."""
+        ...
+
+    async def wait_until_gone(self) -> None:
+        """Return when the broker's process has ended; its session may still last."""
+        ...
+
+    def close(self) -> None:
+        """Release the connection."""
         ...
 
 

@@ -40,6 +40,7 @@ from ottla.server.handlers import (
     incremental_alter_configs,
     init_producer_id,
     join_group,
+    leader_and_isr,
     leave_group,
     list_config_resources,
     list_groups,
@@ -55,9 +56,11 @@ from ottla.server.handlers import (
     push_telemetry,
     sasl_authenticate,
     sasl_handshake,
+    stop_replica,
     sync_group,
     txn_offset_commit,
     update_features,
+    update_metadata,
     write_txn_markers,
 )
 from ottla.server.produce.shortcut import ProduceShortcut
@@ -136,6 +139,9 @@ ROWS: tuple[Row, ...] = (
     Row(list_partition_reassignments),
     Row(sasl_handshake),
     Row(sasl_authenticate),
+    Row(leader_and_isr, is_among_brokers=True),
+    Row(stop_replica, is_among_brokers=True),
+    Row(update_metadata, is_among_brokers=True),
 )
 
 

@@ -84,6 +84,9 @@ _ORDERED = frozenset({"synonyms"})
 # Lists of plain values that mean a set.
 _SETS = frozenset({"partitions", "requested_metrics", "subscribed_topic_names"})
 _DEFAULT_CONFIG = 5
+# Only a broker with ZooKeeper lists these, and most recordings are of brokers without: LeaderAndIsr,
+# StopReplica, UpdateMetadata, ControlledShutdown, AlterPartition, AllocateProducerIds.
+_AMONG_BROKERS = frozenset({4, 5, 6, 7, 56, 67})
 # All brokers there are, in the words of several APIs.
 BROKERS = Word("$brokers")
 _ALL_BROKERS = (
@@ -209,7 +212,7 @@ def _shown_list(field: Field, version: int, items: list[Any], symbols: Symbols) 
         return [
             f"{row.api_key} {row.min_version}-{row.max_version}"
             for row in items
-            if row.api_key in APIS
+            if row.api_key in APIS and row.api_key not in _AMONG_BROKERS
         ]
     shown = [_plain(item_type, version, item, symbols) for item in items]
     return BROKERS if field.name == "brokers" and shown in _ALL_BROKERS else shown

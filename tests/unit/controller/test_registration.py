@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from ottla.base.clock import RealClock
-from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
 from ottla.cluster.image import BrokerImage
 from ottla.cluster.zk.embedded import EmbeddedTree
@@ -24,8 +23,8 @@ def tree() -> EmbeddedTree:
 async def test_broker_replaces_the_registration_of_its_former_process(tree: EmbeddedTree) -> None:
     """The new registration has a higher epoch and belongs to the new session."""
     former, session = tree.session(), tree.session()
-    first = await state.register(former, _BROKER, 0, owns_addresses=True)
-    second = await state.register(session, _BROKER, 0, owns_addresses=True)
+    first = await state.register(former, _BROKER, 0, 1.0)
+    second = await state.register(session, _BROKER, 0, 1.0)
     stat = await session.exists(BrokerIdNode.path(1))
     assert stat is not None
     assert (stat.ephemeral_owner, stat.czxid) == (session.session_id, second)
@@ -37,9 +36,9 @@ async def test_broker_replaces_the_registration_of_its_former_process(tree: Embe
 async def test_role_of_the_former_process_is_free_at_once(tree: EmbeddedTree) -> None:
     """A controller that was killed and started again can be elected before its session expires."""
     former, session = tree.session(), tree.session()
-    await state.register(former, _BROKER, 0, owns_addresses=True)
+    await state.register(former, _BROKER, 0, 1.0)
     await state.elect(former, 1, 0, lambda _: None)
-    await state.register(session, _BROKER, 0, owns_addresses=True)
+    await state.register(session, _BROKER, 0, 1.0)
     assert await session.exists(ControllerNode.PATH) is None
     assert isinstance(await state.elect(session, 1, 0, lambda _: None), state.Term)
 
@@ -47,26 +46,8 @@ async def test_role_of_the_former_process_is_free_at_once(tree: EmbeddedTree) ->
 async def test_role_of_another_broker_is_left_alone(tree: EmbeddedTree) -> None:
     """Only what the former process owned is removed."""
     other, former, session = tree.session(), tree.session(), tree.session()
-    await state.register(other, replace(_BROKER, id=2, port=9093), 0, owns_addresses=True)
+    await state.register(other, replace(_BROKER, id=2, port=9093), 0, 1.0)
     await state.elect(other, 2, 0, lambda _: None)
-    await state.register(former, _BROKER, 0, owns_addresses=True)
-    await state.register(session, _BROKER, 0, owns_addresses=True)
+    await state.register(former, _BROKER, 0, 1.0)
+    await state.register(session, _BROKER, 0, 1.0)
     assert await session.exists(ControllerNode.PATH) is not None
-
-
-@pytest.mark.parametrize(
-    ("found", "owns_addresses"),
-    [(replace(_BROKER, port=9999), True), (_BROKER, False)],
-    ids=["other address", "address that is not its own"],
-)
-async def test_registration_of_another_broker_is_not_replaced(
-    tree: EmbeddedTree, found: BrokerImage, owns_addresses: bool
-) -> None:
-    """A second broker with the same id does not start, and the first one stays registered."""
-    first, second = tree.session(), tree.session()
-    epoch = await state.register(first, found, 0, owns_addresses=True)
-    with pytest.raises(ConfigError, match=r"registered already.*wait until its session"):
-        await state.register(second, _BROKER, 0, owns_addresses=owns_addresses)
-    stat = await first.exists(BrokerIdNode.path(1))
-    assert stat is not None
-    assert stat.czxid == epoch

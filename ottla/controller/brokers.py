@@ -1,0 +1,107 @@
+"""Brokers that come, leave or lose a log directory, in one controller term.
+
+Follows KafkaController.onBrokerStartup, onBrokerFailure and onReplicasBecomeOffline.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from ottla.cluster.image import BrokerImage
+from ottla.controller import events, state
+from ottla.controller.planning import elections, planner
+from ottla.controller.planning.notices import Notice
+from ottla.controller.reachability import Reachability
+from ottla.controller.term_context import TermContext
+from ottla.controller.topic_deletions import TopicDeletions
+
+_log = logging.getLogger(__name__)
+
+
+class Brokers:
+    """The live brokers of a term: those that are registered and whose process has not ended."""
+
+    def __init__(self, context: TermContext, deletions: TopicDeletions) -> None:
+        self._context = context
+        self._deletions = deletions
+        self._reachability = Reachability(
+            context.dependencies, context.broker_id, lambda: context.post(events.BrokersChanged())
+        )
+
+    async def live(self) -> dict[int, BrokerImage]:
+        """Return the live brokers; `brokers_changed` is called at the next change."""
+        registered = await state.load_brokers(self._context.session, self._watch)
+        for broker in registered.values():
+            self._reachability.watch(broker, self._context.fence_of(broker))
+        self._reachability.forget_others(registered)
+        return {
+            key: item for key, item in registered.items() if not self._reachability.is_gone(item)
+        }
+
+    def open_lanes(self, brokers: Mapping[int, BrokerImage]) -> None:
+        """Replace all lanes of the outbox by new ones."""
+        self._context.outbox.close()
+        for broker in brokers.values():
+            self._context.open_lane(broker)
+
+    def close(self) -> None:
+        """Stop watching brokers."""
+        self._reachability.close()
+
+    def _watch(self, _path: str) -> None:
+        self._context.post(events.BrokersChanged())
+
+    def _watch_failures(self, _path: str) -> None:
+        self._context.post(events.DirectoriesFailed())
+
+    async def brokers_changed(self) -> None:
+        """Elect leaders for the partitions of brokers that came, left or restarted."""
+        context = self._context
+        live = await self.live()
+        change = planner.compare_brokers(context.image.brokers, live)
+        if not (change.came or change.gone):
+            return
+        _log.info("brokers changed came=%s gone=%s", sorted(change.came), sorted(change.gone))
+        before = context.image
+        await context.write_states(planner.plan_brokers(before, live, context.is_unclean))
+        for broker_id in change.gone:
+            context.outbox.close_lane(broker_id)
+        for broker_id in change.came:
+            context.open_lane(live[broker_id])
+        context.send(before, change.came)
+        self._deletions.brokers_changed(change)
+        await self._deletions.proceed()
+
+    # -- log directories ----------------------------------------------------------------------
+
+    async def forget_failures(self) -> None:
+        """Remove the reports of failed log directories: the term asks every broker anyway."""
+        failures = await state.load_failed_directories(self._context.session, self._watch_failures)
+        await self._context.tree.remove(failures)
+
+    async def directories_failed(self) -> None:
+        """Ask the brokers with failed log directories which replicas are offline."""
+        context = self._context
+        failures = await state.load_failed_directories(context.session, self._watch_failures)
+        context.outbox.send(
+            Notice(broker_id=broker_id, leaders=planner.states_of(broker_id, context.image))
+            for broker_id in sorted(set(failures.values()) & context.image.brokers.keys())
+        )
+        await context.tree.remove(failures)
+
+    async def replicas_failed(
+        self, broker_id: int, failed: Sequence[elections.TopicPartition]
+    ) -> None:
+        """Elect other leaders for replicas whose log directory failed."""
+        await self._context.retried(partial(self._take_offline, broker_id, failed))
+
+    async def _take_offline(
+        self, broker_id: int, failed: Sequence[elections.TopicPartition]
+    ) -> None:
+        context = self._context
+        before = context.image
+        after = planner.plan_failures(before, broker_id, failed, context.is_unclean)
+        if after is not before:
+            await context.write_states(after)
+            _log.error("replicas offline broker=%d count=%d", broker_id, len(failed))
+            context.send(before)

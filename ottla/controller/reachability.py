@@ -1,0 +1,107 @@
+"""Registered brokers whose process has ended, or is back.
+
+A session outlives its process by many seconds. The controller elects new leaders as soon as the
+process is gone, which is safe: the epochs fence the old leaders if it is alive after all. A broker
+that is back in the same registration has to prove that it is the same process, by accepting a
+request with its epoch; otherwise the process is a new one that has not registered yet.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Container
+
+from ottla.base.errors import ApiError
+from ottla.cluster.image import BrokerImage
+from ottla.controller.planning.notices import BrokerPort, Fence
+from ottla.controller.term_context import Dependencies
+
+_log = logging.getLogger(__name__)
+
+# Between two attempts to reach a broker whose process seems to have ended.
+RETRY_SECONDS = 0.5
+
+
+class Reachability:
+    """Watches every other broker; `changed` is called when one is gone or back."""
+
+    def __init__(
+        self, dependencies: Dependencies, own_id: int, changed: Callable[[], None]
+    ) -> None:
+        self._dependencies = dependencies
+        self._own_id = own_id
+        self._changed = changed
+        self._watches: dict[int, _Watch] = {}
+
+    def watch(self, broker: BrokerImage, fence: Fence) -> None:
+        """Watch a registration; a watch on an earlier one of the same broker ends."""
+        known = self._watches.get(broker.id)
+        if broker.id == self._own_id or (known is not None and known.epoch == broker.epoch):
+            return
+        self._end(broker.id)
+        port = self._dependencies.port_of(broker)
+        self._watches[broker.id] = _Watch(self._dependencies, port, fence, self._changed)
+
+    def forget_others(self, registered: Container[int]) -> None:
+        """End the watches on brokers that are no longer registered."""
+        for broker_id in [item for item in self._watches if item not in registered]:
+            self._end(broker_id)
+
+    def is_gone(self, broker: BrokerImage) -> bool:
+        """Return True if the process of this registration has ended."""
+        known = self._watches.get(broker.id)
+        return known is not None and known.epoch == broker.epoch and known.is_gone
+
+    def close(self) -> None:
+        """End all watches."""
+        for broker_id in list(self._watches):
+            self._end(broker_id)
+
+    def _end(self, broker_id: int) -> None:
+        known = self._watches.pop(broker_id, None)
+        if known is not None:
+            known.close()
+
+
+class _Watch:
+    """One registration of one broker."""
+
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        port: BrokerPort,
+        fence: Fence,
+        changed: Callable[[], None],
+    ) -> None:
+        self.epoch = fence.broker_epoch
+        self.is_gone = False
+        self._clock = dependencies.clock
+        self._port = port
+        self._fence = fence
+        self._changed = changed
+        self._task: asyncio.Task[None] = dependencies.tasks.supervise(
+            self._run, "watch on a broker", str(fence.broker_epoch)
+        )
+
+    async def _run(self) -> None:
+        while True:
+            await self._port.wait_until_gone()
+            self._set(is_gone=True)
+            while not await self._is_same_process():
+                await self._clock.sleep(RETRY_SECONDS)
+            self._set(is_gone=False)
+
+    def _set(self, *, is_gone: bool) -> None:
+        self.is_gone = is_gone
+        _log.warning("broker process epoch=%d is_gone=%s", self.epoch, is_gone)
+        self._changed()
+
+    async def _is_same_process(self) -> bool:
+        try:
+            await self._port.apply_leader_and_isr(self._fence, ())
+        except ApiError:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._task.cancel()
+        self._port.close()

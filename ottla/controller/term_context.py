@@ -1,0 +1,167 @@
+"""The part of a controller term that its subjects share: image, tree, outbox, and the three steps.
+
+Each event is handled in three steps: the pure modules plan, the tree is written, the outbox sends
+notices to brokers. If a write finds that the tree differs from the image, the whole tree is read
+again and the event is planned again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.options import Snapshot
+from ottla.base.rng import Rng
+from ottla.base.tasks import Tasks
+from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.zk.port import BadVersion, Coordination, NodeExists, NoNode, NotEmpty
+from ottla.controller import events, state
+from ottla.controller.outbox import Outbox
+from ottla.controller.planning import creation, elections, planner
+from ottla.controller.planning.notices import BrokerPort, Delivered, Fence
+from ottla.controller.planning.requests import Outcome, TopicRequest
+from ottla.controller.tree_writer import TreeWriter
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ATTEMPTS = 3
+CONFLICTS = (BadVersion, NodeExists, NoNode, NotEmpty)
+# Partitions per log line.
+_NAMED_MAX = 20
+
+Deliveries = list["asyncio.Future[None]"]
+
+
+async def _nowhere(_: TopicRequest) -> None:
+    raise ApiError(ErrorCode.NOT_CONTROLLER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """The dependencies of a controller: ports, configuration, connections to brokers and to the tree.
+
+    `registration_seconds` is how long the broker waits for the end of its former session;
+    `create_elsewhere` has the controller on another broker create a topic unless it exists.
+    """
+
+    clock: Clock
+    rng: Rng
+    tasks: Tasks
+    options: Callable[[], Snapshot]
+    topic_options: Callable[[str], Snapshot]
+    port_of: Callable[[BrokerImage], BrokerPort]
+    connect: Callable[[], Awaitable[Coordination]]
+    registration_seconds: float = 0.0
+    create_elsewhere: Callable[[TopicRequest], Awaitable[None]] = _nowhere
+    brokers_count: Callable[[], int] = lambda: 1
+
+
+class TermContext:
+    """The image of one term, and how it changes; `reload` reads the tree again."""
+
+    def __init__(
+        self,
+        session: Coordination,
+        term: state.Term,
+        broker_id: int,
+        dependencies: Dependencies,
+        post: Callable[[events.Event], None],
+    ) -> None:
+        self.session = session
+        self.term = term
+        self.broker_id = broker_id
+        self.dependencies = dependencies
+        self.post = post
+        self.image = ClusterImage()
+        self.unclean_elections_count = 0
+        self.tree = TreeWriter(session, term)
+        self.outbox = Outbox(dependencies.tasks, dependencies.clock, dependencies.port_of)
+        self.reload: Callable[[], Awaitable[object]] = self._cannot_reload
+
+    async def _cannot_reload(self) -> None:
+        raise AssertionError("the term sets `reload` when it begins")
+
+    # -- plans --------------------------------------------------------------------------------
+
+    def is_unclean(self, topic: str) -> bool:
+        """Return True if a leader of the topic may be elected that is not in sync."""
+        return self.dependencies.topic_options(topic).boolean("unclean.leader.election.enable")
+
+    def environment(self) -> creation.Environment:
+        """Return the inputs of a plan besides the request."""
+        return creation.Environment(
+            image=self.image, options=self.dependencies.options(), rng=self.dependencies.rng
+        )
+
+    async def retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Perform a plan; if the tree differs from the image, load the tree and plan again."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await attempt()
+            except CONFLICTS as error:
+                _log.warning("tree differs from the image, reading it again error=%s", error)
+                await self.reload()
+        return await attempt()
+
+    async def outcome(self, name: str, attempt: Callable[[], Awaitable[None]]) -> Outcome:
+        """Perform a plan for one named entity, and return its outcome."""
+        try:
+            await self.retried(attempt)
+        except ApiError as error:
+            return Outcome(name, error)
+        return Outcome(name, None)
+
+    # -- writes -------------------------------------------------------------------------------
+
+    async def write_states(self, after: ClusterImage) -> None:
+        """Write the partition states in which `after` differs, and make it the image."""
+        for write in planner.write_states(self.image, after, self.term.epoch):
+            for parent in write.parents:
+                await self.session.ensure(parent)
+            if write.operations:
+                await self.tree.write(write.operations)
+            after = after.with_topics(write.topics)
+        log_elections(self.image, after)
+        self.unclean_elections_count += elections.count_unclean(self.image, after)
+        self.image = after
+
+    # -- notices ------------------------------------------------------------------------------
+
+    def send(self, before: ClusterImage, came: Iterable[int] = ()) -> Deliveries:
+        """Send every broker the difference between `before` and the image."""
+        return self.outbox.send(planner.plan_notices(before, self.image, set(came)))
+
+    def fence_of(self, broker: BrokerImage) -> Fence:
+        """Return the epochs of this term's notices to a broker."""
+        return Fence(self.broker_id, self.term.epoch, broker.epoch)
+
+    def open_lane(self, broker: BrokerImage) -> None:
+        """Begin to send notices to a broker that registered."""
+        self.outbox.open(broker, self.fence_of(broker), self._delivered)
+
+    def _delivered(self, delivered: Delivered) -> None:
+        if delivered.errors or delivered.notice.delete:
+            self.post(events.NoticeDelivered(delivered))
+
+
+def log_elections(before: ClusterImage, after: ClusterImage) -> None:
+    """Log one line for each topic whose leaders changed; leader -1 means none."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    for name, topic in after.topics.items():
+        former = before.topics.get(name)
+        if former is None or former is topic:
+            continue
+        changed = [
+            f"{now.partition}:{old.leader}->{now.leader}"
+            for old, now in zip(former.partitions, topic.partitions, strict=False)
+            if old.leader != now.leader
+        ]
+        if changed:
+            named = ",".join(changed[:_NAMED_MAX])
+            _log.info("leaders elected topic=%s count=%d leaders=%s", name, len(changed), named)

@@ -1,0 +1,123 @@
+"""New topics and new partitions of one controller term. Follows AdminZkClient."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Slices
+from ottla.cluster.image import PartitionImage, TopicImage
+from ottla.cluster.zk.port import NodeExists
+from ottla.cluster.znodes import ConfigNode
+from ottla.controller import events
+from ottla.controller.planning import creation
+from ottla.controller.planning.requests import PartitionsRequest, TopicRequest, TopicResult
+from ottla.controller.term_context import TermContext
+
+_log = logging.getLogger(__name__)
+
+
+class TopicCreation:
+    """Creates topics and partitions; `doomed` returns the names of topics that are being deleted."""
+
+    def __init__(self, context: TermContext, doomed: Callable[[], Iterable[str]]) -> None:
+        self._context = context
+        self._doomed = doomed
+
+    async def create_topics(
+        self, requests: Sequence[TopicRequest], validate_only: bool
+    ) -> events.Reply:
+        """Create topics one by one; the reply has a TopicResult for each."""
+        context = self._context
+        before = context.image
+        results = []
+        for request in requests:
+            attempt = partial(self._create_topic, request, validate_only)
+            try:
+                results.append(await context.retried(attempt))
+            except ApiError as error:
+                results.append(TopicResult(request.name, error))
+        return events.Reply(results, context.send(before) if context.image is not before else ())
+
+    async def _create_topic(self, request: TopicRequest, validate_only: bool) -> TopicResult:
+        context = self._context
+        existing = context.image.topics.keys() | set(self._doomed())
+        placed = creation.place_topic(request, existing, context.environment())
+        partitions = await self._make(placed)
+        new = creation.new_topic(request, partitions, context.environment())
+        topic = new.topic
+        if not validate_only:
+            await self._yield_to_loop(topic)
+            await self._write_topic(new)
+            await self._yield_to_loop(topic)
+            context.image = context.image.with_topics([topic])
+            _log.info("topic created name=%s partitions=%d", topic.name, len(topic.partitions))
+        return TopicResult(
+            topic.name,
+            None,
+            topic.topic_id,
+            len(topic.partitions),
+            new.replication_factor,
+            new.config,
+        )
+
+    async def _write_topic(self, new: creation.NewTopic) -> None:
+        context = self._context
+        write = creation.write_topic(new, context.term.epoch)
+        await self._yield_to_loop(new.topic)
+        try:
+            await context.tree.write(write.operations)
+        except NodeExists as error:
+            if error.path != ConfigNode.path(ConfigNode.TOPICS, new.topic.name):
+                raise
+            write = creation.write_topic(new, context.term.epoch, config_exists=True)
+            await context.tree.write(write.operations)
+        await self._write_rest(new.topic, 0)
+
+    async def _make(self, placed: creation.Placement) -> list[PartitionImage]:
+        """Create new partitions, in slices."""
+        made: list[PartitionImage] = []
+        slices = Slices(self._context.dependencies.clock)
+        for part in placed.parts():
+            made += part
+            await slices.pause()
+        return made
+
+    async def _yield_to_loop(self, topic: TopicImage) -> None:
+        """Yield to the event loop between two long steps for a topic of many partitions."""
+        if len(topic.partitions) > creation.PARTITIONS_AT_ONCE:
+            await self._context.dependencies.clock.sleep(0)
+
+    async def _write_rest(self, topic: TopicImage, had: int) -> None:
+        first, epoch = had + creation.PARTITIONS_AT_ONCE, self._context.term.epoch
+        for write in creation.write_rest(topic, first, epoch):
+            await self._context.tree.write(write.operations)
+
+    async def create_partitions(
+        self, requests: Sequence[PartitionsRequest], validate_only: bool
+    ) -> events.Reply:
+        """Add partitions to topics; the reply has an Outcome for each."""
+        context = self._context
+        before = context.image
+        outcomes = []
+        for request in requests:
+            attempt = partial(self._create_partitions, request, validate_only)
+            outcomes.append(await context.outcome(request.name, attempt))
+        return events.Reply(outcomes, context.send(before) if context.image is not before else ())
+
+    async def _create_partitions(self, request: PartitionsRequest, validate_only: bool) -> None:
+        context = self._context
+        former = context.image.topic(request.name)
+        if former is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        placed = creation.place_partitions(request, former, context.environment())
+        topic = former.with_partitions(await self._make(placed))
+        if validate_only:
+            return
+        await self._yield_to_loop(topic)
+        write = creation.write_partitions(former, topic, context.term.epoch)
+        await self._yield_to_loop(topic)
+        await context.tree.write(write.operations)
+        await self._write_rest(topic, len(former.partitions))
+        context.image = context.image.with_topics(write.topics)
+        _log.info("partitions created topic=%s now=%d", topic.name, len(topic.partitions))

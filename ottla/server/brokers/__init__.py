@@ -1,0 +1,1 @@
+"""The other brokers of the cluster: their addresses, requests to them, requests from them."""

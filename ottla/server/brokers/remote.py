@@ -1,0 +1,177 @@
+"""The port through which the controller reaches another broker.
+
+Requests have the versions of Apache Kafka 3.4 to 3.9 (KIP-866); a large one is split, so that
+neither broker's loop is busy with it for long. Follows ControllerChannelManager and RequestSendThread.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState
+from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
+from ottla.net.port import Net
+from ottla.net.requests import RequestChannel
+from ottla.server.brokers import states
+from ottla.server.brokers.process_watch import wait_until_gone
+from ottla.wire.fields import Message
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
+from ottla.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+M = TypeVar("M", bound=Message)
+
+# The default of Kafka's controller.socket.timeout.ms.
+TIMEOUT_SECONDS = 30.0
+LEADER_AND_ISR_VERSION = 7
+STOP_REPLICA_VERSION = 4
+UPDATE_METADATA_VERSION = 8
+# LeaderAndIsr.EpochDuringDelete: a replica is deleted in whichever leader epoch it is (KIP-570).
+_DELETION_EPOCH = -2
+_NO_EPOCH = -1
+# Partitions per request: each takes the receiver some tens of milliseconds.
+STATES_MAX = 1000
+METADATA_MAX = 5000
+
+
+class RemoteBroker:
+    """The BrokerPort of another process; one registration of a broker has its own.
+
+    `image` is what the broker has been sent: only the difference is sent next.
+    """
+
+    def __init__(self, net: Net, clock: Clock, channel: RequestChannel) -> None:
+        self._net = net
+        self._clock = clock
+        self._channel = channel
+        self._image = ClusterImage()
+
+    async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
+        """Send UpdateMetadata with brokers only."""
+        await self.update_metadata(fence, MetadataUpdate(brokers, (), ()))
+
+    async def apply_leader_and_isr(
+        self, fence: Fence, partition_states: Sequence[PartitionState]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Send LeaderAndIsr; a partition that the response does not name has succeeded."""
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for start in range(0, len(partition_states), STATES_MAX) or (0,):
+            codes |= await self._send_states(fence, partition_states[start : start + STATES_MAX])
+        return codes
+
+    async def _send_states(
+        self, fence: Fence, some: Sequence[PartitionState]
+    ) -> dict[TopicPartition, ErrorCode]:
+        leaders = {state.leader for state in some}
+        request = LeaderAndIsrRequest(
+            controller_id=fence.controller_id,
+            controller_epoch=fence.controller_epoch,
+            broker_epoch=fence.broker_epoch,
+            topic_states=states.leader_states(some, fence.controller_epoch),
+            live_leaders=[
+                LeaderAndIsrLiveLeader(broker_id=broker.id, host_name=broker.host, port=broker.port)
+                for broker in self._image.brokers.values()
+                if broker.id in leaders
+            ],
+        )
+        response = await self._request(request, LEADER_AND_ISR_VERSION, LeaderAndIsrResponse)
+        _check(response.error_code)
+        names = {state.topic_id: state.topic for state in some}
+        return {
+            (names[bytes(topic.topic_id)], item.partition_index): known_code(item.error_code)
+            for topic in response.topics
+            for item in topic.partition_errors
+            if bytes(topic.topic_id) in names
+        }
+
+    async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
+        """Send UpdateMetadata: what the broker does not know yet, and always all brokers."""
+        after = update.apply(self._image, fence)
+        changes = states.topic_changes(self._image, after)
+        chunks = list(states.in_chunks(changes, fence.controller_epoch, METADATA_MAX)) or [[]]
+        brokers = states.live_brokers(after.brokers.values())
+        # In parts it is not complete: then topics that the broker should forget remain in its image.
+        is_full = update.is_complete and len(chunks) == 1
+        for topics in chunks:
+            request = UpdateMetadataRequest(
+                controller_id=fence.controller_id,
+                type=states.FULL if is_full else 0,
+                controller_epoch=fence.controller_epoch,
+                broker_epoch=fence.broker_epoch,
+                topic_states=topics,
+                live_brokers=brokers,
+            )
+            response = await self._request(request, UPDATE_METADATA_VERSION, UpdateMetadataResponse)
+            _check(response.error_code)
+        self._image = after
+
+    async def stop_replicas(
+        self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Send StopReplica; a partition that the response does not name has succeeded."""
+        by_topic = groupby(sorted(partitions), lambda item: item[0])
+        request = StopReplicaRequest(
+            controller_id=fence.controller_id,
+            controller_epoch=fence.controller_epoch,
+            broker_epoch=fence.broker_epoch,
+            topic_states=[
+                StopReplicaTopicState(
+                    topic_name=name,
+                    partition_states=[
+                        StopReplicaPartitionState(
+                            partition_index=number,
+                            leader_epoch=_DELETION_EPOCH if delete else _NO_EPOCH,
+                            delete_partition=delete,
+                        )
+                        for _, number in group
+                    ],
+                )
+                for name, group in by_topic
+            ],
+        )
+        response = await self._request(request, STOP_REPLICA_VERSION, StopReplicaResponse)
+        _check(response.error_code)
+        return {
+            (item.topic_name, item.partition_index): known_code(item.error_code)
+            for item in response.partition_errors
+        }
+
+    async def wait_until_gone(self) -> None:
+        """Return when the broker's process has ended: nothing listens at its address any more."""
+        await wait_until_gone(self._net, self._clock, self._channel.host, self._channel.port)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+    async def _request(self, message: Message, version: int, response: type[M]) -> M:
+        try:
+            answer = await self._channel.request(message, version, seconds=TIMEOUT_SECONDS)
+        except OSError as error:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
+        assert isinstance(answer, response), "a response has the class of its request"
+        return answer
+
+
+def known_code(code: int) -> ErrorCode:
+    """Return an error code of a response; UNKNOWN_SERVER_ERROR if this version does not know it."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _check(code: int) -> None:
+    if code != ErrorCode.NONE:
+        raise ApiError(known_code(code))

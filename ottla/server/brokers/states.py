@@ -1,0 +1,265 @@
+"""Partition states and metadata between the controller's values and the wire. Pure.
+
+Used in both directions: by the port that sends them, and by the handlers that receive them. Follows
+ControllerBrokerRequestBatch and ZkMetadataCache.updateMetadata.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster import names
+from ottla.cluster.image import (
+    LEADER_DURING_DELETE,
+    BrokerImage,
+    ClusterImage,
+    Endpoint,
+    PartitionImage,
+    PartitionState,
+    TopicImage,
+)
+from ottla.controller.planning.notices import MetadataUpdate
+from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrTopicState
+from ottla.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataTopicState,
+)
+
+# AbstractControlRequest.Type: the request has everything, so the receiver drops all other topics.
+FULL = 2
+
+# The codes of org.apache.kafka.common.security.auth.SecurityProtocol.
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def leader_states(
+    states: Sequence[PartitionState], controller_epoch: int
+) -> list[LeaderAndIsrTopicState]:
+    """Return partition states as LeaderAndIsr has them; states of one topic must be adjacent."""
+    return [
+        LeaderAndIsrTopicState(
+            topic_name=name,
+            topic_id=topic_id,
+            partition_states=[_leader_state(state, controller_epoch) for state in group],
+        )
+        for (name, topic_id), group in groupby(states, lambda item: (item.topic, item.topic_id))
+    ]
+
+
+def _leader_state(state: PartitionState, controller_epoch: int) -> LeaderAndIsrPartitionState:
+    return LeaderAndIsrPartitionState(
+        partition_index=state.partition,
+        controller_epoch=controller_epoch,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=list(state.isr),
+        partition_epoch=state.partition_epoch,
+        replicas=list(state.replicas),
+        adding_replicas=list(state.adding_replicas),
+        removing_replicas=list(state.removing_replicas),
+        is_new=state.is_new,
+        leader_recovery_state=int(state.is_recovering),
+    )
+
+
+def partition_states(topics: Sequence[LeaderAndIsrTopicState]) -> list[PartitionState]:
+    """Return the partition states of a LeaderAndIsr request; ApiError for an invalid topic."""
+    for topic in topics:
+        names.validate_topic_name(topic.topic_name)
+        if any(item.partition_index < 0 for item in topic.partition_states):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a partition has a negative number")
+    return [
+        PartitionState(
+            topic=topic.topic_name,
+            topic_id=bytes(topic.topic_id),
+            partition=item.partition_index,
+            leader=item.leader,
+            leader_epoch=item.leader_epoch,
+            isr=tuple(item.isr),
+            replicas=tuple(item.replicas),
+            is_new=item.is_new,
+            partition_epoch=item.partition_epoch,
+            adding_replicas=tuple(item.adding_replicas),
+            removing_replicas=tuple(item.removing_replicas),
+            is_recovering=item.leader_recovery_state == 1,
+        )
+        for topic in topics
+        for item in topic.partition_states
+    ]
+
+
+class TopicChange(NamedTuple):
+    """The partitions of a topic to send; `is_deleted` if the topic no longer exists."""
+
+    topic: TopicImage
+    partitions: Sequence[PartitionImage]
+    is_deleted: bool = False
+
+
+def topic_changes(before: ClusterImage, after: ClusterImage) -> Iterator[TopicChange]:
+    """Yield the difference between two images; deletions first, since a name can be used again."""
+    for name, topic in before.topics.items():
+        now = after.topics.get(name)
+        if now is None or now.topic_id != topic.topic_id:
+            yield TopicChange(topic, topic.partitions, is_deleted=True)
+    for name, topic in after.topics.items():
+        former = before.topics.get(name)
+        if former is topic:
+            continue
+        if former is None or former.topic_id != topic.topic_id:
+            yield TopicChange(topic, topic.partitions)
+            continue
+        changed = [
+            item for item in topic.partitions if item is not former.partition(item.partition)
+        ]
+        if changed:
+            yield TopicChange(topic, changed)
+
+
+def in_chunks(
+    changes: Iterable[TopicChange], controller_epoch: int, partitions_max: int
+) -> Iterator[list[UpdateMetadataTopicState]]:
+    """Yield topic states of at most `partitions_max` partitions each; deletions are never mixed.
+
+    A name may be deleted and created again, which needs two requests.
+    """
+    chunk: list[UpdateMetadataTopicState] = []
+    count, has_deletions = 0, False
+    for change in changes:
+        for start in range(0, len(change.partitions), partitions_max):
+            some = change.partitions[start : start + partitions_max]
+            if chunk and (count + len(some) > partitions_max or has_deletions != change.is_deleted):
+                yield chunk
+                chunk, count = [], 0
+            chunk.append(_topic_state(change, some, controller_epoch))
+            count, has_deletions = count + len(some), change.is_deleted
+    if chunk:
+        yield chunk
+
+
+def _topic_state(
+    change: TopicChange, partitions: Iterable[PartitionImage], controller_epoch: int
+) -> UpdateMetadataTopicState:
+    return UpdateMetadataTopicState(
+        topic_name=change.topic.name,
+        topic_id=change.topic.topic_id,
+        partition_states=[
+            UpdateMetadataPartitionState(
+                partition_index=item.partition,
+                controller_epoch=controller_epoch,
+                leader=LEADER_DURING_DELETE if change.is_deleted else item.leader,
+                leader_epoch=item.leader_epoch,
+                isr=list(item.isr),
+                zk_version=item.partition_epoch,
+                replicas=list(item.replicas),
+                offline_replicas=list(item.offline_replicas),
+            )
+            for item in partitions
+        ],
+    )
+
+
+def live_brokers(brokers: Iterable[BrokerImage]) -> list[UpdateMetadataBroker]:
+    """Return brokers as UpdateMetadata has them."""
+    return [
+        UpdateMetadataBroker(
+            id=broker.id,
+            endpoints=[
+                UpdateMetadataEndpoint(
+                    port=endpoint.port,
+                    host=endpoint.host,
+                    listener=endpoint.listener,
+                    security_protocol=_PROTOCOLS.index(endpoint.security_protocol),
+                )
+                for endpoint in broker.every_endpoint()
+            ],
+            rack=broker.rack,
+        )
+        for broker in brokers
+    ]
+
+
+def metadata_update(
+    image: ClusterImage,
+    topics: Iterable[UpdateMetadataTopicState],
+    brokers: Sequence[UpdateMetadataBroker],
+    *,
+    is_complete: bool,
+) -> MetadataUpdate:
+    """Return the update of `image` that an UpdateMetadata request contains.
+
+    A topic whose partitions have the leader -2 is being deleted. ApiError INVALID_REQUEST for values
+    that no controller sends.
+    """
+    changed: dict[str, TopicImage] = {}
+    deleted = []
+    for state in topics:
+        name, topic_id = state.topic_name, bytes(state.topic_id)
+        if any(item.leader == LEADER_DURING_DELETE for item in state.partition_states):
+            deleted.append(name)
+            continue
+        former = changed.get(name) or image.topic(name)
+        if former is None or former.topic_id != topic_id:
+            former = TopicImage(name, topic_id, ())
+        changed[name] = _with(former, [_partition(item) for item in state.partition_states])
+    return MetadataUpdate(
+        _brokers(image, brokers), tuple(changed.values()), deleted, is_complete=is_complete
+    )
+
+
+def _with(topic: TopicImage, partitions: Sequence[PartitionImage]) -> TopicImage:
+    known = {item.partition for item in (*topic.partitions, *partitions)}
+    # A controller sends the partitions of a new topic in order.
+    if known and (min(known) < 0 or max(known) >= len(known)):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"the partitions of {topic.name} have a gap")
+    return topic.with_partitions(partitions)
+
+
+def _partition(state: UpdateMetadataPartitionState) -> PartitionImage:
+    return PartitionImage(
+        partition=state.partition_index,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        replicas=tuple(state.replicas),
+        offline_replicas=tuple(state.offline_replicas),
+        partition_epoch=state.zk_version,
+    )
+
+
+def _brokers(
+    image: ClusterImage, brokers: Sequence[UpdateMetadataBroker]
+) -> Mapping[int, BrokerImage] | None:
+    """Return the brokers of a request; None if they are those of the image."""
+    live = {item.id: _broker(item) for item in brokers if item.endpoints}
+    # The request does not have the brokers' epochs.
+    same = live.keys() == image.brokers.keys() and all(
+        (known.rack, known.every_endpoint()) == (item.rack, item.every_endpoint())
+        for item in live.values()
+        for known in (image.brokers[item.id],)
+    )
+    return None if same else dict(sorted(live.items()))
+
+
+def _broker(state: UpdateMetadataBroker) -> BrokerImage:
+    endpoints = tuple(
+        Endpoint(item.listener, item.host, item.port, _protocol(item.security_protocol))
+        for item in state.endpoints
+    )
+    first = endpoints[0]
+    return BrokerImage(
+        id=state.id,
+        host=first.host,
+        port=first.port,
+        rack=state.rack,
+        listener=first.listener,
+        security_protocol=first.security_protocol,
+        endpoints=endpoints,
+    )
+
+
+def _protocol(code: int) -> str:
+    return _PROTOCOLS[code] if 0 <= code < len(_PROTOCOLS) else _PROTOCOLS[0]

@@ -1,0 +1,35 @@
+"""UpdateMetadata (key 6), versions 7-8: the controller informs this broker about the cluster.
+
+v8: is_kraft_controller, type. The leader -2 of a partition means that its topic is being deleted; a
+request of type 2 has every topic, so this broker forgets all others.
+
+Not done: versions 0-6, of brokers before Apache Kafka 2.8.
+"""
+
+from ottla.base.errors import ApiError
+from ottla.controller.planning.notices import Fence
+from ottla.server.brokers import states
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+API = ApiKey.UPDATE_METADATA
+MIN_VERSION = 7
+MAX_VERSION = 8
+
+
+async def handle(context: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    """Apply the update to this broker's image."""
+    broker = context.broker
+    fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
+    try:
+        update = states.metadata_update(
+            broker.image,
+            request.topic_states,
+            request.live_brokers,
+            is_complete=request.type == states.FULL,
+        )
+        await broker.notices.update_metadata(fence, update)
+    except ApiError as error:
+        return UpdateMetadataResponse(error_code=int(error.code))
+    return UpdateMetadataResponse()

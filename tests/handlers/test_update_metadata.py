@@ -1,0 +1,123 @@
+"""UpdateMetadata: what this broker tells clients about the cluster."""
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage, TopicImage
+from ottla.server.brokers import states
+from ottla.server.handlers import update_metadata
+from ottla.server.local_broker import LocalBroker
+from ottla.wire.messages.update_metadata import UpdateMetadataRequest
+from tests.handlers.logs import OTHER, LogsBroker
+
+VERSIONS = range(update_metadata.MIN_VERSION, update_metadata.MAX_VERSION + 1)
+BROKERS = (
+    BrokerImage(
+        2,
+        "b2",
+        9092,
+        rack="r2",
+        listener="A",
+        endpoints=(Endpoint("A", "b2", 9092), Endpoint("B", "b2", 9093, "SSL")),
+    ),
+    BrokerImage(3, "b3", 9092, endpoints=(Endpoint("PLAINTEXT", "b3", 9092),)),
+)
+
+
+@pytest.fixture
+def broker(broker: LogsBroker) -> LogsBroker:
+    """Broker 1 in epoch 10, which receives notices."""
+    broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
+    return broker
+
+
+def topic(name: str, count: int, leader: int = 2) -> TopicImage:
+    """Return a topic as another broker's controller knows it."""
+    partitions = tuple(
+        PartitionImage(
+            number, leader, 4, (2, 3), (2, 3, 1), offline_replicas=(1,), partition_epoch=7
+        )
+        for number in range(count)
+    )
+    return TopicImage(name, name.encode().rjust(16, b"-"), partitions)
+
+
+def request(before: ClusterImage, after: ClusterImage, kind: int = 0) -> UpdateMetadataRequest:
+    """Return the request that leads from one image to another."""
+    (topics,) = list(states.in_chunks(states.topic_changes(before, after), 2, 1000)) or [[]]
+    return UpdateMetadataRequest(
+        controller_id=OTHER,
+        controller_epoch=2,
+        broker_epoch=10,
+        type=kind,
+        topic_states=topics,
+        live_brokers=states.live_brokers(after.brokers.values()),
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_topics_and_brokers_arrive(broker: LogsBroker, version: int) -> None:
+    """Every field that clients are told survives."""
+    after = ClusterImage().with_brokers(BROKERS).with_topics([topic("t", 2)])
+    assert (
+        await broker.ask(update_metadata, request(ClusterImage(), after), version)
+    ).error_code == 0
+    image = broker.image
+    assert image.brokers == after.brokers
+    assert image.topics == after.topics
+    assert (image.controller_id, image.controller_epoch) == (OTHER, 2)
+    assert image.topic_by_id(topic("t", 2).topic_id) is image.topic("t")
+
+
+async def test_only_changed_partitions_are_sent(broker: LogsBroker) -> None:
+    """The others remain as they are."""
+    before = ClusterImage().with_brokers(BROKERS).with_topics([topic("t", 3)])
+    await broker.ask(update_metadata, request(ClusterImage(), before), 8)
+    moved = topic("t", 3, leader=3).partitions[1]
+    after = before.with_topics([before.topics["t"].with_partitions([moved])])
+    sent = request(before, after)
+    assert [len(item.partition_states) for item in sent.topic_states] == [1]
+    await broker.ask(update_metadata, sent, 8)
+    assert [item.leader for item in broker.image.topics["t"].partitions] == [2, 3, 2]
+
+
+async def test_a_deleted_topic_is_forgotten(broker: LogsBroker) -> None:
+    """Its partitions have the leader -2."""
+    before = ClusterImage().with_topics([topic("t", 2), topic("u", 1)])
+    await broker.ask(update_metadata, request(ClusterImage(), before), 8)
+    after = before.with_topics(deleted=["t"])
+    await broker.ask(update_metadata, request(before, after), 8)
+    assert list(broker.image.topics) == ["u"]
+
+
+async def test_a_complete_request_replaces_every_topic(broker: LogsBroker) -> None:
+    """A topic that was deleted between two controllers is forgotten as well."""
+    broker.create("stale")
+    after = ClusterImage().with_topics([topic("t", 1)])
+    await broker.ask(update_metadata, request(ClusterImage(), after, states.FULL), 8)
+    assert list(broker.image.topics) == ["t"]
+
+
+async def test_a_stale_controller_is_fenced(broker: LogsBroker) -> None:
+    """Its view of the cluster is not taken over."""
+    await broker.ask(update_metadata, request(ClusterImage(), ClusterImage()), 8)
+    stale = request(ClusterImage(), ClusterImage().with_topics([topic("t", 1)]))
+    stale.controller_epoch = 1
+    answer = await broker.ask(update_metadata, stale, 8)
+    assert answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert not broker.image.topics
+
+
+async def test_one_topic_is_split_into_several_requests() -> None:
+    """A request has a bounded number of partitions, and deletions have their own."""
+    before = ClusterImage().with_topics([topic("gone", 1)])
+    after = ClusterImage().with_topics([topic("t", 7), topic("u", 2)])
+    chunks = list(states.in_chunks(states.topic_changes(before, after), 2, 3))
+    assert [
+        [(item.topic_name, len(item.partition_states)) for item in chunk] for chunk in chunks
+    ] == [
+        [("gone", 1)],
+        [("t", 3)],
+        [("t", 3)],
+        [("t", 1), ("u", 2)],
+    ]
