@@ -70,6 +70,7 @@ class Cluster:
         self._tree: TreeThread | None = None
         self._sessions: dict[int, BrokerSessions] = {}
         self._cluster_id = ""
+        self._is_started = False
 
     @property
     def bootstrap(self) -> str:
@@ -100,7 +101,7 @@ class Cluster:
     def start(self) -> "Cluster":
         """Start all brokers and return when they serve clients; raises ConfigError or StorageError."""
         with self._lock:
-            if not self._running:
+            if not self._is_started:
                 refuse_unknown_names(self.options)
                 if self._is_temporary and not self._has_own_folder():
                     self.data = Path(tempfile.mkdtemp(prefix="ottla-"))
@@ -110,7 +111,8 @@ class Cluster:
                     self._stop_all()
                     self._forget_data()
                     raise
-                self._cluster_id = self._node.cluster_id
+                self._is_started = True
+                self._cluster_id = self._live_nodes()[0].cluster_id
         return self
 
     def stop(self) -> None:
@@ -320,16 +322,11 @@ class Cluster:
 
     # -- inside -----------------------------------------------------------------------------------
 
-    @property
-    def _node(self) -> Node:
-        self._refuse_unless_running()
-        return self._live_nodes()[0]
-
     def _live_nodes(self) -> list[Node]:
         return [self._running[broker].node for broker in sorted(self._running)]
 
     def _refuse_unless_running(self) -> None:
-        if not self._running and self._tree is None:
+        if not self._is_started:
             raise OttlaError("The cluster is not running: use `with Cluster() as cluster`.")
 
     def _refuse_unless_known(self, broker: int) -> None:
@@ -400,6 +397,7 @@ class Cluster:
 
     def _stop_all(self) -> None:
         running, self._running = self._running, {}
+        self._is_started = False
         for broker in running:
             self._cuts.heal(broker)
         for thread in running.values():
