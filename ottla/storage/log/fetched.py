@@ -1,6 +1,8 @@
 """The result of reading a segment: whole batches, in memory or as a range of the file."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakSet
 
@@ -13,6 +15,9 @@ from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD
 # Bytes read at once to find the last whole batch; entries of the offset index are about half as far
 # apart.
 _WALK_BYTES = 8 * 1024
+
+# Position and size of a batch, and the size of the whole batches from there that are read.
+Span = tuple[int, int, int]
 
 # Returns the last known position between two positions at which a batch begins.
 FindStart = Callable[[int, int, Read], int]
@@ -43,6 +48,10 @@ class FetchedRecords(NamedTuple):
         return not isinstance(self.records, FileRange) or self.records.is_cached()
 
 
+# Built from one tuple: the class's own constructor takes twice as long.
+new_records: Callable[[tuple[object, ...]], FetchedRecords] = partial(tuple.__new__, FetchedRecords)
+
+
 class SentRanges:
     """The ranges of one segment that are still referenced."""
 
@@ -65,6 +74,57 @@ class SentRanges:
         for records in self._ranges or ():
             if records.position + records.size_bytes > position:
                 records.is_void = True
+
+
+def recent_span(
+    last_offsets: list[int],
+    positions: list[int],
+    size_bytes: int,
+    offset: int,
+    limits: tuple[int | None, int, bool],
+) -> Span | None:
+    """Return what to read of the batches at the end of a file of `size_bytes`.
+
+    The lists have their last offsets and their positions; `limits` are the end offset, the most
+    bytes, and whether the first batch is read even if it is larger. Returns None if every batch
+    ends before `offset`.
+    """
+    end_offset, max_bytes, at_least_one = limits
+    count = len(positions)
+    at = bisect_left(last_offsets, offset)
+    if at == count:
+        return None
+    position = positions[at]
+    stop = count if end_offset is None else bisect_left(last_offsets, end_offset)
+    if stop <= at:
+        return position, 0, 0
+    first_size = (positions[at + 1] if at + 1 < count else size_bytes) - position
+    size = (positions[stop] if stop < count else size_bytes) - position
+    if size > max_bytes:
+        if first_size > max_bytes:
+            size = first_size if at_least_one else 0
+        else:
+            size = positions[bisect_right(positions, position + max_bytes) - 1] - position
+    return position, first_size, size
+
+
+def read_span(
+    read: Read, span: Span, range_bytes_min: int, sent: SentRanges, file: File | None
+) -> Part | None:
+    """Read batches, or return a range of the file; None if the first is not there with its size."""
+    position, first_size, size = span
+    if not size:
+        return b""
+    if size < range_bytes_min:
+        data = read(position, size)
+        records: Part = data
+    else:
+        assert file is not None, "`read` has opened it"
+        data = read(position, LOG_OVERHEAD)
+        records = sent.add(file, position, size)
+    if len(data) < LOG_OVERHEAD or batch.peek_size(data) != first_size or len(records) != size:
+        return None
+    return records
 
 
 def range_size(

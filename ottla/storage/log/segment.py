@@ -30,6 +30,7 @@ from ottla.storage.files.scan import Tail, TimestampedOffset
 from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.files.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
 from ottla.storage.files.txn_index import TransactionIndex
+from ottla.storage.log import fetched
 from ottla.storage.log.fetched import FetchedRecords, SentRanges, range_size, whole_bytes
 from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE, MAGIC, BatchHeader
@@ -38,7 +39,6 @@ from ottla.wire.records.legacy import SIZE_MIN
 # Batches at the end of the segment whose exact position is kept: consumers at the tail read there.
 _RECENT_MAX = 1024
 _RECENT_KEPT = 512
-_BACKWARDS_BYTES = 64 * 1024
 _POSITION_MAX = 2**31 - 1
 
 Positioned = tuple[int, BatchHeader]
@@ -285,15 +285,7 @@ class Segment:
 
     def headers_backwards(self) -> Iterator[BatchHeader]:
         """Yield the headers of the batches from the last to the first."""
-        read, end = self.file.read_at, self.size_bytes
-        while end:
-            place = self.index.floor(max(0, end - _BACKWARDS_BYTES))
-            found = [header for _, header in scan.headers(read, place.position, end)]
-            start = place.position
-            if place.is_exact and not (found and found[0].last_offset == place.last_offset):
-                start, found = 0, [header for _, header in scan.headers(read, 0, end)]
-            yield from reversed(found)
-            end = start
+        return scan.headers_backwards(self.file.read_at, self.index.floor, self.size_bytes)
 
     def locate(
         self, offset: int, read: scan.Read | None = None, *, is_strict: bool = False
@@ -341,6 +333,16 @@ class Segment:
         them. Returns None if every batch of this segment ends before `offset`. Raises
         CORRUPT_MESSAGE if the segment is damaged there.
         """
+        recent, ends = self._recent_last, self._recent_positions
+        if recent and offset >= self._recent_start:
+            limits = (end_offset, max_bytes, at_least_one)
+            span = fetched.recent_span(recent, ends, self.size_bytes, offset, limits)
+            if span is None:
+                return None
+            records = fetched.read_span(read, span, range_bytes_min, self._sent, self._file)
+            if records is None:
+                raise self._damaged(span[0])
+            return fetched.new_records((records, offset, self.base_offset, span[0], span[1]))
         position = self.locate(offset, read, is_strict=True)
         if position is None:
             return None
