@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.server.fetch import reading
+from ottla.replication import fetched
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import (
     FetchPartition,
@@ -197,7 +197,7 @@ async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> N
 
 async def test_a_response_is_never_huge(broker: LogsBroker, monkeypatch: Any) -> None:
     """Whatever the client allows, the broker stops at its own limit."""
-    monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
+    monkeypatch.setattr(fetched, "RESPONSE_BYTES_MAX", 3000)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
     wanted = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
@@ -220,8 +220,8 @@ async def test_who_asks_for_more_than_a_response_holds_is_not_kept_waiting(
     broker: LogsBroker, monkeypatch: Any
 ) -> None:
     """min_bytes above the broker's own limit cannot be met."""
-    monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
-    monkeypatch.setattr(fetch, "ENOUGH_BYTES", 1500)
+    monkeypatch.setattr(fetched, "RESPONSE_BYTES_MAX", 3000)
+    monkeypatch.setattr(fetched, "ENOUGH_BYTES", 1500)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
     asked = request(broker, ("t", 0, 0), min_bytes=1 << 20, max_wait_ms=60_000)

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import ApiError
 from ottla.net.connection import Connection
-from ottla.replication.partition import NO_EPOCH, READ_COMMITTED, Partition
-from ottla.server.fetch.reading import ENOUGH_BYTES, RESPONSE_BYTES_MAX, FetchBroker
+from ottla.replication.fetched import READ_COMMITTED, FetchOptions, enough_bytes
+from ottla.replication.partition import NO_EPOCH, Partition
+from ottla.server.fetch.reading import FetchBroker, bytes_max
 from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
 from ottla.server.fetch.sessions import NO_SESSION, Key
 from ottla.wire.messages.fetch import (
@@ -117,38 +118,35 @@ class FetchShortcut:
             session = broker.fetch_sessions.find_single(session_id, epoch, known.key)
             if session is None:
                 return False
-        offset, bytes_max = _POSITION.unpack_from(frame, at)
-        left = min(bytes_max, max_bytes, self._bytes_max(connection))
+        offset, partition_bytes_max = _POSITION.unpack_from(frame, at)
+        left = bytes_max(broker, connection, max_bytes)
+        options = FetchOptions(isolation, connection.range_bytes_min)
         try:
             partition = known.find(known.topic, known.partition)
-            partition.check_leader(known.leader_epoch)
-            log = partition.log
-            high_watermark = partition.high_watermark
-            stable_offset = log.last_stable_offset(high_watermark)
-            end_offset = stable_offset if isolation else high_watermark
-            if offset >= end_offset:
-                return False
-            range_min = connection.range_bytes_min
-            fetched = partition.read(
-                offset, left, end_offset, range_min, at_least_one=True, only_if_cached=True
+            fetched = partition.fetch(
+                offset,
+                min(partition_bytes_max, left),
+                known.leader_epoch,
+                options,
+                at_least_one=True,
             )
-            if isolation and log.aborted_transactions(offset, end_offset):
-                return False
         except ApiError:
             # The handler refuses the fetch again and reports the whole error.
             return False
-        size_bytes = 0 if fetched is None else len(fetched.records)
-        if fetched is None or not size_bytes or size_bytes < min(min_bytes, ENOUGH_BYTES):
+        records = fetched.records
+        if not records or fetched.aborted or len(records) < enough_bytes(min_bytes):
+            # The handler reads again.
+            if records is not None:
+                partition.fetches_count -= 1
+                partition.take_back(fetched)
             return False
-        log_start_offset = log.log_start_offset
+        _, high_watermark, stable_offset, log_start_offset, _, _ = fetched
         if session is not None:
             wanted = session.partitions[known.key]
-            wanted.go_on(offset, bytes_max, known.leader_epoch)
+            wanted.go_on(offset, partition_bytes_max, known.leader_epoch)
             wanted.tell(high_watermark, log_start_offset)
             session.due[known.key] = wanted
             broker.fetch_sessions.advance(session)
-        partition.fetches_count += 1
-        partition.fetched_bytes += size_bytes
         head = known.pack(
             correlation_id,
             session_id,
@@ -158,13 +156,8 @@ class FetchShortcut:
             log_start_offset,
             known.after[isolation],
         )
-        connection.send((head + encode_uvarint(size_bytes + 1), fetched.records, known.end))
+        connection.send((head + encode_uvarint(len(records) + 1), records, known.end))
         return True
-
-    def _bytes_max(self, connection: Connection) -> int:
-        """Return the largest number of bytes that one response may contain."""
-        allowed: int = self._broker.options["fetch.max.bytes"]
-        return min(allowed, RESPONSE_BYTES_MAX, connection.answer_room_bytes)
 
     def learn(
         self, frame: memoryview, position: int, request: FetchRequest, response: FetchResponse

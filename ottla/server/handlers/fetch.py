@@ -16,9 +16,10 @@ import asyncio
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.delayed import FETCH, Watched
+from ottla.replication.fetched import enough_bytes
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
-from ottla.server.fetch.reading import ENOUGH_BYTES, FetchPass, read
+from ottla.server.fetch.reading import FetchPass, read
 from ottla.server.fetch.sessions import FetchPlan, PartitionFetch
 from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
@@ -57,7 +58,7 @@ def handle(
         work = _read_cold(context, request, plan, reading)
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "cold fetch")
-    is_enough = reading.size_bytes >= min(request.min_bytes, ENOUGH_BYTES) or reading.has_error
+    is_enough = reading.size_bytes >= enough_bytes(request.min_bytes) or reading.has_error
     if is_enough or request.max_wait_ms <= 0 or plan.is_empty:
         return _respond(context, plan, reading)
     reading.take_back()
@@ -101,7 +102,7 @@ class _Parked:
         self._context = context
         self._request = request
         self._round = plan
-        self._min_bytes = min(request.min_bytes, ENOUGH_BYTES)
+        self._min_bytes = enough_bytes(request.min_bytes)
         self._missing_bytes = self._min_bytes - reading.size_bytes
         self._known = {ended[0]: ended for ended in reading.ended}
         self._fetches: dict[Watched, PartitionFetch] = {}

@@ -113,7 +113,7 @@ class ProduceShortcut:
         target = find()
         if target is None or records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
             return False
-        if not target.acknowledges_at_once(acks):
+        if not _acknowledges_at_once(target, acks):
             return False
         try:
             info = target.append_as_leader(records, acks=acks)
@@ -169,6 +169,14 @@ class ProduceShortcut:
             before,
             after,
         )
+
+
+def _acknowledges_at_once(target: Partition, acks: int) -> bool:
+    """Return True if an append is acknowledged as soon as it returns."""
+    isr = target.isr
+    if isr is None or target.log.config.flush_on_ack:
+        return False
+    return acks != ACKS_ALL or not isr.followers
 
 
 def _with_placeholder(response: ProduceResponse) -> ProduceResponse:
