@@ -202,9 +202,10 @@ class Connection(SendHalf):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
         if self._private is None:
+            budget = self.budget
+            if budget.held_bytes < budget.short_read_bytes:
+                return self._shared if not self._rest else self._shared[len(self._rest) :]
             start = len(self._rest)
-            if self.budget.held_bytes < self.budget.short_read_bytes:
-                return self._shared[start:] if start else self._shared
             return self._shared[start : start + _SHORT_READ_BYTES]
         return self._private_view[self._filled : min(self._wanted, len(self._private))]
 
@@ -212,12 +213,13 @@ class Connection(SendHalf):
         """Handle every frame that is complete."""
         self.active_at = self._time()
         try:
-            if self._rest:
-                self._continue_rest(nbytes)
-            elif self._private is None:
-                position = self._handle_frames(self._shared, nbytes)
-                if position < nbytes and not self.is_closed:
-                    self._keep(self._shared, position, nbytes, may_wait=True)
+            if self._private is None:
+                if self._rest:
+                    self._continue_rest(nbytes)
+                else:
+                    position = self._handle_frames(self._shared, nbytes)
+                    if position < nbytes and not self.is_closed:
+                        self._keep(self._shared, position, nbytes, may_wait=True)
             else:
                 self._filled += nbytes
                 self._continue_private()

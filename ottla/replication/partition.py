@@ -314,27 +314,27 @@ class Partition:
         log = self.log
         high_watermark = self.high_watermark
         stable_offset = log.last_stable_offset(high_watermark)
-        is_committed = options.isolation_level == READ_COMMITTED
-        end_offset = stable_offset if is_committed else high_watermark
+        isolation_level, range_bytes_min, only_if_cached = options
+        end_offset = stable_offset if isolation_level == READ_COMMITTED else high_watermark
         start_offset = log.log_start_offset
         is_inside = start_offset <= offset <= log.log_end_offset
         is_at_end = is_inside and offset >= end_offset
         records: Part | None = b""
         aborted: Sequence[AbortedTransaction] = ()
         if not is_at_end and (at_least_one or max_bytes > 0 or not is_inside):
-            only_if_cached, range_min = options.only_if_cached, options.range_bytes_min
             read = self.read(
-                offset, max_bytes, end_offset, range_min,
+                offset, max_bytes, end_offset, range_bytes_min,
                 at_least_one=at_least_one, only_if_cached=only_if_cached,
             )  # fmt: skip
-            records = None if read is None else read.records
-            if records and is_committed:
+            records = None if read is None else read[0]
+            if records and isolation_level == READ_COMMITTED:
                 aborted = aborted_transactions(log, offset, end_offset, records)
         if records is not None:
             self.fetches_count += 1
             self.fetched_bytes += len(records)
-        numbers = (high_watermark, stable_offset, start_offset)
-        return new_fetched((records, *numbers, aborted, is_at_end))
+        return new_fetched(
+            (records, high_watermark, stable_offset, start_offset, aborted, is_at_end)
+        )
 
     def take_back(self, fetched: Fetched) -> None:
         """Do not count the bytes of a result, because they are not sent."""

@@ -1,9 +1,9 @@
 """What the handlers of Produce and Fetch look at for each request, their short ways have been thought of.
 
-`server/{produce,fetch}_shortcut.py` answer without the handler. Whoever lets a handler look at something
-new (an authorizer, a rate, a new state of a partition) meets this test, and has three choices: look at
-it in the shortcut too, keep `learn` from remembering such requests, or say here why it cannot matter.
-tests/unit/server/test_{produce,fetch}_shortcut.py hold both ways' answers against each other.
+`server/{produce,fetch}/shortcut.py` answer without the handler. If a handler reads something new (an
+authorizer, a rate, a new state of a partition), this test fails, and there are three choices: read it
+in code that both ways share, keep `learn` from remembering such requests, or write here why it cannot
+matter. tests/unit/server/{produce,fetch}/test_shortcut.py compare the answers of both ways.
 """
 
 import ast
@@ -14,7 +14,9 @@ from tests.law import source
 HANDLERS = (
     "ottla/server/handlers/produce.py",
     "ottla/server/handlers/fetch.py",
+    "ottla/server/fetch/parked.py",
     "ottla/server/fetch/reading.py",
+    "ottla/server/fetch/response.py",
     "ottla/server/fetch/sessions.py",
 )
 
@@ -26,13 +28,13 @@ SEEN_TO = {
     "context.keeps_order": "set for work that has to wait, which is the handler's",
     "context.has_errors": "an answer with an error is the handler's",
     "context.address_of": "tells of other leaders in answers with errors, which are the handler's",
-    "context.connection": "its room for answers bounds a fetch in both ways",
+    "context.connection": "`bytes_max` reads its room for answers, in both ways",
     "broker.admission": "transactional batches are the handler's",
     "broker.clock": "times quotas",
     "broker.fetch_sessions": "both ways ask it",
     "broker.heavy_batches": "HeavyBatchError is an ApiError, which sends a batch to the handler",
     "broker.image": "tells of other leaders in answers with errors, which are the handler's",
-    "broker.options": "fetch.max.bytes is read in both ways",
+    "broker.options": "`bytes_max` reads fetch.max.bytes, in both ways",
     "broker.rack": "tells of other leaders in answers with errors, which are the handler's",
     "broker.replicas": "both ways find the partition there, or hold one that leads",
     "broker.tasks": "for work that has to wait, which is the handler's",
@@ -50,7 +52,7 @@ REFUSED = {
     "OUT_OF_ORDER_SEQUENCE_NUMBER": "a transactional batch is the handler's; the log judges others",
     "REQUEST_TIMED_OUT": "a heavy batch is the handler's",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "a transactional batch is the handler's",
-    "UNSUPPORTED_COMPRESSION_TYPE": "all versions with a short way know every codec",
+    "UNSUPPORTED_COMPRESSION_TYPE": "in the versions without zstd, batches with it are the handler's",
     "CLUSTER_AUTHORIZATION_FAILED": "a request with a replica id is the handler's",
 }
 

@@ -7,9 +7,10 @@ Nothing here blocks: a read that would block is recorded as cold. Follows Replic
 from typing import NamedTuple, Protocol, cast
 
 from ottla.base.buffers import Buffer
+from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
-from ottla.cluster.image import ClusterImage
+from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.net.connection import Connection
 from ottla.replication.fetched import READ_COMMITTED, Fetched, FetchOptions, response_bytes_max
 from ottla.replication.partition import Partition
@@ -32,6 +33,7 @@ _UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 class FetchBroker(Protocol):
     """The parts of a broker that fetches need."""
 
+    clock: Clock
     options: Snapshot
     image: ClusterImage
     replicas: Replicas
@@ -39,7 +41,10 @@ class FetchBroker(Protocol):
 
 
 class FetchContext(Protocol):
-    """The parts of a request's context that one pass over its partitions needs."""
+    """The parts of a request's context that a fetch needs."""
+
+    # True if the response has errors.
+    has_errors: bool
 
     @property
     def broker(self) -> FetchBroker:
@@ -59,6 +64,10 @@ class FetchContext(Protocol):
     @property
     def usage(self) -> RequestUsage | None:
         """The quotas of the client; None if it has none."""
+        ...
+
+    def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
+        """Return the address at which the client reaches a broker."""
         ...
 
 

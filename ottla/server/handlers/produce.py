@@ -19,6 +19,7 @@ from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import Partition
 from ottla.server.context import Broker, RequestContext
+from ottla.server.produce.acknowledged import settle
 from ottla.server.produce.admission import (
     Refusals,
     TransactionalWrite,
@@ -389,11 +390,7 @@ def _when_committed(
             # The broker is stopping, or there is a bug, which is logged elsewhere.
             answered.cancel()
             return
-        code = done.result()
-        if code:
-            answer.error_code = int(code)
-            answer.error_message = code.message
-            answer.base_offset = -1
+        settle(answer, done.result())
         if left == 0 and not answered.done():
             answered.set_result(response)
 

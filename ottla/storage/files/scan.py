@@ -5,6 +5,7 @@ bytes were checked when they were appended. Both work without a segment.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
@@ -32,16 +33,14 @@ class NotCached(Exception):
 
 def reader(file: File, *, only_if_cached: bool = False) -> Read:
     """Return a function that reads `file`: it waits for the device, or raises NotCached instead."""
-    if not only_if_cached:
-        return file.read_at
+    return partial(_read_if_cached, file) if only_if_cached else file.read_at
 
-    def read(position: int, size_bytes: int) -> Buffer:
-        data = file.read_at_if_cached(position, size_bytes)
-        if data is None:
-            raise NotCached
-        return data
 
-    return read
+def _read_if_cached(file: File, position: int, size_bytes: int) -> Buffer:
+    data = file.read_at_if_cached(position, size_bytes)
+    if data is None:
+        raise NotCached
+    return data
 
 
 def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:

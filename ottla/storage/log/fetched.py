@@ -16,9 +16,6 @@ from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD
 # apart.
 _WALK_BYTES = 8 * 1024
 
-# Position and size of a batch, and the size of the whole batches from there that are read.
-Span = tuple[int, int, int]
-
 # Returns the last known position between two positions at which a batch begins.
 FindStart = Callable[[int, int, Read], int]
 
@@ -82,12 +79,12 @@ def recent_span(
     size_bytes: int,
     offset: int,
     limits: tuple[int | None, int, bool],
-) -> Span | None:
-    """Return what to read of the batches at the end of a file of `size_bytes`.
+) -> tuple[int, int, int] | None:
+    """Return position and size of the first batch to read, and the size of all batches to read.
 
-    The lists have their last offsets and their positions; `limits` are the end offset, the most
-    bytes, and whether the first batch is read even if it is larger. Returns None if every batch
-    ends before `offset`.
+    The lists have the last offsets and the positions of the batches at the end of a file of
+    `size_bytes`; `limits` are the end offset, the most bytes, and whether the first batch is read
+    even if it is larger. Returns None if every batch ends before `offset`.
     """
     end_offset, max_bytes, at_least_one = limits
     count = len(positions)
@@ -98,7 +95,8 @@ def recent_span(
     stop = count if end_offset is None else bisect_left(last_offsets, end_offset)
     if stop <= at:
         return position, 0, 0
-    first_size = (positions[at + 1] if at + 1 < count else size_bytes) - position
+    at += 1
+    first_size = (positions[at] if at < count else size_bytes) - position
     size = (positions[stop] if stop < count else size_bytes) - position
     if size > max_bytes:
         if first_size > max_bytes:
@@ -106,25 +104,6 @@ def recent_span(
         else:
             size = positions[bisect_right(positions, position + max_bytes) - 1] - position
     return position, first_size, size
-
-
-def read_span(
-    read: Read, span: Span, range_bytes_min: int, sent: SentRanges, file: File | None
-) -> Part | None:
-    """Read batches, or return a range of the file; None if the first is not there with its size."""
-    position, first_size, size = span
-    if not size:
-        return b""
-    if size < range_bytes_min:
-        data = read(position, size)
-        records: Part = data
-    else:
-        assert file is not None, "`read` has opened it"
-        data = read(position, LOG_OVERHEAD)
-        records = sent.add(file, position, size)
-    if len(data) < LOG_OVERHEAD or batch.peek_size(data) != first_size or len(records) != size:
-        return None
-    return records
 
 
 def range_size(
