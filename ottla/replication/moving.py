@@ -96,9 +96,9 @@ class Move:
         if source.truncations_count != self._truncations:
             # The copied part may have been replaced.
             self._truncations = source.truncations_count
-            future.truncate_fully_and_start_at(source.log_start_offset)
+            future.truncation.truncate_fully_and_start_at(source.log_start_offset)
         if future.log_end_offset < source.log_start_offset:
-            future.truncate_fully_and_start_at(source.log_start_offset)
+            future.truncation.truncate_fully_and_start_at(source.log_start_offset)
         offset, end = future.log_end_offset, source.log_end_offset
         if offset >= end:
             return 0
@@ -114,12 +114,12 @@ class Move:
         assert found is not None, "a read that may wait always returns"
         if not found.data:
             # The last offsets have no records any more.
-            future.skip_to(end)
+            future.truncation.skip_to(end)
             return 1
         if not future.size_bytes:
             # The log may begin within a batch; before v2 a batch has the offset of its end.
             base_offset = batch.peek_base_offset(found.data)
-            future.truncate_fully_and_start_at(min(base_offset, source.log_start_offset))
+            future.truncation.truncate_fully_and_start_at(min(base_offset, source.log_start_offset))
         size = future.append_as_follower(found.data).size_bytes
         self._unsynced_bytes += size
         return size
@@ -129,10 +129,10 @@ class Move:
         partition, source, future = self._partition, self._source, self._future
         if self._unsynced_bytes > _UNSYNCED_BYTES_MAX:
             self._unsynced_bytes = 0
-            await future.flush_in_background()
+            await future.durability.flush_in_background()
             return False
         # From here on the event loop must not run anything else.
-        future.flush()
+        future.durability.flush()
         log = self._directories.finish_move(partition.topic, partition.partition)
         partition.replace_log(log)
         self._directories.remove_superseded(partition.topic, partition.partition)

@@ -347,7 +347,7 @@ class Replicas:
                 and log.recovery_point < log.log_end_offset
                 and not partition.is_deleted
             ):
-                await log.flush_in_background()
+                await log.durability.flush_in_background()
                 partition.flushed()
         except StorageError:
             # The log directory has been notified, and takes its partitions offline.

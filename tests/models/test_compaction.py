@@ -65,7 +65,7 @@ class History:
             compacted.clean()
         elif step == "tick":
             compacted.world.clock.now_ms += 10
-            compacted.log.remove_deleted()
+            compacted.log.deletion.remove_deleted()
             compacted.directories.checkpoint()
         elif step == "truncate":
             self.truncate(argument)
@@ -95,7 +95,7 @@ class History:
         end = log.log_end_offset
         if any(header.has_producer_id for header in self.headers(max(0, end - back - 8))):
             return
-        log.truncate_to(max(log.first_dirty_offset, end - back))
+        log.truncation.truncate_to(max(log.first_dirty_offset, end - back))
         log.high_watermark = log.log_end_offset
         self.durable = min(self.durable, log.log_end_offset)
         self.forget_from(log.log_end_offset)
@@ -189,15 +189,15 @@ def test_a_round_that_is_cut_short_loses_nothing(
             history.do("append", records, 0)
         else:
             history.do("transaction", records, kind)
-    history.compacted.log.roll()
-    history.compacted.log.flush()
+    history.compacted.log.rolling.roll()
+    history.compacted.log.durability.flush()
     history.compacted.directories.checkpoint()
     end_it = history.compacted.lose_power if power else lambda _: history.compacted.restart()
     history.compacted.files.faults.lose_power_at(change)
     try:
         while history.compacted.clean():
             history.compacted.world.clock.now_ms += 10
-            history.compacted.log.remove_deleted()
+            history.compacted.log.deletion.remove_deleted()
     except PowerLoss:
         history.compacted.files.faults.lose_power_at(0)
     cut_short_again(history, again, seed, power=power)
@@ -231,8 +231,8 @@ def crowded() -> History:
     compacted = history.compacted
     for number in range(6):
         history.do("append", [(KEYS[number % 2], b"%d" % number * 10)], 0)
-        compacted.log.roll()
-    compacted.log.flush()
+        compacted.log.rolling.roll()
+    compacted.log.durability.flush()
     compacted.directories.checkpoint()
     assert compacted.log.segments_count > 8
     return history
@@ -244,7 +244,7 @@ def clean_twice(history: History) -> None:
     for committed in (log.log_end_offset // 2, log.log_end_offset):
         log.high_watermark = committed
         assert in_virtual_time(history.compacted.cleaner.clean_dirtiest())
-        log.remove_deleted()
+        log.deletion.remove_deleted()
 
 
 def changes_of_two_rounds() -> int:

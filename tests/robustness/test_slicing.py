@@ -186,7 +186,7 @@ async def test_large_files_go_and_checkpoints_are_written_off_the_loop() -> None
         assert log is not None
         for _ in range(20):
             log.append_as_leader(batch(bytes(200)), 0)
-        log.flush()
+        log.durability.flush()
         log.high_watermark = log.log_end_offset
     assert await directories.tick_retention() > 10
     directories.delete("t", 1)
@@ -255,8 +255,8 @@ def test_a_slice_of_cleaning_ends_by_time() -> None:
     for number in range(300):
         compacted.append((b"%d" % (number % 7), b"v"))
     log = compacted.log
-    log.roll()
-    log.flush()
+    log.rolling.roll()
+    log.durability.flush()
     clock = StepClock()
     work = Round(compacted.files, clock, log, survey(log, 0), 1 << 20)
     assert len(list(work.read_keys())) >= 300 // 25

@@ -202,7 +202,7 @@ class Cleaner:
         files = self._files
         await self._off_loop(partial(begin_swap, files, cleaned))
         # Retention may have deleted some of the segments before those, which does not matter.
-        if not work.is_wanted() or not log.replace_segments(replaced, cleaned):
+        if not work.is_wanted() or not log.deletion.replace_segments(replaced, cleaned):
             if log.failure is None:
                 rename_files(files, cleaned, CLEANED_SUFFIX)
             return False

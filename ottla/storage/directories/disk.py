@@ -584,12 +584,12 @@ def _cut_to_what_is_sure(future: Log, current: Log) -> None:
     """Cut off records that the log may have lost, rewritten or compacted since they were copied."""
     if current.config.is_compacted and current.first_dirty_offset != future.first_dirty_offset:
         # The copy may have a key's old value whose deletion is no longer in the log.
-        future.truncate_fully_and_start_at(current.log_start_offset)
+        future.truncation.truncate_fully_and_start_at(current.log_start_offset)
         future.first_dirty_offset = current.first_dirty_offset
         return
     epoch, end_offset = current.end_offset_for_epoch(future.epochs.latest)
     sure = min(current.recovery_point, end_offset if epoch >= 0 else 0)
-    future.truncate_to(sure)
+    future.truncation.truncate_to(sure)
 
 
 def _ignore(path: str, error: StorageError) -> None:

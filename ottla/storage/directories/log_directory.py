@@ -286,7 +286,7 @@ class LogDirectory:
             metadata.truncate(0)
         metadata.append(checkpoints.encode_partition_metadata(log.topic_id))
         metadata.close()
-        log.expect_sync_of(path)
+        log.durability.expect_sync_of(path)
 
     def delete(self, key: TopicPartition) -> None:
         """Rename a log's directory out of the way; `remove_deleted` removes it later."""
@@ -357,7 +357,7 @@ class LogDirectory:
     def promote(self, key: TopicPartition) -> Log:
         """Rename a copy to the log's name, durably."""
         log = self.futures[key]
-        log.remove_deleted()
+        log.deletion.remove_deleted()
         log.rename_directory(self.file(directory_name(*key)))
         self._files.sync_directory(self.path)
         self.logs[key] = self.futures.pop(key)
@@ -375,12 +375,12 @@ class LogDirectory:
             if log.upkeep_failure is not None:
                 continue
             try:
-                if log.needs_flush():
-                    await log.flush_in_background()
-                elif log.owes_sealed():
-                    await log.flush_in_background(sealed_only=True)
+                if log.durability.needs_flush():
+                    await log.durability.flush_in_background()
+                elif log.durability.owes_sealed():
+                    await log.durability.flush_in_background(sealed_only=True)
                 if log.segments_count > 1:
-                    log.close_idle_files()
+                    log.deletion.close_idle_files()
             except (OSError, StorageError):
                 raise
             except Exception as error:
@@ -393,7 +393,7 @@ class LogDirectory:
         clock, files = self._dependencies.clock, self._files
         slices = Slices(clock)
         for log in self.every_log:
-            for path in log.take_deleted():
+            for path in log.deletion.take_deleted():
                 # One by one, because deleting a large file takes time.
                 await run_whole(files, partial(remove_files, files, (path,)))
             await slices.pause()

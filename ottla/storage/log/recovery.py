@@ -347,8 +347,8 @@ class _Loading:
             if segment.base_offset in rewrite:
                 segment.transactions.clear()
         limit = min(rewrite, default=end)
-        place = Place(self.files, self.directory, start, end, self.now_ms)
-        state, damaged = load_producers(place, self.segments, min(limit, end), rewrite)
+        log_files = LogFiles(self.files, self.directory, start, end, self.now_ms)
+        state, damaged = load_producers(log_files, self.segments, min(limit, end), rewrite)
         self.rebuilt += damaged
         for segment in self.segments:
             path = segment.path(TXN_INDEX_SUFFIX)
@@ -358,7 +358,7 @@ class _Loading:
         return state
 
 
-class Place(NamedTuple):
+class LogFiles(NamedTuple):
     """The directory of a log, the offsets that it contains, and the current time (ms)."""
 
     files: FileSystem
@@ -369,37 +369,37 @@ class Place(NamedTuple):
 
 
 def load_producers(
-    place: Place, segments: list[Segment], snapshot_limit: int, rewrite: Collection[int] = ()
+    log_files: LogFiles, segments: list[Segment], snapshot_limit: int, rewrite: Collection[int] = ()
 ) -> tuple[ProducerState, list[str]]:
     """Read the newest snapshot up to `snapshot_limit` and replay the log from there to its end.
 
     Returns the state and the names of damaged snapshots. Damaged snapshots and snapshots past the
     end of the log are removed. `rewrite` is as in `replay`.
     """
-    stored, damaged = _newest_snapshot(place, snapshot_limit)
-    state = ProducerState(place.log_start_offset) if stored is None else stored
-    start = max(place.log_start_offset, state.end_offset)
-    replay(segments, state, start, place.now_ms, rewrite=rewrite)
-    state.end_offset = place.log_end_offset
+    stored, damaged = _newest_snapshot(log_files, snapshot_limit)
+    state = ProducerState(log_files.log_start_offset) if stored is None else stored
+    start = max(log_files.log_start_offset, state.end_offset)
+    replay(segments, state, start, log_files.now_ms, rewrite=rewrite)
+    state.end_offset = log_files.log_end_offset
     if stored is not None and len(state):
         newest_first = chain.from_iterable(each.headers_backwards() for each in reversed(segments))
         state.add_earlier(islice(newest_first, _EARLIER_BATCHES))
     return state, damaged
 
 
-def _newest_snapshot(place: Place, limit: int) -> tuple[ProducerState | None, list[str]]:
+def _newest_snapshot(log_files: LogFiles, limit: int) -> tuple[ProducerState | None, list[str]]:
     damaged: list[str] = []
-    for name in reversed(place.files.list(place.directory)):
+    for name in reversed(log_files.files.list(log_files.directory)):
         offset = base_offset_of(name, SNAPSHOT_SUFFIX)
-        if offset < 0 or limit < offset <= place.log_end_offset:
+        if offset < 0 or limit < offset <= log_files.log_end_offset:
             continue
-        path = f"{place.directory}/{name}"
+        path = f"{log_files.directory}/{name}"
         if offset <= limit:
-            state = ProducerState.decode_snapshot(place.files.read(path), offset)
+            state = ProducerState.decode_snapshot(log_files.files.read(path), offset)
             if state is not None:
                 return state, damaged
             damaged.append(name)
-        place.files.remove(path)
+        log_files.files.remove(path)
     return None, damaged
 
 

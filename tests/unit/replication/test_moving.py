@@ -109,7 +109,7 @@ async def test_what_was_cut_off_meanwhile_is_not_in_the_copy(broker: LogsBroker)
     future = begin(broker)
     log = broker.partition("t").log
     await until(lambda: future.log_end_offset == 20)
-    log.truncate_to(10)
+    log.truncation.truncate_to(10)
     broker.write("t", b"x")
     expected = [*(b"%d" % number for number in range(10)), b"x"]
     assert await moved(broker) == expected
@@ -119,7 +119,7 @@ async def test_deleted_records_are_not_copied(broker: LogsBroker) -> None:
     """Where the copy has not got so far it begins where the log begins, in the midst of a batch."""
     begin(broker)
     log = broker.partition("t").log
-    log.advance_log_start_offset(15)
+    log.truncation.advance_log_start_offset(15)
     assert await moved(broker) == [b"%d" % number for number in range(15, 20)]
     assert broker.partition("t").log.log_start_offset == 15
 
@@ -127,7 +127,7 @@ async def test_deleted_records_are_not_copied(broker: LogsBroker) -> None:
 async def test_offsets_without_records_at_the_end_are_kept(broker: LogsBroker) -> None:
     """Compaction and truncation may leave some; the next record comes behind them."""
     begin(broker)
-    broker.partition("t").log.skip_to(30)
+    broker.partition("t").log.truncation.skip_to(30)
     assert len(await moved(broker)) == 20
     broker.write("t", b"next")
     assert broker.partition("t").log.log_end_offset == 31
@@ -186,7 +186,7 @@ async def test_records_of_old_formats_move_as_they_are(broker: LogsBroker) -> No
     log = broker.partition("t").log
     log.append_as_follower(data)
     broker.write("t", b"new")
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
     partition = broker.partition("t")
     await until(lambda: partition.log.directory == "/y/t-0")

@@ -79,8 +79,8 @@ class Compacted:
 
     def clean(self) -> bool:
         """Roll, make durable, and let the cleaner have one turn."""
-        self.log.roll()
-        self.log.flush()
+        self.log.rolling.roll()
+        self.log.durability.flush()
         return in_virtual_time(self.cleaner.clean_dirtiest())
 
     def pairs(self) -> list[tuple[int, bytes | None, bytes | None]]:

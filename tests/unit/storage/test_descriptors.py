@@ -97,7 +97,7 @@ def test_truncation_that_lacks_a_descriptor_makes_only_its_log_unusable(error: i
         log.append_as_leader(make_batch(), 0)
     files.faults.fail("sync_directory", error=error)
     with pytest.raises(OutOfDescriptorsError):
-        log.truncate_to(3)
+        log.truncation.truncate_to(3)
     with pytest.raises(StorageError):
         log.append_as_leader(make_batch(), 0)
     other.append_as_leader(make_batch(), 0)

@@ -56,7 +56,7 @@ async def test_a_damaged_partition_is_shown_and_the_broker_stays_well(yard: Yard
     for topic in ("bad", "good"):
         await client.metadata(topic)
         assert (await client.produce(topic, b"a")).error_code == 0
-        node.broker.replicas.get(topic, 0).log.roll()
+        node.broker.replicas.get(topic, 0).log.rolling.roll()
         assert (await client.produce(topic, b"b")).error_code == 0
     await node.stop()
     path = Path(yard.folder) / "bad-0" / f"{0:020}.log"

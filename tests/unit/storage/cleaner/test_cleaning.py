@@ -136,9 +136,9 @@ def test_nothing_past_the_high_watermark_or_the_durable_end_is_cleaned() -> None
     compacted = Compacted(segment_bytes=120)
     for number in range(4):
         compacted.append((b"a", b"%d" % number))
-    compacted.log.roll()
+    compacted.log.rolling.roll()
     assert not in_virtual_time(compacted.cleaner.clean_dirtiest()), "nothing is durable"
-    compacted.log.flush()
+    compacted.log.durability.flush()
     compacted.log.high_watermark = 2
     assert in_virtual_time(compacted.cleaner.clean_dirtiest())
     assert compacted.pairs() == [(1, b"a", b"1"), (2, b"a", b"2"), (3, b"a", b"3")]
@@ -176,8 +176,8 @@ def test_a_damaged_log_is_left_alone(position: int) -> None:
     compacted = Compacted()
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
-    compacted.log.roll()
-    compacted.log.flush()
+    compacted.log.rolling.roll()
+    compacted.log.durability.flush()
     size = compacted.log.segments[0].size_bytes // 5
     compacted.files.damage("/data/t-0/00000000000000000000.log", size + position)
     before = compacted.names()
@@ -211,23 +211,23 @@ def test_what_becomes_of_the_log_meanwhile_wins(event: str) -> None:
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
     log = compacted.log
-    log.roll()
-    log.flush()
+    log.rolling.roll()
+    log.durability.flush()
     work = Round(compacted.files, compacted.world.clock, log, survey(log, 0), 1 << 20)
     assert list(work.read_keys())
     segments = next(work.groups())
     list(work.rewrite(segments))
     assert work.cleaned is not None
     if event == "truncated":
-        log.truncate_to(5)
+        log.truncation.truncate_to(5)
         assert not work.is_wanted()
     elif event == "deleted":
         compacted.directories.delete("t", 0)
         assert not work.is_wanted()
     else:
-        log.advance_log_start_offset(3)
-        assert log.apply_retention(9)
-        assert not log.replace_segments(segments, work.cleaned)
+        log.truncation.advance_log_start_offset(3)
+        assert log.deletion.apply_retention(9)
+        assert not log.deletion.replace_segments(segments, work.cleaned)
         assert compacted.pairs()[0][0] == 3
 
 
@@ -253,7 +253,7 @@ def test_only_logs_whose_policy_says_so_are_cleaned() -> None:
     assert compacted.clean()
     assert compacted.pairs() == [(8, b"a", b"8")]
     compacted.world.clock.now_ms += 10_000
-    compacted.log.apply_retention(9)
+    compacted.log.deletion.apply_retention(9)
     assert compacted.pairs() == []
 
 

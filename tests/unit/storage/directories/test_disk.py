@@ -63,7 +63,7 @@ def test_a_clean_end_leaves_kafkas_files(world: World) -> None:
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(9):
         log.append_as_leader(make_batch(), 3)
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     directories.store_high_watermarks({("t", 0): 7})
     directories.close()
     assert (world.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 9\n"
@@ -85,7 +85,7 @@ def test_a_restart_finds_everything(world: World, clean: bool) -> None:
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(9):
         log.append_as_leader(make_batch(), 0)
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     directories.store_high_watermarks({("t", 0): 7})
     directories.checkpoint()
     directories.close() if clean else directories.abandon()

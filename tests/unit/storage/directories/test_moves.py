@@ -59,7 +59,7 @@ def begin(directories: LogDirectories, config: LogConfig = CONFIG) -> tuple[Log,
     source = directories.create("t", 0, TOPIC_ID, config)
     for number in range(8):
         source.append_as_leader(make_batch(sequence=number), 3)
-    source.flush()
+    source.durability.flush()
     future = directories.begin_move("t", 0, directories.at_path("/b"))
     assert future is not None
     return source, future
@@ -69,7 +69,7 @@ def move(directories: LogDirectories) -> Log:
     """Move the log to the second directory."""
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
+    future.durability.flush()
     moved = directories.finish_move("t", 0)
     directories.remove_superseded("t", 0)
     return moved
@@ -83,10 +83,10 @@ def test_a_copy_takes_the_place_of_its_log() -> None:
     assert FUTURE.fullmatch(machine.names("/b")[0])
     assert directories.future("t", 0) is future
     copy(directories, source, future)
-    source.advance_log_start_offset(3)
+    source.truncation.advance_log_start_offset(3)
     source.high_watermark = 8
     directories.store_high_watermarks({("t", 0): 8})
-    future.flush()
+    future.durability.flush()
     moved = directories.finish_move("t", 0)
     directories.remove_superseded("t", 0)
     directories.store_high_watermarks({("t", 0): 8})
@@ -112,7 +112,7 @@ def test_the_log_goes_on_in_its_new_directory() -> None:
     directories = machine.open()
     moved = move(directories)
     moved.append_as_leader(make_batch(sequence=8), 3)
-    moved.flush()
+    moved.durability.flush()
     directories.delete("t", 0)
     assert [name.rpartition("-")[2] for name in machine.names("/b")] == ["delete"]
     assert directories.get("t", 0) is None
@@ -138,7 +138,7 @@ def test_a_crash_at_any_step_leaves_one_whole_log(crash: Crash) -> None:
         copy(directories, source, future)
         machine.files.faults.lose_power_at(change)
         try:
-            future.flush()
+            future.durability.flush()
             directories.finish_move("t", 0)
             directories.remove_superseded("t", 0)
             ended = True
@@ -177,7 +177,7 @@ def test_a_copy_goes_on_after_a_restart() -> None:
     assert offsets(found) == list(range(8))
     log.append_as_leader(make_batch(sequence=8), 3)
     copy(directories, log, found)
-    found.flush()
+    found.durability.flush()
     directories.checkpoint()
     machine.files = machine.files.kill()
     found = machine.open().future("t", 0)
@@ -192,7 +192,7 @@ def test_a_copy_of_what_was_written_anew_is_cut() -> None:
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    source.truncate_to(5)
+    source.truncation.truncate_to(5)
     for _ in range(5):
         source.append_as_leader(make_batch(), 4)
     directories.close()
@@ -304,7 +304,7 @@ def test_a_target_that_fails_in_the_last_step_leaves_the_log(operation: str) -> 
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
+    future.durability.flush()
     path = "/b/t-0" if operation == "rename" else "/b"
     machine.files.faults.fail(operation, path=path)
     with pytest.raises(StorageError):
@@ -312,7 +312,7 @@ def test_a_target_that_fails_in_the_last_step_leaves_the_log(operation: str) -> 
     assert machine.failed == ["/b"]
     assert directories.get("t", 0) is source
     assert source.append_as_leader(make_batch(), 3).base_offset == 8
-    source.flush()
+    source.durability.flush()
     for paths in (BOTH, BOTH[::-1]):
         # The target comes back, and may hold a log of that name.
         machine.files = machine.files.kill()
@@ -328,13 +328,13 @@ def test_a_source_that_fails_in_the_last_step_does_not_come_back() -> None:
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
+    future.durability.flush()
     moved = directories.finish_move("t", 0)
     machine.files.faults.fail("rename", path="/a/t-0")
     directories.remove_superseded("t", 0)
     assert machine.failed == ["/a"]
     assert moved.append_as_leader(make_batch(sequence=8), 3).base_offset == 8
-    moved.flush()
+    moved.durability.flush()
     directories.abandon()
     for paths in (BOTH, BOTH[::-1]):
         machine.files = machine.files.kill()
@@ -350,7 +350,7 @@ def test_a_log_that_waits_for_its_copy_is_not_served_while_a_directory_is_offlin
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
+    future.durability.flush()
     directories.finish_move("t", 0)
     machine.files = machine.files.kill()
     machine.files.faults.fail("list", path="/b")
@@ -401,5 +401,5 @@ def test_nothing_is_compacted_while_it_is_copied() -> None:
     directories = machine.open()
     source, _ = begin(directories)
     segments = list(source.segments[:2])
-    assert not source.replace_segments(segments, segments[0])
+    assert not source.deletion.replace_segments(segments, segments[0])
     assert source.segments[:2] == segments

@@ -86,7 +86,7 @@ async def test_each_checkpoint_has_an_interval_of_its_own(tmp_path: Path) -> Non
     directories.intervals = Intervals(recovery_points_ms=50_000, log_starts_ms=20_000)
     log = directories.create("t", 0, TOPIC_ID, world.config)
     log.append_as_leader(make_batch(3), 0)
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     world.clock.now_ms += 20_000
     await directories.maintain()
     assert (world.path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"

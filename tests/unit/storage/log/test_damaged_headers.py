@@ -126,8 +126,8 @@ def client_calls(log: Log) -> list[Callable[[], object]]:
         lambda: log.aborted_transactions(0, end),
         lambda: log.last_stable_offset(end),
         lambda: log.append_as_leader(make_batch(3), 5),
-        log.roll,
-        lambda: log.advance_log_start_offset(end // 2),
+        log.rolling.roll,
+        lambda: log.truncation.advance_log_start_offset(end // 2),
     ]
     return calls
 
@@ -162,7 +162,7 @@ async def test_random_damage_raises_only_errors_that_clients_understand(
         await cleaner.clean_dirtiest()
     for age_ms in (1000, 2 * DAY_MS):
         await directories.tick_retention(START_MS + age_ms)
-    damaged.truncate_to(damaged.log_end_offset - rng.below(20))
+    damaged.truncation.truncate_to(damaged.log_end_offset - rng.below(20))
     await asyncio.sleep(0)
     assert not world.failures
     directories.close()
