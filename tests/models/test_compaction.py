@@ -103,7 +103,7 @@ class History:
     def headers(self, start: int) -> list[Any]:
         """Return the headers of the batches that end at or after an offset."""
         segments = self.compacted.log.segments
-        found = [header for each in segments for _, header in each.headers(0)]
+        found = [header for each in segments for _, header in each.batches.headers(0)]
         return [header for header in found if header.last_offset >= start]
 
     def forget_from(self, end: int) -> None:
@@ -139,7 +139,7 @@ class History:
         log = self.compacted.log
         end = log.log_start_offset
         for segment, behind in zip(log.segments, [*log.segments[1:], None], strict=True):
-            for _, header in segment.headers(0):
+            for _, header in segment.batches.headers(0):
                 assert header.base_offset >= max(end, segment.base_offset)
                 end = header.last_offset + 1
             assert behind is None or end <= behind.base_offset

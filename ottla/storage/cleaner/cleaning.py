@@ -389,12 +389,12 @@ class Round:
         """
         end, next_offset, end_offset = 0, segment.base_offset, self._end_of[segment]
         # With a descriptor of its own: the segment's belongs to the event loop.
-        with closing(self._files.open(segment.path(LOG_SUFFIX))) as file:
+        with closing(self._files.open(segment.files.path(LOG_SUFFIX))) as file:
             for position, header, data in scan.batches(file.read_at, 0, segment.size_bytes):
                 if header.magic < batch.MAGIC:
                     raise ApiError(
                         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                        f"{segment.path(LOG_SUFFIX)} holds records of format v{header.magic}.",
+                        f"{segment.files.path(LOG_SUFFIX)} holds records of format v{header.magic}.",
                     )
                 # The checksum does not cover the offset.
                 if not next_offset <= header.base_offset <= header.last_offset < end_offset:
@@ -403,7 +403,8 @@ class Round:
                 next_offset, end = header.last_offset + 1, position + header.size_bytes
         if end != segment.size_bytes:
             raise ApiError(
-                ErrorCode.CORRUPT_MESSAGE, f"{segment.path(LOG_SUFFIX)} is damaged at byte {end}."
+                ErrorCode.CORRUPT_MESSAGE,
+                f"{segment.files.path(LOG_SUFFIX)} is damaged at byte {end}.",
             )
 
     def remove_leftovers(self) -> None:
@@ -418,19 +419,19 @@ class _Target:
     """The files of a cleaned segment while they are written."""
 
     def __init__(self, files: FileSystem, segment: Segment) -> None:
-        segment.reset()
-        segment.ending = CLEANED_SUFFIX
+        segment.batches.reset()
+        segment.files.ending = CLEANED_SUFFIX
         self._files = files
         self._segment = segment
-        self._file: File = files.open(segment.path(LOG_SUFFIX), create=True)
+        self._file: File = files.open(segment.files.path(LOG_SUFFIX), create=True)
         self._parts: list[Buffer] = []
         self._bytes = 0
 
     def add(self, data: Buffer) -> int:
         """Add a batch; return its size."""
         segment, size = self._segment, len(data)
-        segment.note_header(segment.size_bytes, batch.parse_header(data))
-        segment.size_bytes += size
+        segment.batches.note_header(segment.size_bytes, batch.parse_header(data))
+        segment.files.size_bytes += size
         self._parts.append(data)
         self._bytes += size
         if self._bytes >= _WRITE_BYTES:
@@ -446,14 +447,14 @@ class _Target:
         segment = self._segment
         self._write()
         self._file.sync()
-        segment.synced_bytes = segment.size_bytes
+        segment.files.synced_bytes = segment.size_bytes
         segment.seal()
         if aborted:
-            path = segment.path(TXN_INDEX_SUFFIX)
+            path = segment.files.path(TXN_INDEX_SUFFIX)
             with closing(self._files.open(path, create=True)) as file:
                 file.append(txn_index.encode(aborted))
                 file.sync()
-        self._files.sync_directory(segment.directory)
+        self._files.sync_directory(segment.files.directory)
 
     def close(self) -> None:
         """Close the descriptor; idempotent."""

@@ -19,8 +19,8 @@ from ottla.storage.files.scan import TimestampedOffset
 from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log import producers, validation
 from ottla.storage.log.deletion import Deletion
-from ottla.storage.log.durability import Durability
 from ottla.storage.log.fetched import FetchedRecords
+from ottla.storage.log.flushing import Durability
 from ottla.storage.log.recovery import LoadedLog
 from ottla.storage.log.rolling import Rolling
 from ottla.storage.log.state import LogState
@@ -110,7 +110,9 @@ class Log(LogState):
         if ended is not None and ended.is_aborted:
             with self.disk(is_midway=True):
                 self.active.transactions.add(self.producers.index_entry(ended))
-                self.durability.expect_sync_of(self.directory, self.active.path(TXN_INDEX_SUFFIX))
+                self.durability.expect_sync_of(
+                    self.directory, self.active.files.path(TXN_INDEX_SUFFIX)
+                )
 
     def append_as_follower(self, records: Buffer) -> AppendInfo:
         """Write batches as the leader sent them; a partial one at the end is ignored.
@@ -185,7 +187,7 @@ class Log(LogState):
         try:
             while offset < end_offset and at < len(self.segments):
                 segment = self.segments[at]
-                read = scan.reader(segment.file, only_if_cached=only_if_cached)
+                read = scan.reader(segment.files.log, only_if_cached=only_if_cached)
                 at += 1
                 behind = self.bases[at] if at < len(self.bases) else self.log_end_offset
                 bound = None if end_offset >= behind else end_offset

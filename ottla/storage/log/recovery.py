@@ -85,7 +85,7 @@ def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) ->
     """Make the directory of a new, empty log."""
     files.make_directories(directory)
     segment = Segment.create(files, directory, 0, config, now_ms)
-    segment.close()
+    segment.files.close()
     return LoadedLog(directory, [segment], 0, 0, 0, LeaderEpochs(), ProducerState())
 
 
@@ -117,10 +117,10 @@ class Account:
                 "recovering logs after a crash logs_loaded=%d mib_read=%d at=%s",
                 self.logs_count,
                 self.walked_bytes >> 20,
-                segment.path(LOG_SUFFIX),
+                segment.files.path(LOG_SUFFIX),
             )
         if not self._is_wanted():
-            raise StorageError(segment.directory, "the start was given up.")
+            raise StorageError(segment.files.directory, "the start was given up.")
 
 
 def load(
@@ -175,7 +175,7 @@ class _Loading:
         self._check_epochs(start, end)
         producers = self._load_producers(start, end)
         for segment in self.segments:
-            segment.close()
+            segment.files.close()
         flushed = end if self.expected.is_clean else min(self.expected.recovery_point, end)
         return LoadedLog(
             self.directory,
@@ -207,8 +207,8 @@ class _Loading:
     def _check_index_files(self) -> None:
         """Rebuild lost indexes of sealed segments; those of the last segment are read with its end."""
         for segment in self.segments[:-1]:
-            if segment.size_bytes and not segment.has_index_files():
-                segment.rebuild_indexes()
+            if segment.size_bytes and not segment.files.has_index_files():
+                segment.batches.rebuild_indexes()
                 segment.seal()
                 for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                     self.rebuilt.append(file_name(segment.base_offset, suffix))
@@ -237,10 +237,10 @@ class _Loading:
     def _recover_segment(self, segment: Segment) -> int:
         """Check every batch, rebuild the indexes, cut damaged bytes; return the next offset."""
         size = segment.size_bytes
-        segment.reset()
+        segment.batches.reset()
         self.recovered.add(segment.base_offset)
         # If only the process crashed, the bytes can be read, but may not be on the device yet.
-        segment.synced_bytes = -1
+        segment.files.synced_bytes = -1
         next_offset, position = segment.base_offset, 0
         durable = told = 0
         for found, header, _ in scan.batches(segment.file.read_at, 0, size):
@@ -249,7 +249,7 @@ class _Loading:
             if header.base_offset < self.expected.recovery_point:
                 durable = found
             _note_epoch(self.epochs, header)
-            next_offset, position = segment.note_header(found, header)
+            next_offset, position = segment.batches.note_header(found, header)
             if self.account is not None and position - told >= _ACCOUNT_BYTES:
                 self.account.walked(position - told, segment)
                 told = position
@@ -261,7 +261,7 @@ class _Loading:
             return next_offset
         _log.error(
             "cutting a damaged log path=%s position=%d bytes=%d next_offset=%d",
-            segment.path(LOG_SUFFIX),
+            segment.files.path(LOG_SUFFIX),
             position,
             size - position,
             next_offset,
@@ -276,8 +276,8 @@ class _Loading:
         """
         removed = tuple(segment.base_offset for segment in segments)
         for segment in segments:
-            renamed = segment.mark_deleted()
-            segment.close()
+            renamed = segment.files.mark_deleted()
+            segment.files.close()
             _log.error("segment dropped reason=%s files=%s", reason, renamed)
         self.segments = [each for each in self.segments if each.base_offset not in removed]
         if self.truncation is not None and removed:
@@ -314,7 +314,7 @@ class _Loading:
             self.rebuilt.append(checkpoints.LEADER_EPOCH_FILE)
             self.epochs = LeaderEpochs()
             for segment in self.segments:
-                for _, header in segment.headers(0):
+                for _, header in segment.batches.headers(0):
                     _note_epoch(self.epochs, header)
         self.epochs.truncate_from_start(start)
 
@@ -331,8 +331,8 @@ class _Loading:
         first = self.segments[bisect_right(behind, start)]
         last = self.segments[-1]
         for segment, offset in ((first, start), (last, max(end - 1, last.base_offset))):
-            position = segment.locate(offset)
-            header = None if position is None else segment.header_at(position)
+            position = segment.batches.locate(offset)
+            header = None if position is None else segment.batches.header_at(position)
             if header is not None:
                 yield header
 
@@ -351,7 +351,7 @@ class _Loading:
         state, damaged = load_producers(log_files, self.segments, min(limit, end), rewrite)
         self.rebuilt += damaged
         for segment in self.segments:
-            path = segment.path(TXN_INDEX_SUFFIX)
+            path = segment.files.path(TXN_INDEX_SUFFIX)
             if segment.base_offset in rewrite and self.files.exists(path):
                 sync_path(self.files, path)
         state.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
@@ -382,7 +382,9 @@ def load_producers(
     replay(segments, state, start, log_files.now_ms, rewrite=rewrite)
     state.end_offset = log_files.log_end_offset
     if stored is not None and len(state):
-        newest_first = chain.from_iterable(each.headers_backwards() for each in reversed(segments))
+        newest_first = chain.from_iterable(
+            segment.batches.headers_backwards() for segment in reversed(segments)
+        )
         state.add_earlier(islice(newest_first, _EARLIER_BATCHES))
     return state, damaged
 
@@ -420,10 +422,10 @@ def replay(
     for at, segment in enumerate(segments):
         if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
             continue
-        position = segment.locate(max(from_offset, segment.base_offset))
+        position = segment.batches.locate(max(from_offset, segment.base_offset))
         if position is None:
             continue
-        for found, header in segment.headers(position):
+        for found, header in segment.batches.headers(position):
             if not header.has_producer_id:
                 continue
             is_control = header.attributes & CONTROL_BIT
@@ -502,7 +504,7 @@ def begin_swap(files: FileSystem, cleaned: Segment) -> None:
     Its `.cleaned` files, and their names, are durable already.
     """
     rename_files(files, cleaned, SWAP_SUFFIX)
-    files.sync_directory(cleaned.directory)
+    files.sync_directory(cleaned.files.directory)
 
 
 def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
@@ -511,11 +513,11 @@ def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
     A swap beside a `.cleaned` file does not count as whole, so the log file gets a suffix last. It
     loses the suffix first, or the next start removes it.
     """
-    found = [suffix for suffix in SUFFIXES if files.exists(segment.path(suffix))]
+    found = [suffix for suffix in SUFFIXES if files.exists(segment.files.path(suffix))]
     for suffix in reversed(found) if ending else found:
-        plain = f"{segment.directory}/{file_name(segment.base_offset, suffix)}"
-        files.rename(segment.path(suffix), plain + ending)
-    segment.ending = ending
+        plain = f"{segment.files.directory}/{file_name(segment.base_offset, suffix)}"
+        files.rename(segment.files.path(suffix), plain + ending)
+    segment.files.ending = ending
 
 
 def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:

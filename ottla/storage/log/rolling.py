@@ -2,7 +2,7 @@
 
 from ottla.base.clock import steady_ms
 from ottla.storage.log import recovery
-from ottla.storage.log.durability import Durability
+from ottla.storage.log.flushing import Durability
 from ottla.storage.log.segment import Segment
 from ottla.storage.log.state import LogState
 

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.storage.files.file_names import TXN_INDEX_SUFFIX
 from ottla.storage.log import producers, recovery
-from ottla.storage.log.durability import Durability
+from ottla.storage.log.flushing import Durability
 from ottla.storage.log.rolling import Rolling
 from ottla.storage.log.state import LogState
 
@@ -40,9 +40,9 @@ class Truncation:
             floor = min(log.log_start_offset, offset)
             log.log_end_offset = max(active.truncate_to(offset), floor)
             active.transactions.clear(log.log_end_offset)
-            self._durability.expect_sync_of(log.directory, active.path(TXN_INDEX_SUFFIX))
+            self._durability.expect_sync_of(log.directory, active.files.path(TXN_INDEX_SUFFIX))
             # Otherwise a crash could restore the data that was cut.
-            active.sync()
+            active.files.sync()
             log.log_start_offset = min(log.log_start_offset, log.log_end_offset)
             self._after_truncation()
             self._reload_producers()

@@ -46,7 +46,7 @@ def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
     found = read_all(compacted.log)
     assert [each.timestamp for each in found] == [START_MS, START_MS + 5, START_MS + 5]
     (segment, _) = compacted.log.segments
-    headers = [header for _, header in segment.headers(0)]
+    headers = [header for _, header in segment.batches.headers(0)]
     assert {header.compression for header in headers} == {codec}
     assert [header.max_timestamp for header in headers] == [START_MS, START_MS + 5]
     assert compacted.log.offset_for_timestamp(START_MS + 1).offset == 5  # type: ignore[union-attr]

@@ -189,9 +189,9 @@ def test_cold_bytes_are_not_waited_for(world: World) -> None:
     log = world.load()
     fill(log, 3)
     active = log.segments[-1]
-    real, active._file = active.file, ColdFile()  # type: ignore[assignment]
+    real, active.files.opened = active.file, ColdFile()  # type: ignore[assignment]
     assert log.read(0, 100, max_offset=3, only_if_cached=True) is None
-    active._file = real
+    active.files.opened = real
     assert log.read(0, 100, max_offset=3, only_if_cached=True) is not None
 
 
