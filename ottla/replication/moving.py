@@ -69,7 +69,7 @@ class Move:
             _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
             if self._is_wanted():
                 with suppress(StorageError):
-                    self._directories.cancel_move(self._partition.topic, self._partition.partition)
+                    self._directories.moves.cancel(self._partition.topic, self._partition.partition)
         except StorageError as error:
             _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
 
@@ -87,7 +87,7 @@ class Move:
     def _is_wanted(self) -> bool:
         """Return True if this copy is still the current one."""
         partition = self._partition
-        found = self._directories.future(partition.topic, partition.partition)
+        found = self._directories.moves.future(partition.topic, partition.partition)
         return found is self._future and not (partition.is_deleted or partition.is_offline)
 
     async def _copy_slice(self) -> int:
@@ -133,9 +133,9 @@ class Move:
             return False
         # From here on the event loop must not run anything else.
         future.durability.flush()
-        log = self._directories.finish_move(partition.topic, partition.partition)
+        log = self._directories.moves.finish(partition.topic, partition.partition)
         partition.replace_log(log)
-        self._directories.remove_superseded(partition.topic, partition.partition)
+        self._directories.moves.remove_superseded(partition.topic, partition.partition)
         _log.info(
             "log moved partition=%s-%d from=%s to=%s bytes=%d",
             partition.topic,

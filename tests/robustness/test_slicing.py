@@ -167,10 +167,10 @@ async def test_upkeep_of_many_logs_is_sliced() -> None:
     """Flushes, deletions, retention, expiry of producers: over all logs, every second."""
     clock = StepClock()
     directories = directories_of(SimFileSystem(), clock, 200, LogConfig())
-    await directories.tick_retention()
+    await directories.upkeep.tick_retention()
     assert len(clock.slices) >= 200 // STEPS_MAX
     clock.slices.clear()
-    await directories.maintain()
+    await directories.upkeep.maintain()
     # Two rounds over the logs, when nothing else is due.
     assert len(clock.slices) >= 2 * 200 // STEPS_MAX
     directories.close()
@@ -188,12 +188,12 @@ async def test_large_files_go_and_checkpoints_are_written_off_the_loop() -> None
             log.append_as_leader(batch(bytes(200)), 0)
         log.durability.flush()
         log.high_watermark = log.log_end_offset
-    assert await directories.tick_retention() > 10
+    assert await directories.upkeep.tick_retention() > 10
     directories.delete("t", 1)
     directories.settle_deletions()
     before = sum(name.endswith(".deleted") for name in files.list("/data/t-0"))
     files.on_loop.clear()
-    await directories.maintain()
+    await directories.upkeep.maintain()
     await directories.store_high_watermarks_in_background({("t", 0): 7})
     after = sum(name.endswith(".deleted") for name in files.list("/data/t-0"))
     assert before > 10 > after == 0

@@ -50,7 +50,7 @@ def begin(broker: LogsBroker, **config: str) -> Log:
     broker.create("t", config=config)
     broker.write("t", *(b"%d" % number for number in range(20)))
     assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
-    future = broker.directories.future("t", 0)
+    future = broker.directories.moves.future("t", 0)
     assert future is not None
     return future
 
@@ -100,7 +100,7 @@ async def test_deleting_a_topic_ends_its_move(broker: LogsBroker) -> None:
     begin(broker)
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
     await until(lambda: not broker.tasks._running)
-    assert broker.directories.future("t", 0) is None
+    assert broker.directories.moves.future("t", 0) is None
     assert all("-delete" in name for name in broker.files.list("/y") if name.startswith("t-"))
 
 
@@ -204,5 +204,5 @@ async def test_a_log_that_turns_out_to_be_damaged_stays_and_has_no_copy(broker: 
     assert log.is_being_copied
     await until(lambda: not broker.tasks._running)
     assert broker.partition("t").log is log
-    assert broker.directories.future("t", 0) is None
+    assert broker.directories.moves.future("t", 0) is None
     assert not log.is_being_copied

@@ -80,7 +80,7 @@ async def test_upkeep_that_lacks_a_descriptor_is_repeated(error: int) -> None:
         files.faults.fail(operation, error=error, times=3)
     for _ in range(8):
         world.clock.now_ms += 61_000
-        await directories.maintain()
+        await directories.upkeep.maintain()
     assert world.failures == []
     assert log.recovery_point > 0
     assert files.exists("/a/recovery-point-offset-checkpoint")

@@ -60,7 +60,7 @@ def begin(directories: LogDirectories, config: LogConfig = CONFIG) -> tuple[Log,
     for number in range(8):
         source.append_as_leader(make_batch(sequence=number), 3)
     source.durability.flush()
-    future = directories.begin_move("t", 0, directories.at_path("/b"))
+    future = directories.moves.begin("t", 0, directories.at_path("/b"))
     assert future is not None
     return source, future
 
@@ -70,8 +70,8 @@ def move(directories: LogDirectories) -> Log:
     source, future = begin(directories)
     copy(directories, source, future)
     future.durability.flush()
-    moved = directories.finish_move("t", 0)
-    directories.remove_superseded("t", 0)
+    moved = directories.moves.finish("t", 0)
+    directories.moves.remove_superseded("t", 0)
     return moved
 
 
@@ -81,14 +81,14 @@ def test_a_copy_takes_the_place_of_its_log() -> None:
     directories = machine.open()
     source, future = begin(directories)
     assert FUTURE.fullmatch(machine.names("/b")[0])
-    assert directories.future("t", 0) is future
+    assert directories.moves.future("t", 0) is future
     copy(directories, source, future)
     source.truncation.advance_log_start_offset(3)
     source.high_watermark = 8
     directories.store_high_watermarks({("t", 0): 8})
     future.durability.flush()
-    moved = directories.finish_move("t", 0)
-    directories.remove_superseded("t", 0)
+    moved = directories.moves.finish("t", 0)
+    directories.moves.remove_superseded("t", 0)
     directories.store_high_watermarks({("t", 0): 8})
     assert directories.get("t", 0) is moved is future
     assert machine.names("/b") == ["t-0"]
@@ -103,7 +103,7 @@ def test_a_copy_takes_the_place_of_its_log() -> None:
     found = again.get("t", 0)
     assert found is not None
     assert (offsets(found), again.high_watermark("t", 0)) == (list(range(3, 8)), 8)
-    assert again.future("t", 0) is None
+    assert again.moves.future("t", 0) is None
 
 
 def test_the_log_goes_on_in_its_new_directory() -> None:
@@ -139,8 +139,8 @@ def test_a_crash_at_any_step_leaves_one_whole_log(crash: Crash) -> None:
         machine.files.faults.lose_power_at(change)
         try:
             future.durability.flush()
-            directories.finish_move("t", 0)
-            directories.remove_superseded("t", 0)
+            directories.moves.finish("t", 0)
+            directories.moves.remove_superseded("t", 0)
             ended = True
         except KeyboardInterrupt:
             pass
@@ -154,7 +154,7 @@ def test_a_crash_at_any_step_leaves_one_whole_log(crash: Crash) -> None:
             assert found.append_as_leader(make_batch(sequence=7), 3).is_duplicate
             places.add(found.directory)
             copies = [name for path in BOTH for name in machine.names(path) if "-f" in name]
-            assert len(copies) == (later.future("t", 0) is not None)
+            assert len(copies) == (later.moves.future("t", 0) is not None)
             assert not machine.files.exists(f"{found.directory}/superseded")
             later.abandon()
             machine.files = machine.files.kill()
@@ -170,7 +170,7 @@ def test_a_copy_goes_on_after_a_restart() -> None:
     copy(directories, source, future)
     directories.close()
     directories = machine.open()
-    log, found = directories.get("t", 0), directories.future("t", 0)
+    log, found = directories.get("t", 0), directories.moves.future("t", 0)
     assert log is not None
     assert found is not None
     assert log.is_being_copied
@@ -180,7 +180,7 @@ def test_a_copy_goes_on_after_a_restart() -> None:
     found.durability.flush()
     directories.checkpoint()
     machine.files = machine.files.kill()
-    found = machine.open().future("t", 0)
+    found = machine.open().moves.future("t", 0)
     assert found is not None
     # The log may have lost the last record, and given its offset to another.
     assert offsets(found) == list(range(8))
@@ -196,7 +196,7 @@ def test_a_copy_of_what_was_written_anew_is_cut() -> None:
     for _ in range(5):
         source.append_as_leader(make_batch(), 4)
     directories.close()
-    found = machine.open().future("t", 0)
+    found = machine.open().moves.future("t", 0)
     assert found is not None
     assert offsets(found) == list(range(5))
 
@@ -211,7 +211,7 @@ def test_a_copy_of_a_log_that_was_compacted_since_begins_anew(first_dirty_offset
     copy(directories, source, future)
     source.first_dirty_offset = first_dirty_offset
     directories.close()
-    found = machine.open().future("t", 0)
+    found = machine.open().moves.future("t", 0)
     assert found is not None
     assert offsets(found) == ([] if first_dirty_offset else list(range(8)))
     assert found.first_dirty_offset == first_dirty_offset
@@ -223,12 +223,12 @@ def test_a_move_is_given_up_by_naming_the_directory_where_the_log_is() -> None:
     directories = machine.open()
     source, _ = begin(directories)
     assert source.is_being_copied
-    assert directories.begin_move("t", 0, directories.at_path("/a")) is None
-    assert directories.future("t", 0) is None
+    assert directories.moves.begin("t", 0, directories.at_path("/a")) is None
+    assert directories.moves.future("t", 0) is None
     assert not source.is_being_copied
     machine.files = machine.files.power_loss(SeededRng(1))
     later = machine.open()
-    assert later.future("t", 0) is None
+    assert later.moves.future("t", 0) is None
     assert later.get("t", 0) is not None
 
 
@@ -237,12 +237,12 @@ def test_a_move_may_be_sent_elsewhere() -> None:
     machine = Machine()
     directories = machine.open("/a", "/b", "/c")
     _, future = begin(directories)
-    assert directories.begin_move("t", 0, directories.at_path("/b")) is None
-    assert directories.future("t", 0) is future
-    other = directories.begin_move("t", 0, directories.at_path("/c"))
+    assert directories.moves.begin("t", 0, directories.at_path("/b")) is None
+    assert directories.moves.future("t", 0) is future
+    other = directories.moves.begin("t", 0, directories.at_path("/c"))
     assert other is not None
     assert other.directory.startswith("/c/t-0.")
-    assert directories.future("t", 0) is other
+    assert directories.moves.future("t", 0) is other
     assert not [name for name in machine.names("/b") if FUTURE.fullmatch(name)]
 
 
@@ -256,7 +256,7 @@ def test_a_deleted_log_takes_its_copy_along() -> None:
     machine.files = machine.files.power_loss(SeededRng(2))
     later = machine.open()
     assert later.get("t", 0) is None
-    assert later.future("t", 0) is None
+    assert later.moves.future("t", 0) is None
 
 
 def test_of_a_lost_log_its_copy_is_taken() -> None:
@@ -293,7 +293,7 @@ def test_no_move_begins_while_a_directory_is_offline() -> None:
     directories.create("t", 0, TOPIC_ID, CONFIG)
     directories.failed(StorageError("/c", "gone"))
     with pytest.raises(StorageError) as refused:
-        directories.begin_move("t", 0, directories.at_path("/b"))
+        directories.moves.begin("t", 0, directories.at_path("/b"))
     assert refused.value.directory == "/c"
 
 
@@ -308,7 +308,7 @@ def test_a_target_that_fails_in_the_last_step_leaves_the_log(operation: str) -> 
     path = "/b/t-0" if operation == "rename" else "/b"
     machine.files.faults.fail(operation, path=path)
     with pytest.raises(StorageError):
-        directories.finish_move("t", 0)
+        directories.moves.finish("t", 0)
     assert machine.failed == ["/b"]
     assert directories.get("t", 0) is source
     assert source.append_as_leader(make_batch(), 3).base_offset == 8
@@ -329,9 +329,9 @@ def test_a_source_that_fails_in_the_last_step_does_not_come_back() -> None:
     source, future = begin(directories)
     copy(directories, source, future)
     future.durability.flush()
-    moved = directories.finish_move("t", 0)
+    moved = directories.moves.finish("t", 0)
     machine.files.faults.fail("rename", path="/a/t-0")
-    directories.remove_superseded("t", 0)
+    directories.moves.remove_superseded("t", 0)
     assert machine.failed == ["/a"]
     assert moved.append_as_leader(make_batch(sequence=8), 3).base_offset == 8
     moved.durability.flush()
@@ -351,7 +351,7 @@ def test_a_log_that_waits_for_its_copy_is_not_served_while_a_directory_is_offlin
     source, future = begin(directories)
     copy(directories, source, future)
     future.durability.flush()
-    directories.finish_move("t", 0)
+    directories.moves.finish("t", 0)
     machine.files = machine.files.kill()
     machine.files.faults.fail("list", path="/b")
     later = machine.open()
@@ -378,7 +378,7 @@ def test_a_log_is_made_where_it_was_wanted() -> None:
     """Named before it existed; a directory that is not configured cannot be named."""
     machine = Machine()
     directories = machine.open()
-    directories.prefer("t", 0, directories.at_path("/b"))
+    directories.moves.prefer("t", 0, directories.at_path("/b"))
     assert directories.create("t", 0, TOPIC_ID, CONFIG).directory == "/b/t-0"
     assert directories.create("u", 0, TOPIC_ID, CONFIG).directory == "/a/u-0"
     with pytest.raises(ApiError) as refused:

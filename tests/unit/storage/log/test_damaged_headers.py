@@ -73,7 +73,7 @@ async def test_a_damaged_header_at_a_clean_start_concerns_only_its_partition(
     assert directories.damaged() == {("t", 0): f"{path} is damaged at byte 0."}
     assert damaged.failure is None
     behind = offsets(sound)
-    await directories.tick_retention(START_MS + 1000)
+    await directories.upkeep.tick_retention(START_MS + 1000)
     assert offsets(sound) == behind
     directories.close()
     assert not world.failures
@@ -89,10 +89,10 @@ async def test_retention_deletes_a_damaged_segment_when_its_file_is_old_enough(
     store(directories)
     damaged, sound = found(directories, 0), found(directories, 1)
     changed_ms = int(path.stat().st_mtime * 1000)
-    await directories.tick_retention(changed_ms + DAY_MS - 1000)
+    await directories.upkeep.tick_retention(changed_ms + DAY_MS - 1000)
     assert damaged.log_start_offset == 0
     assert sound.log_start_offset == sound.log_end_offset
-    await directories.tick_retention(changed_ms + DAY_MS + 60_000)
+    await directories.upkeep.tick_retention(changed_ms + DAY_MS + 60_000)
     assert damaged.log_start_offset == damaged.log_end_offset
     assert directories.damaged() == {}
 
@@ -104,7 +104,7 @@ async def test_damage_that_appears_while_the_broker_runs_ends_no_upkeep(tmp_path
     store(directories)
     for segment in range(5):
         damage(world, segment)
-    await directories.tick_retention(START_MS + 2 * DAY_MS)
+    await directories.upkeep.tick_retention(START_MS + 2 * DAY_MS)
     sound = found(directories, 1)
     assert sound.log_start_offset == sound.log_end_offset
     assert ("t", 0) in directories.damaged()
@@ -161,7 +161,7 @@ async def test_random_damage_raises_only_errors_that_clients_understand(
     for _ in range(3):
         await cleaner.clean_dirtiest()
     for age_ms in (1000, 2 * DAY_MS):
-        await directories.tick_retention(START_MS + age_ms)
+        await directories.upkeep.tick_retention(START_MS + age_ms)
     damaged.truncation.truncate_to(damaged.log_end_offset - rng.below(20))
     await asyncio.sleep(0)
     assert not world.failures
