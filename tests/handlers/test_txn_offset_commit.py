@@ -81,7 +81,7 @@ async def stored(broker, *, require_stable=False):
 
 async def joined(broker):
     """Make a member of the group, which is of generation 1 then; return its id."""
-    answer = broker.groups.join_group(
+    answer = broker.groups.membership.join_group(
         join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
     )
     if asyncio.isfuture(answer):
@@ -207,7 +207,7 @@ async def test_former_producer_is_fenced():
 async def test_member_that_lost_its_partitions_cannot_commit():
     """KIP-447: its generation is over; a client that names no member is not checked."""
     async with transactions_broker() as broker:
-        broker.groups.join_group(
+        broker.groups.membership.join_group(
             join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
         )
         producer = await broker.producer()
