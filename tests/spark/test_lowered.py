@@ -111,7 +111,7 @@ def _on_spark(
     made: Any = columns_source("x", SourceSettings(ship(layout, 1)), lowered)
     sink = made({"kafka.bootstrap.servers": "127.0.0.1:1"}).streamWriter(frame.schema, False)
     table = frame.toArrow()
-    finishing = Finishing(sink.settings)
+    finishing = Finishing(sink.opened.settings)
     found: Written = defaultdict(list)
     for batch in table.to_batches(max_chunksize=25):
         for row in finishing.finish(batch).to_pylist():

@@ -35,16 +35,19 @@ from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.serdes import Serde
 from ottla.streams.spark.catalyst.steps import LoweredSource, Way
+from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
 from ottla.streams.spark.connector.options import SparkOptions, Use
-from ottla.streams.spark.connector.source import OttlaSource
+from ottla.streams.spark.connector.source import OttlaSource, StreamReader
 from ottla.streams.spark.layout.envelopes import RECORDS
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.spark.stages.tasks import dropped_records, wall_clock_ms
 from ottla.streams.spark.stages.topology_source import (
+    READ_COLUMNS,
+    BundledTasks,
     BundleTask,
-    PipelineReader,
-    PipelineSink,
     SourceSettings,
+    TopologyBatches,
+    topology_sink,
 )
 from ottla.streams.stores.packing import pack, unpack
 from ottla.wire.records.columnar import ColumnDecoder
@@ -130,20 +133,28 @@ def columns_source(
             return ROWS
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return ColumnsReader(SparkOptions(self.options, Use.STREAM_READ), settings)
+            options = SparkOptions(self.options, Use.STREAM_READ)
+            batches = MicroBatches(options, TopologyBatches(source_settings))
+            return StreamReader(batches, RowReading(options, settings))
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-            return ColumnsSink(SparkOptions(self.options, Use.WRITE), settings)
+            options = SparkOptions(self.options, Use.WRITE)
+            return topology_sink(options, source_settings.shipment, FinishedRows(settings))
 
     return ColumnsSource
 
 
-class ColumnsReader(PipelineReader):
-    """Plans micro-batches as in PipelineReader, and reads their records."""
+class RowReading:
+    """Reads the ranges of a task as rows (ROWS)."""
 
     def __init__(self, options: SparkOptions, settings: Columns) -> None:
-        super().__init__(options, settings.source_settings)
+        self._options = options
         self._sources = settings.sources
+        self._bundled = BundledTasks(settings.source_settings)
+
+    def tasks(self, batch: BatchRanges) -> list[InputPartition]:
+        """Return the tasks of one batch."""
+        return self._bundled.tasks(batch)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task's ranges."""
@@ -153,13 +164,13 @@ class ColumnsReader(PipelineReader):
             Brokers(options.bootstrap, client_id=options.client_id) as brokers,
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
-            for wanted in partition.ranges:
-                if wanted.topic not in self._sources:
+            for offsets in partition.ranges:
+                if offsets.topic not in self._sources:
                     # There is nothing to read, but Spark requires a task.
                     continue
-                decoder = ColumnDecoder(wanted.topic, wanted.partition, self._names)
-                for batch in fetcher.fetch(decoder, wanted.start, wanted.end):
-                    yield _rows(self._sources[wanted.topic], wanted.partition, batch)
+                decoder = ColumnDecoder(offsets.topic, offsets.partition, READ_COLUMNS)
+                for batch in fetcher.fetch(decoder, offsets.start, offsets.end):
+                    yield _rows(self._sources[offsets.topic], offsets.partition, batch)
 
 
 def _rows(source: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -204,14 +215,14 @@ def _packed(headers: list[dict[str, Any]] | None) -> bytes | None:
     return pack([(each["key"], each["value"]) for each in headers]) if headers else None
 
 
-class ColumnsSink(PipelineSink):
-    """Writes the records from the JVM, and processes the others in Python."""
+@dataclass(frozen=True)
+class FinishedRows:
+    """Converts the frame's rows to records, for the sink; pickled with it."""
 
-    def __init__(self, options: SparkOptions, settings: Columns) -> None:
-        super().__init__(options, settings.source_settings.shipment)
-        self.settings = settings
+    settings: Columns
 
-    def _opened(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the records of a task's batches: those from the JVM, and the others processed here."""
         return map(Finishing(self.settings).finish, batches)
 
 

@@ -10,7 +10,7 @@ optional key, topic, partition and headers.
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from ottla.base.errors import ApiError, ConfigError
 from ottla.client.brokers import Brokers
 from ottla.client.sender import TOPIC_REFUSALS, ColumnSender
 from ottla.client.transaction import Transaction
+from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.spark.connector.exactly_once import (
     Attempt,
     Share,
@@ -42,6 +43,8 @@ from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.columnar_partitioner import partitions_of
 from ottla.wire.records.columnar_varints import Integers
+
+Opened = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "value": ("binary", "string"),
@@ -68,34 +71,36 @@ class Written(WriterCommitMessage):
     share: Share | None = None
 
 
-class _Sink:
-    """Writes the rows of tasks; created in the driver, which rejects wrong columns."""
+class TaskWriter:
+    """Writes the rows of one task; created in the driver, which rejects wrong columns.
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    With `handlers` (which returns the application's exception handlers) rejected records are passed
+    to them; otherwise a rejected record is an error.
+    """
+
+    def __init__(
+        self,
+        options: SparkOptions,
+        schema: StructType,
+        handlers: Callable[[], ExceptionHandlers] | None = None,
+    ) -> None:
         self._options = options
         self._columns = _check_columns(options, schema)
+        self._handlers = handlers
         # The driver rejects a missing address, too.
         _ = options.bootstrap
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write all rows of a task; all in-sync replicas have acknowledged them on return."""
-        with self._brokers() as brokers:
-            return Written(self._send(brokers, _gather(iterator, self._columns), None))
+    def gather(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Yield the columns to be written, in larger tables."""
+        return _gather(iterator, self._columns)
 
-    def _brokers(self) -> Brokers:
-        options = self._options
-        return Brokers(options.bootstrap, client_id=options.client_id)
-
-    def _refusals(self) -> Refusals | None:
-        """Return the handler of records that brokers reject; if None, a rejected record is an
-        error.
-        """
-        return None
-
-    def _send(
-        self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None
+    def send(
+        self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None = None
     ) -> int:
-        refusals = self._refusals()
+        """Send all rows; all in-sync replicas have acknowledged them on return. Returns their
+        number.
+        """
+        refusals = None if self._handlers is None else Refusals(self._handlers())
         ask = None if refusals is None else refusals.ask
         with ColumnSender(brokers, self._options.send_settings, transaction, ask) as sender:
             router = _Router(sender, self._options, self._columns, refusals)
@@ -110,33 +115,51 @@ class _Sink:
             return sender.records_sent
 
 
-class BatchSink(_Sink, DataSourceArrowWriter):
+class BatchSink(DataSourceArrowWriter):
     """The writer of one batch."""
 
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
-        super().__init__(options, schema)
+        self._options = options
+        self._writer = TaskWriter(options, schema)
         if options.is_exactly_once:
             raise ConfigError(
                 "Option processingGuarantee=exactly_once is for streams: only the batches of a stream "
                 "have numbers, by which a repeated batch is recognized."
             )
 
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write all rows of a task; all in-sync replicas have acknowledged them on return."""
+        with _brokers(self._options) as brokers:
+            return Written(self._writer.send(brokers, self._writer.gather(iterator)))
 
-class StreamSink(_Sink, DataSourceStreamArrowWriter):
+
+class StreamSink(DataSourceStreamArrowWriter):
     """The writer of a stream: every micro-batch runs `write` in its tasks, then `commit` in the
     driver.
+
+    `opened` converts the batches that Spark passes to rows that `writer` writes.
     """
+
+    def __init__(
+        self, options: SparkOptions, writer: TaskWriter, opened: Opened | None = None
+    ) -> None:
+        self._options = options
+        self._writer = writer
+        self.opened = opened
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write all rows of a task; with exactly_once they become visible in `commit`."""
+        writer = self._writer
+        tables = writer.gather(iterator if self.opened is None else self.opened(iterator))
         if not self._options.is_exactly_once:
-            return super().write(iterator)
-        filled = (each for each in _gather(iterator, self._columns) if each.num_rows)
+            with self._patient_brokers() as brokers:
+                return Written(writer.send(brokers, tables))
+        filled = (table for table in tables if table.num_rows)
         first = next(filled, None)
-        with self._brokers() as brokers:
+        with self._patient_brokers() as brokers:
 
             def send(transaction: Transaction) -> int:
-                return self._send(brokers, itertools.chain([first], filled), transaction)
+                return writer.send(brokers, itertools.chain([first], filled), transaction)
 
             share = write_share(
                 brokers, _attempt(), None if first is None else send, self._options.transaction_ms
@@ -147,7 +170,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             continue
         return Written(share.records, share)
 
-    def _brokers(self) -> Brokers:
+    def _patient_brokers(self) -> Brokers:
         """Return brokers that are retried for as long as a batch may take, so that a broker's
         restart does not end a stream.
         """
@@ -163,7 +186,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
         """Make a batch visible; with at_least_once it is visible already."""
         shares = _shares(messages)
         if shares:
-            with self._brokers() as brokers:
+            with self._patient_brokers() as brokers:
                 commit_shares(brokers, shares, self._options.transaction_ms)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
@@ -172,8 +195,12 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
         if shares:
             # The next attempt aborts these transactions when it begins its own, so do not wait for
             # unreachable brokers.
-            with super()._brokers() as brokers:
+            with _brokers(self._options) as brokers:
                 abort_shares(brokers, shares)
+
+
+def _brokers(options: SparkOptions) -> Brokers:
+    return Brokers(options.bootstrap, client_id=options.client_id)
 
 
 def _shares(messages: Sequence[WriterCommitMessage | None]) -> list[Share]:

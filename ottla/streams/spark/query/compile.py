@@ -45,7 +45,7 @@ from ottla.streams.spark.query.starting_offsets import (
 from ottla.streams.spark.stages.dropped_counts import count_dropped
 from ottla.streams.spark.stages.shipping import ship
 from ottla.streams.spark.stages.state_processor import StageProcessor
-from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC, SourceSettings, pipeline_source
+from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC, SourceSettings, topology_source
 from ottla.streams.task.task import Task
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -160,7 +160,7 @@ def start_query(
     format_name = f"ottla-pipeline-{next(_names)}"
     source_settings = SourceSettings(shipment, whole, interval_ms)
     if in_jvm is None:
-        spark.dataSource.register(pipeline_source(format_name, source_settings))
+        spark.dataSource.register(topology_source(format_name, source_settings))
     else:
         spark.dataSource.register(columns_source(format_name, source_settings, in_jvm))
     options = _source_options(compiled, settings, claim.starts)

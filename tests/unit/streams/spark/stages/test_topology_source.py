@@ -6,7 +6,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.ranges import OffsetRange
-from ottla.streams.spark.stages.topology_source import PipelineReader, SourceSettings, bundle
+from ottla.streams.spark.stages.topology_source import SourceSettings, bundle, topology_reader
 from ottla.testing.cluster import Cluster
 from tests.unit.streams.spark.rows import write
 
@@ -42,7 +42,7 @@ def test_a_stream_does_not_get_ahead_of_a_table_while_much_waits(ottla_cluster: 
         "subscribe": "stream,table",
         "startingOffsets": "earliest",
     }
-    reader = PipelineReader(SparkOptions(given, Use.STREAM_READ), SourceSettings(told))
+    reader = topology_reader(SparkOptions(given, Use.STREAM_READ), SourceSettings(told))
     position, seen = reader.initialOffset(), []
     while True:
         end = reader.latestOffset(position, ReadMaxRows(200))
