@@ -462,12 +462,12 @@ class _Elector:
 
     @property
     def is_decided(self) -> bool:
-        return self._election.verdict is not None
+        return self._election.result is not None
 
     @property
     def is_shutdown(self) -> bool:
-        verdict = self._election.verdict
-        return verdict is not None and verdict.is_shutdown
+        result = self._election.result
+        return result is not None and result.is_shutdown
 
     @property
     def error(self) -> Exception | None:
@@ -476,8 +476,8 @@ class _Elector:
     @property
     def instances(self) -> tuple[str, tuple[Candidate, ...]]:
         """The id of the active instance, and all instances."""
-        verdict = self._election.verdict
-        return ("", ()) if verdict is None else (verdict.active, verdict.instances)
+        result = self._election.result
+        return ("", ()) if result is None else (result.active, result.instances)
 
 
 def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:

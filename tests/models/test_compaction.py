@@ -182,7 +182,7 @@ def test_the_newest_record_of_each_key_is_left(steps: list[tuple[str, Any, Any]]
 def test_a_round_that_is_cut_short_loses_nothing(
     batches: list[tuple[Any, str]], change: int, seed: int, again: int, power: bool
 ) -> None:
-    """Power or process gone at any change to the disk, in the round and in the start behind it."""
+    """Power or process gone at any change to the disk, in the pass and in the start behind it."""
     history = History()
     for records, kind in batches:
         if kind == "plain":

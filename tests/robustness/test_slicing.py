@@ -12,7 +12,7 @@ from ottla.controller.planning import creation
 from ottla.controller.planning.notices import Fence
 from ottla.controller.planning.requests import PartitionsRequest, TopicRequest
 from ottla.server.local_broker import LocalBroker
-from ottla.storage.cleaner.cleaning import Round, survey
+from ottla.storage.cleaner.cleaning import CleanerPass, survey
 from ottla.storage.cleaner.compaction import NewestOffsets
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
@@ -258,7 +258,7 @@ def test_a_slice_of_cleaning_ends_by_time() -> None:
     log.rolling.roll()
     log.durability.flush()
     clock = StepClock()
-    work = Round(compacted.files, clock, log, survey(log, 0), 1 << 20)
+    work = CleanerPass(compacted.files, clock, log, survey(log, 0), 1 << 20)
     assert len(list(work.read_keys())) >= 300 // 25
     segments = [segment for group in work.groups() for segment in group]
     assert len(list(work.rewrite(segments))) >= 300 // 25

@@ -181,7 +181,7 @@ def test_a_compacted_segment_takes_the_place_of_others_beside_the_loop(
             await machine.clock.sleep(20)
         names = machine.files.list(partition.log.directory)
         assert not [name for name in names if name.endswith((".swap", ".cleaned"))]
-        rounds = node._sources.cleaner.rounds_count if node._sources.cleaner else 0
+        rounds = node._sources.cleaner.passes_count if node._sources.cleaner else 0
         await node.stop()
         return found, rounds
 

@@ -91,7 +91,7 @@ class Cleaner:
         # Damaged logs: skipped until the next start checks them.
         self._uncleanable: set[Log] = set()
         # For monitoring: the rounds that were completed, and the bytes they read and kept.
-        self.rounds_count = self.read_bytes = self.kept_bytes = 0
+        self.passes_count = self.read_bytes = self.kept_bytes = 0
         self.looked_at = clock.monotonic()
 
     @property
@@ -152,7 +152,7 @@ class Cleaner:
         return False
 
     async def _clean(self, log: Log, found: Survey) -> bool:
-        work = Round(self._files, self._clock, log, found, self._settings().memory_bytes)
+        work = CleanerPass(self._files, self._clock, log, found, self._settings().memory_bytes)
         try:
             return await self._perform(work, log, found)
         except FileNotFoundError:
@@ -163,7 +163,7 @@ class Cleaner:
         finally:
             await self._off_loop(work.offsets.forget)
 
-    async def _perform(self, work: "Round", log: Log, found: Survey) -> bool:
+    async def _perform(self, work: "CleanerPass", log: Log, found: Survey) -> bool:
         if not await self._advance(work, work.read_keys()):
             return False
         for segments in work.groups():
@@ -179,7 +179,7 @@ class Cleaner:
         if not work.is_wanted():
             return False
         log.first_dirty_offset = work.offsets.end_offset
-        self.rounds_count += 1
+        self.passes_count += 1
         self.read_bytes += work.bytes_before
         self.kept_bytes += work.bytes_after
         _log.info(
@@ -194,7 +194,7 @@ class Cleaner:
         return True
 
     async def _swap(
-        self, work: "Round", log: Log, replaced: Sequence[Segment], cleaned: Segment
+        self, work: "CleanerPass", log: Log, replaced: Sequence[Segment], cleaned: Segment
     ) -> bool:
         """Replace segments by a cleaned one; sync off the event loop."""
         if not work.is_wanted():
@@ -213,7 +213,7 @@ class Cleaner:
         await self._off_loop(partial(files.sync_directory, work.directory))
         return True
 
-    async def _advance(self, work: "Round", steps: Steps) -> bool:
+    async def _advance(self, work: "CleanerPass", steps: Steps) -> bool:
         """Take all steps at the allowed rate; return False as soon as the work is cancelled."""
         started, moved = self._clock.monotonic(), 0
         while (count := await self._off_loop(partial(next, steps, None))) is not None:
@@ -249,7 +249,7 @@ def survey(log: Log, now_ms: int) -> Survey:
     return compaction.survey(log.segments, progress, log.config, now_ms)
 
 
-class Round:
+class CleanerPass:
     """One cleaning of one log. Created on the loop; its steps run off the loop, one after the
     other.
 
@@ -287,7 +287,7 @@ class Round:
         )
 
     def is_wanted(self) -> bool:
-        """Return True if the log has not changed in a way that voids the round; call it on the
+        """Return True if the log has not changed in a way that voids the pass; call it on the
         loop.
         """
         log = self._log
@@ -408,7 +408,7 @@ class Round:
             )
 
     def remove_leftovers(self) -> None:
-        """Remove unfinished files of an earlier round or of this one; the log may be gone."""
+        """Remove unfinished files of an earlier pass or of this one; the log may be gone."""
         if self._files.exists(self.directory):
             for name in self._files.list(self.directory):
                 if name.endswith(CLEANED_SUFFIX):

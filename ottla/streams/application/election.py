@@ -88,7 +88,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ElectionResult:
     """The result of an election, the same for all instances."""
 
     active: str
@@ -101,20 +101,20 @@ class Verdict:
         return json.dumps({**asdict(self), "instances": instances}).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> "Verdict":
+    def decode(cls, data: bytes) -> "ElectionResult":
         """Decode a result that was encoded with `encode`."""
         known = json.loads(data)
         instances = tuple(Candidate(**each) for each in known["instances"])
         return cls(known["active"], instances, known["is_shutdown"])
 
 
-def elect(candidates: Sequence[Candidate]) -> Verdict:
+def elect(candidates: Sequence[Candidate]) -> ElectionResult:
     """Elect the instance that is already active, else the one that has waited longest."""
     ordered = sorted(
         candidates, key=lambda each: (not each.is_active, each.since_ms, each.instance)
     )
     is_shutdown = any(each.asks_shutdown for each in candidates)
-    return Verdict(ordered[0].instance, tuple(ordered), is_shutdown)
+    return ElectionResult(ordered[0].instance, tuple(ordered), is_shutdown)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ElectionSettings:
 class Election:
     """The membership of an instance in the election, in a thread of its own.
 
-    `on_change` is called in that thread after each change of `verdict`, `is_active` or `error`; it
+    `on_change` is called in that thread after each change of `result`, `is_active` or `error`; it
     must not block. `error` is a fatal error, such as a session timeout that the broker does not
     allow.
     """
@@ -140,7 +140,7 @@ class Election:
     def __init__(
         self, settings: ElectionSettings, candidate: Candidate, on_change: Callable[[], None]
     ) -> None:
-        self.verdict: Verdict | None = None
+        self.result: ElectionResult | None = None
         self.is_active = False
         self.error: OttlaError | None = None
         self._settings = settings
@@ -184,8 +184,8 @@ class Election:
         try:
             self._asks_again = False
             own = replace(self._candidate, is_active=self.is_active)
-            verdict = self._member.join(own)
-            self._publish(verdict, is_active=verdict.active == own.instance)
+            result = self._member.join(own)
+            self._publish(result, is_active=result.active == own.instance)
             while not (self._stopping.wait(self._interval_s) or self._asks_again):
                 if not self._member.beat():
                     return
@@ -218,9 +218,9 @@ class Election:
             self._publish(None, is_active=False)
         self._stopping.wait(_PAUSE_S)
 
-    def _publish(self, verdict: Verdict | None, *, is_active: bool) -> None:
-        if (verdict, is_active) != (self.verdict, self.is_active):
-            self.verdict, self.is_active = verdict, is_active
+    def _publish(self, result: ElectionResult | None, *, is_active: bool) -> None:
+        if (result, is_active) != (self.result, self.is_active):
+            self.result, self.is_active = result, is_active
             self._on_change()
 
 
@@ -236,7 +236,7 @@ class _Membership:
         self._session_s = settings.session_timeout_ms / 1000
         self._brokers = Brokers(settings.bootstrap, client_id=settings.application_id)
 
-    def join(self, own: Candidate) -> Verdict:
+    def join(self, own: Candidate) -> ElectionResult:
         """Join, elect if this member is the leader, and return the result."""
         self._brokers.timeout_s = self._session_s + _JOIN_MARGIN_S
         joined = self._join(own)
@@ -256,7 +256,7 @@ class _Membership:
         synced = self._brokers.ask_coordinator(self._group_id, request, SyncGroupResponse)
         check(synced.error_code, subject=f"Group {self._group_id!r}")
         self.heard_at = time.monotonic()
-        return Verdict.decode(bytes(synced.assignment))
+        return ElectionResult.decode(bytes(synced.assignment))
 
     def _join(self, own: Candidate) -> JoinGroupResponse:
         request = JoinGroupRequest(
@@ -321,5 +321,5 @@ class _Membership:
 
 def _assign(metadata: Mapping[str, bytes]) -> list[SyncGroupRequestAssignment]:
     candidates = [Candidate(**json.loads(bytes(each))) for each in metadata.values()]
-    verdict = elect(candidates).encode()
-    return [SyncGroupRequestAssignment(member_id=each, assignment=verdict) for each in metadata]
+    result = elect(candidates).encode()
+    return [SyncGroupRequestAssignment(member_id=each, assignment=result) for each in metadata]

@@ -12,7 +12,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.groups import Member, describe_group, list_groups
 from ottla.client.admin.offsets import PROGRESS, committed_offsets
 from ottla.client.brokers import Brokers
-from ottla.streams.application.election import PROTOCOL_TYPE, Candidate, Verdict, group_of
+from ottla.streams.application.election import PROTOCOL_TYPE, Candidate, ElectionResult, group_of
 
 _DRIVERS = group_of("")
 RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"
@@ -22,7 +22,7 @@ RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"
 class Instance:
     """A member of the election: what it sends about itself, its host, and whether it is active."""
 
-    told: Candidate
+    candidate: Candidate
     client_host: str
     is_active: bool
 
@@ -57,11 +57,11 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
         return []
-    verdicts = [Verdict.decode(each.told) for each in group.members if each.told]
+    results = [ElectionResult.decode(each.told) for each in group.members if each.told]
     # Members without an assignment are in an election.
-    active = verdicts[0].active if verdicts else None
+    active = results[0].active if results else None
     found = [_instance(each, active) for each in group.members]
-    return sorted(found, key=lambda each: (not each.is_active, each.told.since_ms))
+    return sorted(found, key=lambda each: (not each.is_active, each.candidate.since_ms))
 
 
 def _instance(member: Member, active: str | None) -> Instance:

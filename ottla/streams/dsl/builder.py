@@ -15,7 +15,13 @@ from ottla.streams.model.names import check_name
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.operators.views import global_view
-from ottla.streams.options.dsl_options import Consumed, Kept, Materialized, asked, of_kind
+from ottla.streams.options.dsl_options import (
+    Consumed,
+    Materialized,
+    TableOptions,
+    of_kind,
+    options_of,
+)
 from ottla.streams.processor.api import Supplier, TimestampExtractor
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.builders import StoreBuilder
@@ -61,7 +67,7 @@ class StreamsBuilder(SnakeCase):
         self,
         topic: str,
         consumed: Consumed[K, V] | Materialized[K, V] | None = None,
-        materialized: Kept[K, V] = None,
+        materialized: TableOptions[K, V] = None,
         *,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
@@ -87,7 +93,7 @@ class StreamsBuilder(SnakeCase):
         self,
         topic: str,
         consumed: Consumed[K, V] | Materialized[K, V] | None = None,
-        materialized: Kept[K, V] = None,
+        materialized: TableOptions[K, V] = None,
         *,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
@@ -179,7 +185,7 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
 def _table_options(
     topic: str,
     consumed: Consumed[K, V] | Materialized[K, V] | None,
-    materialized: Kept[K, V],
+    materialized: TableOptions[K, V],
     given: Consumed[K, V],
 ) -> tuple[Consumed[K, V], Materialized[K, V]]:
     """Return the Consumed and the Materialized of a table.
@@ -190,6 +196,6 @@ def _table_options(
         raise TopologyError(f"a table is read from one topic, not from {topic!r}")
     if isinstance(consumed, Materialized):
         consumed, materialized = None, consumed
-    kept = asked(materialized, None)[1] or Materialized()
+    kept = options_of(materialized, None)[1] or Materialized()
     options = of_kind(consumed, Consumed, "how a topic is read") or given
     return replace(options, key=options.key or kept.key, value=options.value or kept.value), kept

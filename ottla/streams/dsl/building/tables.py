@@ -48,7 +48,7 @@ from ottla.streams.operators.views import (
     mapped_view,
     store_view,
 )
-from ottla.streams.options.dsl_options import Grouped, Materialized, Named, asked
+from ottla.streams.options.dsl_options import Grouped, Materialized, Named, options_of
 from ottla.streams.options.joins import TableJoined
 from ottla.streams.processor.api import (
     ProcessorContext,
@@ -217,17 +217,17 @@ def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> Tab
 
 def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
     """Add a step that buffers changes."""
-    graph, asked = table.graph, suppressed
+    graph = table.graph
     if graph.is_versioned(table.name):
         raise TopologyError(
             "only changes of tables without versions can wait: suppress behind to_stream().to_table()"
         )
-    name = graph.new_name("KTABLE-SUPPRESS-") if asked.name is None else asked.name
+    name = graph.new_name("KTABLE-SUPPRESS-") if suppressed.name is None else suppressed.name
     check_name(name, "an operator")
-    until_close = asked.wait_ms is None
-    wait_ms = graph.window_grace_ms(table.name) if asked.wait_ms is None else asked.wait_ms
+    until_close = suppressed.wait_ms is None
+    wait_ms = graph.window_grace_ms(table.name) if suppressed.wait_ms is None else suppressed.wait_ms
     buffer_name = (
-        graph.new_store_name("KTABLE-SUPPRESS-") if asked.name is None else f"{asked.name}-store"
+        graph.new_store_name("KTABLE-SUPPRESS-") if suppressed.name is None else f"{suppressed.name}-store"
     )
     buffer = StoreBuilder(buffer_name, "suppress_buffer", table.key, table.value)
     table.enable_sending_old_values(True)
@@ -235,11 +235,11 @@ def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
         buffer,
         wait_ms,
         until_close,
-        asked.buffer.max_records_count,
-        asked.buffer.max_bytes_count,
-        asked.buffer.fails_when_full,
-        asked.idle_timeout_ms,
-        asked.on_late,
+        suppressed.buffer.max_records_count,
+        suppressed.buffer.max_bytes_count,
+        suppressed.buffer.fails_when_full,
+        suppressed.idle_timeout_ms,
+        suppressed.on_late,
     )
     graph.add(OperatorNode(name, (table.name,), operator, output_versioned=False))
 
@@ -301,7 +301,7 @@ def join_tables(
     functions = [*named["extractor"], *functions, *named["joiner"]]
     joined = words.get("joined") or _only(options, TableJoined)
     kept = words.get("materialized") or _only(options, Materialized, str)
-    name, materialized = asked(kept, words.get("named") or _only(options, Named))
+    name, materialized = options_of(kept, words.get("named") or _only(options, Named))
     name = joined.name if joined is not None else name
     if options or len(functions) not in (1, 2) or (len(functions) == 2 and outer[1]):
         raise TopologyError(

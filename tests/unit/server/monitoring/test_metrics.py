@@ -294,7 +294,7 @@ async def test_compaction_is_told(yard: Yard) -> None:
     partition.log.durability.flush()
     partition.append_as_leader(encode_batch([Record(b"k", b"v")], timestamp=1), acks=1)
     async with asyncio.timeout(20):
-        while not cleaner.rounds_count:
+        while not cleaner.passes_count:
             await asyncio.sleep(0)
     value = await metrics(node)
     assert value("ottla_log_cleaner_rounds_total") >= 1

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from ottla.storage.cleaner.cleaning import Round, Settings, survey
+from ottla.storage.cleaner.cleaning import CleanerPass, Settings, survey
 from ottla.storage.cleaner.compaction import KEY_BYTES
 from ottla.storage.config import LogConfig
 from ottla.wire.records import control
@@ -84,7 +84,7 @@ def test_aborted_records_go_and_their_marker_after_them() -> None:
     assert compacted.clean()
     assert compacted.pairs() == [(0, b"a", b"old"), (4, b"c", b"kept")]
     assert (3, 3, 1) in compacted.headers()
-    # Its data were still there when the round went over it.
+    # Its data were still there when the pass went over it.
     assert len(compacted.log.aborted_transactions(0, 6)) == 1
     dirty_again(compacted)
     assert (3, 3, 1) in compacted.headers()
@@ -213,7 +213,7 @@ def test_what_becomes_of_the_log_meanwhile_wins(event: str) -> None:
     log = compacted.log
     log.rolling.roll()
     log.durability.flush()
-    work = Round(compacted.files, compacted.world.clock, log, survey(log, 0), 1 << 20)
+    work = CleanerPass(compacted.files, compacted.world.clock, log, survey(log, 0), 1 << 20)
     assert list(work.read_keys())
     segments = next(work.groups())
     list(work.rewrite(segments))
