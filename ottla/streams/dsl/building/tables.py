@@ -225,9 +225,13 @@ def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
     name = graph.new_name("KTABLE-SUPPRESS-") if suppressed.name is None else suppressed.name
     check_name(name, "an operator")
     until_close = suppressed.wait_ms is None
-    wait_ms = graph.window_grace_ms(table.name) if suppressed.wait_ms is None else suppressed.wait_ms
+    wait_ms = (
+        graph.window_grace_ms(table.name) if suppressed.wait_ms is None else suppressed.wait_ms
+    )
     buffer_name = (
-        graph.new_store_name("KTABLE-SUPPRESS-") if suppressed.name is None else f"{suppressed.name}-store"
+        graph.new_store_name("KTABLE-SUPPRESS-")
+        if suppressed.name is None
+        else f"{suppressed.name}-store"
     )
     buffer = StoreBuilder(buffer_name, "suppress_buffer", table.key, table.value)
     table.enable_sending_old_values(True)
