@@ -4,8 +4,9 @@ They exist while a copy of a log in another directory replaces it. Raises OSErro
 """
 
 from collections.abc import Mapping
+from functools import partial
 
-from ottla.base.files import FileSystem
+from ottla.base.files import FileSystem, run_whole
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log.log import Log
 
@@ -33,9 +34,25 @@ class ReplacementMarks:
         if self._files.exists(f"{folder}/{_PREVAILING_FILE}"):
             self.prevailing.add(key)
 
+    async def prepare(self, key: TopicPartition) -> None:
+        """Write the file of `mark_superseded` off the event loop; it has no effect yet."""
+        path = f"{self._logs[key].directory}/{_SUPERSEDED_FILE}"
+        await run_whole(self._files, partial(self._files.replace, path, b""))
+
+    def withdraw(self, key: TopicPartition) -> None:
+        """Remove a file that `prepare` wrote, unless the mark has taken effect.
+
+        Not durable: the next start removes a file that a power failure brings back.
+        """
+        path = f"{self._logs[key].directory}/{_SUPERSEDED_FILE}"
+        if key not in self.superseded and self._files.exists(path):
+            self._files.remove(path)
+
     def mark_superseded(self, key: TopicPartition) -> None:
         """Note durably that this log is removed if there is another one with its name."""
-        self._files.replace(f"{self._logs[key].directory}/{_SUPERSEDED_FILE}", b"")
+        path = f"{self._logs[key].directory}/{_SUPERSEDED_FILE}"
+        if not self._files.exists(path):
+            self._files.replace(path, b"")
         self.superseded.add(key)
 
     def mark_prevailing(self, key: TopicPartition) -> None:

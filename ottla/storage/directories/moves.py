@@ -98,6 +98,28 @@ class LogMoves:
         if key in self._logs:
             self._logs[key].is_being_copied = False
 
+    async def prepare(self, topic: str, partition: int) -> None:
+        """Do, off the event loop, the part of `finish` that can be done before.
+
+        It has no effect on a log that stays; `withdraw` undoes it. Raises StorageError.
+        """
+        key = (topic, partition)
+        log, source = self._logs[key], self._directories[key]
+        try:
+            await source.marks.prepare(key)
+        except OSError as error:
+            if self._logs.get(key) is log:
+                raise self._failures.note(source, error) from error
+            # The log was deleted meanwhile, with its folder.
+
+    def withdraw(self, topic: str, partition: int) -> None:
+        """Undo `prepare`, because the log stays in its directory; idempotent."""
+        key = (topic, partition)
+        directory = self._directories.get(key)
+        if directory is not None and directory.failure is None:
+            with suppress(StorageError), self._failures.disk(directory):
+                directory.marks.withdraw(key)
+
     def finish(self, topic: str, partition: int) -> Log:
         """Replace the log by its copy, which is complete and durable; return the copy.
 
@@ -131,6 +153,15 @@ class LogMoves:
                 with suppress(StorageError), self._failures.disk(directory):
                     directory.delete(key)
                     directory.settle_deletions()
+
+    async def remove_superseded_in_background(self, topic: str, partition: int) -> None:
+        """Call `remove_superseded`, with the sync off the event loop."""
+        key = (topic, partition)
+        for directory in self._failures.online():
+            if key in directory.marks.superseded:
+                with suppress(StorageError), self._failures.disk(directory):
+                    directory.delete(key)
+                    await directory.settle_deletions_in_background()
 
     # At the start of the broker
 

@@ -86,6 +86,72 @@ async def test_everything_is_durable_when_the_copy_takes_over(broker: LogsBroker
     assert (found.directory, found.log_end_offset) == ("/y/t-0", 20)
 
 
+async def test_records_marks_and_deletions_are_synced_off_the_loop(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the copy's new name is synced in the step in which it replaces the log."""
+    future = begin(broker)
+    await until(lambda: future.log_end_offset == 20)
+    assert future.recovery_point < 20
+    in_background = broker.files.in_background
+    is_on_loop = [True]
+    synced: list[str] = []
+
+    def elsewhere(work: Callable[[], Any]) -> Any:
+        def run() -> Any:
+            is_on_loop[0] = False
+            try:
+                return work()
+            finally:
+                is_on_loop[0] = True
+
+        return in_background(run)
+
+    def noting(name: str) -> Callable[..., Any]:
+        operation = getattr(broker.files, name)
+
+        def noted(path: str, *arguments: Any) -> Any:
+            if is_on_loop[0]:
+                synced.append(path)
+            return operation(path, *arguments)
+
+        return noted
+
+    monkeypatch.setattr(broker.files, "in_background", elsewhere)
+    for name in ("sync_directory", "replace"):
+        monkeypatch.setattr(broker.files, name, noting(name))
+    await moved(broker)
+    await until(lambda: not broker.tasks._running)
+    assert broker.partition("t").log.recovery_point == 20
+    assert synced == ["/y"]
+    assert [name.rpartition("-")[2] for name in broker.files.list("/x") if "t-0" in name] == [
+        "delete"
+    ]
+
+
+async def test_a_move_that_is_cancelled_in_its_last_step_leaves_no_mark(broker: LogsBroker) -> None:
+    """A log that stays in its directory can be served while another directory is offline."""
+    begin(broker)
+    await until(lambda: broker.files.exists("/x/t-0/superseded"))
+    broker.directories.moves.cancel("t", 0)
+    await until(lambda: not broker.tasks._running)
+    assert broker.partition("t").log.directory == "/x/t-0"
+    assert not broker.files.exists("/x/t-0/superseded")
+
+
+async def test_a_crash_after_the_preparation_leaves_the_log(broker: LogsBroker) -> None:
+    """The mark is removed by the next start, and the move continues."""
+    begin(broker)
+    await until(lambda: broker.files.exists("/x/t-0/superseded"))
+    broker.files = broker.files.kill()
+    open_directories(broker)
+    log = broker.directories.get("t", 0)
+    assert log is not None
+    assert (log.directory, log.log_end_offset) == ("/x/t-0", 20)
+    assert not broker.files.exists("/x/t-0/superseded")
+    assert broker.directories.moves.future("t", 0) is not None
+
+
 async def test_a_move_goes_on_after_a_restart(broker: LogsBroker) -> None:
     """As soon as the replica is there again."""
     begin(broker)
