@@ -310,7 +310,9 @@ class KafkaStreams(SnakeCase):
         return self.state.is_final
 
     def progress(self) -> Progress:
-        """Return the progress: records, lag, watermark, size of the state and dropped records."""
+        """Return the progress: records, lag, watermark, size of the state, dropped records and
+        misplaced keys.
+        """
         return self._instance.progress()
 
     def metrics(self) -> Metrics:

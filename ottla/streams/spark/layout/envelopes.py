@@ -47,6 +47,8 @@ SINK = -1
 # The topic of envelopes without records, which count the records a task dropped. The name of a real
 # topic cannot contain a space.
 DROPPED_TOPIC = "dropped records"
+# The topic of envelopes without records, which count the misplaced keys of one topic.
+MISPLACED_TOPIC = "misplaced keys"
 # The low bits of a slot are a task's number. The bits above are chosen so that Spark's hash
 # distributes tasks evenly.
 _TASK_BITS = 20
@@ -219,6 +221,13 @@ class Outbox:
         """Yield an envelope with the number of records that a task dropped, unless it is 0."""
         if count:
             yield Envelope(self._slots.carrier(task), SINK, DROPPED_TOPIC, task, count, b"")
+
+    def misplaced(self, number: int, count: int) -> Iterator[Envelope]:
+        """Yield an envelope with the number of misplaced keys of the topic with this number, unless
+        it is 0.
+        """
+        if count:
+            yield Envelope(self._slots.carrier(number), SINK, MISPLACED_TOPIC, number, count, b"")
 
     def forward(self, envelope: Envelope) -> Envelope:
         """Return an envelope for the next stage, after a carrier."""

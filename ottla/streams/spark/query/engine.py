@@ -121,6 +121,7 @@ class SparkQuery:
         self.query = query
         self._firsts: dict[str, list[Offsets]] = {}
         self._dropped: dict[str, int] = {}
+        self._misplaced_keys: dict[str, int] = {}
         self._lock = threading.Lock()
 
     @property
@@ -148,7 +149,8 @@ class SparkQuery:
                 if report is not None:
                     found.append(progress_of(report, self._firsts.setdefault(str(each.id), [])))
             self._dropped = self.query.dropped()
-        return replace(total(found), dropped=self._dropped)
+            self._misplaced_keys = self.query.misplaced_keys()
+        return replace(total(found), dropped=self._dropped, misplaced_keys=self._misplaced_keys)
 
     def stop(self) -> None:
         """Stop all queries."""

@@ -9,6 +9,7 @@ query.stop()
 import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -90,6 +91,16 @@ class StreamsQuery:
         for each in self._running:
             found |= each.dropped.take(each.query)
         return found
+
+    def misplaced_keys(self) -> dict[str, int]:
+        """Return the number of misplaced keys of each topic, as of the last call of `dropped`.
+
+        Only some keys of each batch are checked; see docs/partitioning.md.
+        """
+        counts: Counter[str] = Counter()
+        for running in self._running:
+            counts += running.dropped.misplaced
+        return dict(sorted(counts.items()))
 
     @property
     def is_active(self) -> bool:

@@ -78,7 +78,8 @@ class SourceStage:
                     yield self._address(task, topic, partition, records)
             return
         routes = self._layout.routes_of(topic)
-        self._check_keys(routes, topic, (partition, records), partition_count)
+        misplaced = self._check_keys(routes, topic, (partition, records), partition_count)
+        yield from self._outbox.misplaced(self._number(topic), misplaced)
         for route in routes:
             kind = self._layout.sub_topologies[route.kind]
             if kind.level == 0:
@@ -97,17 +98,21 @@ class SourceStage:
         topic: str,
         batch: tuple[int, pa.RecordBatch],
         partition_count: int,
-    ) -> None:
+    ) -> int:
         """Check the partitions of keys if the topic is read by partition together with other
-        topics.
+        topics; return the number of misplaced keys among those that were checked.
         """
         partition, records = batch
         for route in routes:
             count = self._layout.sub_topologies[route.kind].partitions
             meets = route.kind in self._layout.meeting and topic not in self._layout.created
             if meets and route.routing is Routing.BY_PARTITION and partition_count in (0, count):
-                self._placement.check(topic, partition, records.column("key"), count)
-                return
+                return self._placement.check(topic, partition, records.column("key"), count)
+        return 0
+
+    def _number(self, topic: str) -> int:
+        """Return the number of a topic; those that are not named in the layout share one."""
+        return self._topics.index(topic) if topic in self._topics else len(self._topics)
 
     def _address(self, task: int, topic: str, partition: int, records: pa.RecordBatch) -> Envelope:
         first = records.column("offset")[0].as_py()
@@ -139,8 +144,9 @@ class SourceStage:
         plain = self._tasks[number]
         before = plain.dropped_count
         # Each source topic is an origin of its own: the order of its output is restored separately.
-        place = self._topics.index(topic) if topic in self._topics else len(self._topics)
-        origin = kind.first_task + partition % kind.partitions + place * self._layout.task_count
+        number_of_topic = self._number(topic)
+        origin = kind.first_task + partition % kind.partitions
+        origin += number_of_topic * self._layout.task_count
         first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
         for output in plain.run(topic, records):
             yield from self._outbox.of_batch(origin, output.topic, output.records, first)
