@@ -116,16 +116,16 @@ class Cleaner:
             if not log.config.is_compacted or log.failure or is_left_alone:
                 continue
             try:
-                found = survey(log, now_ms)
+                surveyed = survey(log, now_ms)
             except OSError as error:
                 self._fail(log, error)
                 continue
             except Exception:
                 self._uncleanable.add(log)
                 raise
-            is_due = found.is_due(log.config)
-            if is_due and (best is None or found.dirty_ratio > best[1].dirty_ratio):
-                best = log, found
+            is_due = surveyed.is_due(log.config)
+            if is_due and (best is None or surveyed.dirty_ratio > best[1].dirty_ratio):
+                best = log, surveyed
         return best
 
     async def clean_dirtiest(self) -> bool:
@@ -133,9 +133,9 @@ class Cleaner:
         chosen = self.dirtiest()
         if chosen is None:
             return False
-        log, found = chosen
+        log, surveyed = chosen
         try:
-            return await self._clean(log, found)
+            return await self._clean(log, surveyed)
         except ApiError as error:
             self._uncleanable.add(log)
             _log.error("log not compacted any more partition=%s reason=%s", _name(log), error)
@@ -151,10 +151,10 @@ class Cleaner:
             raise
         return False
 
-    async def _clean(self, log: Log, found: Survey) -> bool:
-        work = CleanerPass(self._files, self._clock, log, found, self._settings().memory_bytes)
+    async def _clean(self, log: Log, surveyed: Survey) -> bool:
+        work = CleanerPass(self._files, self._clock, log, surveyed, self._settings().memory_bytes)
         try:
-            return await self._perform(work, log, found)
+            return await self._perform(work, log, surveyed)
         except FileNotFoundError:
             if not work.has_lost_segments():
                 raise
@@ -163,7 +163,7 @@ class Cleaner:
         finally:
             await self._off_loop(work.offsets.forget)
 
-    async def _perform(self, work: "CleanerPass", log: Log, found: Survey) -> bool:
+    async def _perform(self, work: "CleanerPass", log: Log, surveyed: Survey) -> bool:
         if not await self._advance(work, work.read_keys()):
             return False
         for segments in work.groups():
@@ -185,7 +185,7 @@ class Cleaner:
         _log.info(
             "log compacted partition=%s from=%d to=%d bytes=%d left=%d keys=%d",
             _name(log),
-            found.first_dirty_offset,
+            surveyed.first_dirty_offset,
             work.offsets.end_offset,
             work.bytes_before,
             work.bytes_after,
@@ -257,12 +257,12 @@ class CleanerPass:
     """
 
     def __init__(
-        self, files: FileSystem, clock: Clock, log: Log, found: Survey, memory_bytes: int
+        self, files: FileSystem, clock: Clock, log: Log, surveyed: Survey, memory_bytes: int
     ) -> None:
         now_ms = clock.time_ms()
         self._slices = Slices(clock, _SLICE_SECONDS)
         self.directory = log.directory
-        self.offsets = NewestOffsets(found.first_dirty_offset, memory_bytes)
+        self.offsets = NewestOffsets(surveyed.first_dirty_offset, memory_bytes)
         self.cleaned: Segment | None = None
         self.bytes_before = self.bytes_after = 0
         self._files = files
@@ -270,13 +270,15 @@ class CleanerPass:
         self._config = log.config
         self._truncations = log.truncations_count
         self._now_ms = now_ms
-        self._first_dirty = found.first_dirty_offset
-        self._end = found.end_offset
-        self._segments = [each for each in log.segments if each.base_offset < found.end_offset]
-        ends = [*(each.base_offset for each in self._segments[1:]), found.end_offset]
+        self._first_dirty = surveyed.first_dirty_offset
+        self._end = surveyed.end_offset
+        self._segments = [
+            segment for segment in log.segments if segment.base_offset < surveyed.end_offset
+        ]
+        ends = [*(segment.base_offset for segment in self._segments[1:]), surveyed.end_offset]
         self._end_of = dict(zip(self._segments, ends, strict=True))
         start = self._segments[0].base_offset
-        self._aborted = log.aborted_transactions(start, found.end_offset)
+        self._aborted = log.aborted_transactions(start, surveyed.end_offset)
         self._transactions = TransactionsSeen(self._aborted)
         self._survival = Survival(
             self.offsets,
@@ -305,7 +307,7 @@ class CleanerPass:
         read.
         """
         end = self.offsets.end_offset
-        segments = [each for each in self._segments if each.base_offset < end]
+        segments = [segment for segment in self._segments if segment.base_offset < end]
         behind = self._segments[len(segments) :]
         end_offset = behind[0].base_offset if behind else self._end
         return compaction.group(segments, end_offset, self._config)
@@ -316,7 +318,9 @@ class CleanerPass:
         """
         self.remove_leftovers()
         offsets = self.offsets
-        dirty = [each for each in self._segments if self._end_of[each] > self._first_dirty]
+        dirty = [
+            candidate for candidate in self._segments if self._end_of[candidate] > self._first_dirty
+        ]
         start = dirty[0].base_offset
         transactions = TransactionsSeen(e for e in self._aborted if e.last_offset >= start)
         moved = cost = 0
@@ -350,7 +354,7 @@ class CleanerPass:
         survive.
         """
         self.cleaned = None
-        last = [each for each in segments if each.size_bytes][-1:]
+        last = [candidate for candidate in segments if candidate.size_bytes][-1:]
         first = segments[0]
         cleaned = Segment(
             self._files, self.directory, first.base_offset, self._config, self._now_ms
@@ -363,18 +367,18 @@ class CleanerPass:
                 size = segment.size_bytes
                 for position, header, data in self._batches(segment):
                     is_last = segment in last and position + header.size_bytes == size
-                    kept = self._survival.apply(data, header, is_last=is_last)
-                    is_changed = is_changed or kept is not data
+                    survivors = self._survival.apply(data, header, is_last=is_last)
+                    is_changed = is_changed or survivors is not data
                     moved += header.size_bytes
-                    if kept is not None:
-                        moved += target.add(kept)
+                    if survivors is not None:
+                        moved += target.add(survivors)
                     cost += header.size_bytes + header.records_count * _RECORD_COST
                     if cost >= _SLICE_COST or self._slices.is_over:
                         yield moved
                         self._slices.begin()
                         moved = cost = 0
             indexed, self._transactions.indexed = self._transactions.indexed, []
-            self.bytes_before += sum(each.size_bytes for each in segments)
+            self.bytes_before += sum(candidate.size_bytes for candidate in segments)
             self.bytes_after += cleaned.size_bytes
             if is_changed and cleaned.size_bytes:
                 target.finish(indexed)

@@ -47,9 +47,9 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
 
     Stops at the first byte before `end` at which no such batch begins.
     """
-    wanted = _BATCHES_CHUNK_BYTES
+    chunk_bytes = _BATCHES_CHUNK_BYTES
     while end - position >= SIZE_MIN:
-        chunk = memoryview(read(position, min(wanted, end - position)))
+        chunk = memoryview(read(position, min(chunk_bytes, end - position)))
         at = size = 0
         while len(chunk) - at >= min(HEADER_SIZE, end - position - at) and at < len(chunk):
             header = header_at(chunk, at)
@@ -65,11 +65,11 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
         if at == 0:
             # The batch is larger than the chunk: read again with room for it, unless the file ends
             # before.
-            if not size or len(chunk) < min(wanted, end - position):
+            if not size or len(chunk) < min(chunk_bytes, end - position):
                 return
-            wanted = size
+            chunk_bytes = size
         else:
-            wanted = _BATCHES_CHUNK_BYTES
+            chunk_bytes = _BATCHES_CHUNK_BYTES
         position += at
 
 
@@ -139,13 +139,13 @@ def first_record_since(
     If the batch is too large for the event loop, its first record is returned: a search from there
     misses nothing.
     """
-    found = None
+    opened = None
     if header.records_count <= _OPENED_RECORDS_MAX:
-        found = _opened(data, header)
-    if found is None:
+        opened = _opened(data, header)
+    if opened is None:
         offset = max(header.base_offset, from_offset)
         return TimestampedOffset(header.max_timestamp, offset, header.leader_epoch)
-    for record in found:
+    for record in opened:
         if record.timestamp >= timestamp and record.offset >= from_offset:
             return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
     return None

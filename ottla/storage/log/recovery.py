@@ -242,19 +242,19 @@ class _Loading:
         # If only the process crashed, the bytes can be read, but may not be on the device yet.
         segment.files.synced_bytes = -1
         next_offset, position = segment.base_offset, 0
-        durable = told = 0
-        for found, header, _ in scan.batches(segment.file.read_at, 0, size):
+        durable = reported = 0
+        for start, header, _ in scan.batches(segment.file.read_at, 0, size):
             if header.base_offset < next_offset:
                 break
             if header.base_offset < self.expected.recovery_point:
-                durable = found
+                durable = start
             _note_epoch(self.epochs, header)
-            next_offset, position = segment.batches.note_header(found, header)
-            if self.account is not None and position - told >= _ACCOUNT_BYTES:
-                self.account.walked(position - told, segment)
-                told = position
+            next_offset, position = segment.batches.note_header(start, header)
+            if self.account is not None and position - reported >= _ACCOUNT_BYTES:
+                self.account.walked(position - reported, segment)
+                reported = position
         if self.account is not None:
-            self.account.walked(position - told, segment)
+            self.account.walked(position - reported, segment)
         if self.config.flush_on_ack:
             _write_again(segment.file, durable, position)
         if position == size:
@@ -279,7 +279,7 @@ class _Loading:
             renamed = segment.files.mark_deleted()
             segment.files.close()
             _log.error("segment dropped reason=%s files=%s", reason, renamed)
-        self.segments = [each for each in self.segments if each.base_offset not in removed]
+        self.segments = [item for item in self.segments if item.base_offset not in removed]
         if self.truncation is not None and removed:
             self.truncation = self.truncation._replace(segments_removed=removed)
 
@@ -327,7 +327,7 @@ class _Loading:
 
     def _first_and_last(self, start: int, end: int) -> Iterator[BatchHeader]:
         """Yield the headers of the first and last batch of the log; skip damaged bytes."""
-        behind = [each.base_offset for each in self.segments[1:]]
+        behind = [item.base_offset for item in self.segments[1:]]
         first = self.segments[bisect_right(behind, start)]
         last = self.segments[-1]
         for segment, offset in ((first, start), (last, max(end - 1, last.base_offset))):
@@ -425,11 +425,11 @@ def replay(
         position = segment.batches.locate(max(from_offset, segment.base_offset))
         if position is None:
             continue
-        for found, header in segment.batches.headers(position):
+        for start, header in segment.batches.headers(position):
             if not header.has_producer_id:
                 continue
             is_control = header.attributes & CONTROL_BIT
-            data = segment.file.read_at(found, header.size_bytes) if is_control else b""
+            data = segment.file.read_at(start, header.size_bytes) if is_control else b""
             marker = parse_marker(data, header)
             ended = state.note(header, header.base_offset, marker, now_ms)
             if ended is not None and ended.is_aborted and segment.base_offset in rewrite:
@@ -513,8 +513,8 @@ def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
     A swap beside a `.cleaned` file does not count as whole, so the log file gets a suffix last. It
     loses the suffix first, or the next start removes it.
     """
-    found = [suffix for suffix in SUFFIXES if files.exists(segment.files.path(suffix))]
-    for suffix in reversed(found) if ending else found:
+    existing = [suffix for suffix in SUFFIXES if files.exists(segment.files.path(suffix))]
+    for suffix in reversed(existing) if ending else existing:
         plain = f"{segment.files.directory}/{file_name(segment.base_offset, suffix)}"
         files.rename(segment.files.path(suffix), plain + ending)
     segment.files.ending = ending

@@ -71,7 +71,7 @@ class Doomed:
             return []
         due = {path: None for due_ms, path in self._paths if now_ms is None or due_ms <= now_ms}
         if due:
-            self._paths = [each for each in self._paths if each[1] not in due]
+            self._paths = [entry for entry in self._paths if entry[1] not in due]
         return list(due)
 
     def forget(self) -> None:

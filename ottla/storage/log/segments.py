@@ -66,13 +66,13 @@ class Segments:
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with records in [start_offset, end_offset)."""
-        found: list[AbortedTransaction] = []
+        transactions: list[AbortedTransaction] = []
         for segment in self.items[max(0, bisect_right(self.bases, start_offset) - 1) :]:
             part = txn_index.collect(segment.transactions.entries, start_offset, end_offset)
-            found += part.transactions
+            transactions += part.transactions
             if part.is_complete:
                 break
-        return found
+        return transactions
 
     def offset_for_timestamp(
         self, timestamp_ms: int, start_offset: int
@@ -80,9 +80,9 @@ class Segments:
         """Return the first record at or after both the time and the offset."""
         for segment in self.items:
             if segment.newest.timestamp >= timestamp_ms:
-                found = segment.find_timestamp(timestamp_ms, start_offset)
-                if found is not None:
-                    return found
+                record = segment.find_timestamp(timestamp_ms, start_offset)
+                if record is not None:
+                    return record
         return None
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
