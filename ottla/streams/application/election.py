@@ -97,23 +97,24 @@ class ElectionResult:
 
     def encode(self) -> bytes:
         """Return the encoded result."""
-        instances = [each.fields() for each in self.instances]
+        instances = [instance.fields() for instance in self.instances]
         return json.dumps({**asdict(self), "instances": instances}).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "ElectionResult":
         """Decode a result that was encoded with `encode`."""
         known = json.loads(data)
-        instances = tuple(Candidate(**each) for each in known["instances"])
+        instances = tuple(Candidate(**item) for item in known["instances"])
         return cls(known["active"], instances, known["is_shutdown"])
 
 
 def elect(candidates: Sequence[Candidate]) -> ElectionResult:
     """Elect the instance that is already active, else the one that has waited longest."""
     ordered = sorted(
-        candidates, key=lambda each: (not each.is_active, each.since_ms, each.instance)
+        candidates,
+        key=lambda candidate: (not candidate.is_active, candidate.since_ms, candidate.instance),
     )
-    is_shutdown = any(each.asks_shutdown for each in candidates)
+    is_shutdown = any(candidate.asks_shutdown for candidate in candidates)
     return ElectionResult(ordered[0].instance, tuple(ordered), is_shutdown)
 
 
@@ -243,7 +244,7 @@ class _Membership:
         self._member_id, self._generation_id = joined.member_id, joined.generation_id
         assignments: list[SyncGroupRequestAssignment] = []
         if joined.leader == joined.member_id:
-            candidates = {each.member_id: each.metadata for each in joined.members}
+            candidates = {member.member_id: member.metadata for member in joined.members}
             assignments = _assign(candidates)
         request = SyncGroupRequest(
             group_id=self._group_id,
@@ -320,6 +321,6 @@ class _Membership:
 
 
 def _assign(metadata: Mapping[str, bytes]) -> list[SyncGroupRequestAssignment]:
-    candidates = [Candidate(**json.loads(bytes(each))) for each in metadata.values()]
+    candidates = [Candidate(**json.loads(bytes(item))) for item in metadata.values()]
     result = elect(candidates).encode()
-    return [SyncGroupRequestAssignment(member_id=each, assignment=result) for each in metadata]
+    return [SyncGroupRequestAssignment(member_id=item, assignment=result) for item in metadata]

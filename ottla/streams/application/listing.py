@@ -30,23 +30,23 @@ class Instance:
 def application_ids(brokers: Brokers) -> list[str]:
     """Return the ids of applications that run, or whose group still has progress."""
     groups = list_groups(brokers)
-    known = {each.group_id for each in groups}
+    known = {group.group_id for group in groups}
     found = {
-        each.group_id.removesuffix(_DRIVERS)
-        for each in groups
-        if each.protocol_type == PROTOCOL_TYPE and each.group_id.endswith(_DRIVERS)
+        group.group_id.removesuffix(_DRIVERS)
+        for group in groups
+        if group.protocol_type == PROTOCOL_TYPE and group.group_id.endswith(_DRIVERS)
     }
     # A group without members has no protocol type; all other groups need not be described.
-    idle = {each.group_id for each in groups if not each.protocol_type} - found
+    idle = {group.group_id for group in groups if not group.protocol_type} - found
     shown = {
         name for name in idle if f"{name}{_DRIVERS}" in known or _is_application(brokers, name)
     }
-    return sorted(found | {each for each in shown if not each.endswith(_DRIVERS)})
+    return sorted(found | {item for item in shown if not item.endswith(_DRIVERS)})
 
 
 def _is_application(brokers: Brokers, group_id: str) -> bool:
     committed = committed_offsets(brokers, group_id, require_stable=False)
-    return any(each.metadata == PROGRESS for each in committed.values())
+    return any(item.metadata == PROGRESS for item in committed.values())
 
 
 def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
@@ -57,11 +57,11 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
         return []
-    results = [ElectionResult.decode(each.told) for each in group.members if each.told]
+    results = [ElectionResult.decode(member.told) for member in group.members if member.told]
     # Members without an assignment are in an election.
     active = results[0].active if results else None
-    found = [_instance(each, active) for each in group.members]
-    return sorted(found, key=lambda each: (not each.is_active, each.candidate.since_ms))
+    found = [_instance(member, active) for member in group.members]
+    return sorted(found, key=lambda item: (not item.is_active, item.candidate.since_ms))
 
 
 def _instance(member: Member, active: str | None) -> Instance:

@@ -74,7 +74,7 @@ def line(
         else shorter
     )
     tries = [parts, shorter, shortest, *(shorter[:count] for count in (4, 3, 2, 1))]
-    for text in (whole, *(" | ".join(each) for each in tries)):
+    for text in (whole, *(" | ".join(item) for item in tries)):
         if width is None or len(text) <= width:
             return text
     return title[:width]

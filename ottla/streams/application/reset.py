@@ -56,9 +56,11 @@ def plan_reset(
     """
     folder = Path(checkpoint)
     groups = {application_id, group_of(application_id), *_ledgers(folder)}
-    known = {each.group_id for each in list_groups(brokers)}
+    known = {listed.group_id for listed in list_groups(brokers)}
     found = [Removal(GROUP, name) for name in sorted(groups & known)]
-    topics = [each.name for each in list_topics(brokers) if is_internal(each.name, application_id)]
+    topics = [
+        listed.name for listed in list_topics(brokers) if is_internal(listed.name, application_id)
+    ]
     unknown = sorted(set(internal_topics) - set(topics))
     if unknown:
         raise ApiError(
@@ -82,17 +84,17 @@ def running(brokers: Brokers, application_id: str) -> list[Group]:
         except ApiError as error:
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-    return [each for each in found if each.members]
+    return [item for item in found if item.members]
 
 
 def refuse_while_running(groups: Sequence[Group], application_id: str) -> None:
     """Raise ApiError NON_EMPTY_GROUP if there is a group with members, as Kafka's tool does."""
-    for each in groups:
-        count = len(each.members)
+    for group in groups:
+        count = len(group.members)
         instances = "1 instance runs" if count == 1 else f"{count} instances run"
         raise ApiError(
             ErrorCode.NON_EMPTY_GROUP,
-            f"{application_id!r} cannot be reset now: {instances} (group {each.group_id!r}). Close them first; an "
+            f"{application_id!r} cannot be reset now: {instances} (group {group.group_id!r}). Close them first; an "
             "instance that was killed is removed after its session_timeout_ms, or immediately with --force.",
         )
 
@@ -110,7 +112,7 @@ def positions_of(
 
 def _positions_in(query: Path) -> dict[TopicPartition, int]:
     """Return the end of the last committed micro-batch of a query, or its starting offsets."""
-    done = [int(each.name) for each in (query / "commits").glob("*") if each.name.isdecimal()]
+    done = [int(item.name) for item in (query / "commits").glob("*") if item.name.isdecimal()]
     if done:
         lines = (query / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
         offset_lines = lines[_HEAD_LINES:] if lines[0] == _VERSION else []
@@ -132,9 +134,9 @@ def _positions_in(query: Path) -> dict[TopicPartition, int]:
 def _ledgers(folder: Path) -> list[str]:
     """Return the groups of the sinks' ledgers; they contain the query ids of the checkpoint."""
     found = []
-    for each in sorted(folder.glob("*/metadata")):
-        if each.is_file():
-            known = json.loads(each.read_text(encoding="utf-8").splitlines()[-1])
+    for item in sorted(folder.glob("*/metadata")):
+        if item.is_file():
+            known = json.loads(item.read_text(encoding="utf-8").splitlines()[-1])
             found.append(f"{_LEDGER}{known['id']}")
     return found
 

@@ -170,7 +170,7 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
             (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
         )
         places = tuple(dict.fromkeys(listed)), None
-        if not places[0] or not all(isinstance(each, str) for each in places[0]):
+        if not places[0] or not all(isinstance(place, str) for place in places[0]):
             raise TopologyError(
                 f"a stream reads a topic, several topics or all that match a pattern, not {topics!r}"
             )

@@ -163,16 +163,16 @@ class KTable(SnakeCase, Generic[K, V]):
 
         `stores` are names of stores; a Materialized and a Named may be among them.
         """
-        names = tuple(each for each in stores if isinstance(each, str))
-        for each in stores:
-            if not isinstance(each, str | Materialized | Named):
+        names = tuple(store for store in stores if isinstance(store, str))
+        for item in stores:
+            if not isinstance(item, str | Materialized | Named):
                 raise TopologyError(
-                    f"a transformer is connected to stores by their names, not by {each!r}"
+                    f"a transformer is connected to stores by their names, not by {item!r}"
                 )
-            if isinstance(each, Materialized):
-                materialized = each
-            elif isinstance(each, Named):
-                named = each
+            if isinstance(item, Materialized):
+                materialized = item
+            elif isinstance(item, Named):
+                named = item
         return KTable(
             tables.transform_values(self.flow, supplier, names, *options_of(materialized, named))
         )

@@ -89,4 +89,4 @@ def each_character(change: Callable[[str], str], text: str) -> str:
     """
     if text.isascii():
         return change(text)
-    return "".join(found if len(found := change(each)) == 1 else each for each in text)
+    return "".join(found if len(found := change(item)) == 1 else item for item in text)

@@ -115,7 +115,7 @@ def _double(function: Callable[..., float]) -> Callable[..., float]:
 
     @functools.wraps(function)
     def apply(*values: Any) -> float:
-        numbers = [floating(each) for each in values]
+        numbers = [floating(item) for item in values]
         try:
             return function(*numbers)
         except ValueError:
@@ -216,7 +216,7 @@ def _named_field(value: Any, name: Any) -> Any:
         raise TypeError(f"{value!r} has no field {name}: it has none at all")
     if hasattr(value, str(name)):
         return getattr(value, name)
-    same = (each for each in dir(value) if each.lower() == str(name).lower())
+    same = (item for item in dir(value) if item.lower() == str(name).lower())
     found = next(same, None)
     if found is None:
         raise TypeError(f"{value!r} has no field {name}")
@@ -277,8 +277,8 @@ def _or(inner: Sequence[Evaluate]) -> Evaluate:
 
 def _coalesce(inner: Sequence[Evaluate]) -> Evaluate:
     def evaluate(key: Any, value: Any) -> Any:
-        found = (each(key, value) for each in inner)
-        return next((each for each in found if each is not None), None)
+        found = (item(key, value) for item in inner)
+        return next((item for item in found if item is not None), None)
 
     return evaluate
 
@@ -294,7 +294,7 @@ def _null_safe_equal(left: Any, right: Any) -> bool:
 def _in(value: Any, *others: Any) -> bool | None:
     if value is None:
         return None
-    if any(each is not None and _EQUAL(value, each) for each in others):
+    if any(other is not None and _EQUAL(value, other) for other in others):
         return True
     return None if None in others else False
 
@@ -305,7 +305,7 @@ def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
         for each in values:
             if each is not None and (found is None or is_better(each, found)):
                 found = each
-        is_floating = is_whole(found) and any(isinstance(each, float) for each in values)
+        is_floating = is_whole(found) and any(isinstance(item, float) for item in values)
         return floating(found) if is_floating else found
 
     return choose

@@ -135,7 +135,7 @@ def alike(left: Any, right: Any) -> tuple[Any, Any]:
     for value, other in ((left, right), (right, left)):
         if isinstance(value, str) and isinstance(other, bool | int | float | Decimal):
             read = flag if isinstance(other, bool) else whole if is_whole(other) else floating
-            return alike(*(read(each) if each is value else each for each in (left, right)))
+            return alike(*(read(item) if item is value else item for item in (left, right)))
     if isinstance(left, bool | str | bytes) or isinstance(right, bool | str | bytes):
         raise TypeError(f"Spark does not put {left!r} beside {right!r}: cast one of them")
     if isinstance(left, float) or isinstance(right, float):

@@ -55,7 +55,7 @@ def is_users(file: str) -> bool:
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:
     """Iterate over the frames of an error's traceback, the innermost last."""
-    return (each.tb_frame for each in _chain(error))
+    return (item.tb_frame for item in _chain(error))
 
 
 def _chain(error: BaseException) -> Iterator[TracebackType]:
@@ -68,7 +68,7 @@ def _chain(error: BaseException) -> Iterator[TracebackType]:
 def shorten(error: BaseException) -> None:
     """Remove the frames that are not the user's, if the innermost frame is the user's."""
     chain = list(_chain(error))
-    kept = [each for each in chain if is_users(each.tb_frame.f_code.co_filename)]
+    kept = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
     if not kept or kept[-1] is not chain[-1]:
         return
     found: TracebackType | None = None
@@ -88,7 +88,7 @@ def tell_place(
     `advice` replaces the hint for the error's type. Without a record the error is from a punctuator
     or from `init`.
     """
-    if any(each.startswith(_RAISED) for each in getattr(error, "__notes__", ())):
+    if any(item.startswith(_RAISED) for item in getattr(error, "__notes__", ())):
         return
     place = "" if node is None else f", in {node}"
     if metadata is None:

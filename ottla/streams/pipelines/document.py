@@ -37,7 +37,7 @@ class Text:
     def at_line(self, line: int, column: int) -> Place:
         """Return the position of a line (from 1) and column (from 0) of the text."""
         lines = self.text.split("\n")
-        whole = sum(len(each) + 1 for each in lines[: line - 1])
+        whole = sum(len(item) + 1 for item in lines[: line - 1])
         return self.at(min(whole + column, len(self.text)))
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class _Builder:
 
     def _built(self, node: yaml.Node, place: Place) -> Node:
         if isinstance(node, yaml.SequenceNode):
-            return Items(tuple(self.build(each) for each in node.value), place)
+            return Items(tuple(self.build(item) for item in node.value), place)
         if isinstance(node, yaml.MappingNode):
             return self._entries(node, place)
         assert isinstance(node, yaml.ScalarNode)

@@ -87,14 +87,14 @@ class Fields:
         if not isinstance(node, Items):
             self._wrong(name, node, "a list of texts")
             return ()
-        wrong = [each for each in node if not isinstance(each, Text)]
+        wrong = [item for item in node if not isinstance(item, Text)]
         for each in wrong:
             self.problems.error(
                 each.place, f"{self.what}: {name} must contain texts, not {kind_of(each)}."
             )
         if not node.items:
             self.error(name, f"{name} is an empty list.")
-        return tuple(each for each in node if isinstance(each, Text))
+        return tuple(item for item in node if isinstance(item, Text))
 
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         """Return one of the allowed words."""

@@ -228,8 +228,8 @@ def _read_step(name: str, fields: Fields) -> Step | None:
     fields.close()
     operations: list[Operation] = []
     if isinstance(node, Items):
-        read = (_read_operation(each, fields) for each in node)
-        operations = [each for each in read if each is not None]
+        read = (_read_operation(item, fields) for item in node)
+        operations = [item for item in read if item is not None]
     elif node is not None:
         fields.error("do", f"do must be a list of operations, not {kind_of(node)}.")
     if origin is None:

@@ -98,7 +98,7 @@ class StoreQueryParameters(SnakeCase):
         partition.
         """
         kind = self.queryable_store_type
-        if not all(isinstance(each, kind.stores) for each in view.stores):
+        if not all(isinstance(store, kind.stores) for store in view.stores):
             raise StreamsError(f"store {self.store_name} is not a {kind.name} store")
         if self.partition is None:
             return view
@@ -164,7 +164,11 @@ class StateQueryResult(SnakeCase, Generic[R]):
         """Return the only result that is not None; None if all are; ValueError if there are
         several.
         """
-        found = [each for each in self.partition_results.values() if each.result is not None]
+        found = [
+            partition_result
+            for partition_result in self.partition_results.values()
+            if partition_result.result is not None
+        ]
         if len(found) > 1:
             raise ValueError(f"{len(found)} partitions have a result; call get_partition_results()")
         return found[0] if found else None
@@ -231,7 +235,7 @@ class StateQueryRequest(SnakeCase, Generic[R]):
         if is_global:
             return StateQueryResult({}, self._of(view, 0))
         wanted = view.partitions if self.partitions is None else sorted(self.partitions)
-        return StateQueryResult({each: self._of(view, each) for each in wanted})
+        return StateQueryResult({item: self._of(view, item) for item in wanted})
 
     def _of(self, view: StoreView, partition: int) -> QueryResult[R]:
         if partition not in view.partitions:

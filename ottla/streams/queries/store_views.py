@@ -60,7 +60,7 @@ class StoreView(SnakeCase):
     def _first(self, ask: Callable[[Any], Any]) -> Any:
         with self._lock:
             found = (ask(store) for store in self.stores)
-            return self._plain(next((each for each in found if each is not None), None))
+            return self._plain(next((item for item in found if item is not None), None))
 
     def _walk(self, ask: Ask) -> KeyValueIterator[Any, Any]:
         """Return the entries that an iteration over all stores finds now."""
@@ -266,7 +266,7 @@ def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
         raise ValueError(
             f"store {builder.name!r} is an operator's internal buffer and has no accessor"
         )
-    calls = " or ".join(f"{each}({builder.name!r})" for each in fitting)
+    calls = " or ".join(f"{item}({builder.name!r})" for item in fitting)
     kind = builder.kind.replace("_", " ")
     raise ValueError(
         f"store {builder.name!r} is a {kind} store, which {accessor} does not return: call {calls}"

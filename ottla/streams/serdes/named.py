@@ -124,7 +124,7 @@ class Serdes(SnakeCase):
             return Serde(kind, deserializer)
         found = _BY_TYPE.get(kind)
         if found is None:
-            known = ", ".join(each.__name__ for each in _BY_TYPE)
+            known = ", ".join(item.__name__ for item in _BY_TYPE)
             raise TypeError(f"serde_from supports {known}; for {kind!r} use Serdes.json(…) or avro")
         return found
 

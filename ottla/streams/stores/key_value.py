@@ -94,12 +94,12 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
         after = int.from_bytes(b"\0" + start, "big") + 1
         end = None if after >> (8 * len(start)) else after.to_bytes(len(start), "big")
         entries = self._walk(start, end, reverse=False)
-        return KeyValueIterator(self._read_entry(*each) for each in entries if each[0] != end)
+        return KeyValueIterator(self._read_entry(*entry) for entry in entries if entry[0] != end)
 
     def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> KeyValueIterator[K, V]:
         bounds = self._key.to_bytes(low), self._key.to_bytes(high)
         return KeyValueIterator(
-            self._read_entry(*each) for each in self._walk(*bounds, reverse=reverse)
+            self._read_entry(*item) for item in self._walk(*bounds, reverse=reverse)
         )
 
     def _walk(

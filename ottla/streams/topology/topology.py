@@ -106,7 +106,7 @@ class Topology(SnakeCase):
         if len(topics) == 1 and isinstance(topics[0], re.Pattern):
             places: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
         else:
-            places = tuple(_topic_name(each) for each in topics), None
+            places = tuple(_topic_name(topic) for topic in topics), None
         check_serdes(key, value)
         source = Source(name, *places, key, value, timestamp_extractor, offset_reset)
         self.add(source)
@@ -154,7 +154,7 @@ class Topology(SnakeCase):
 
         The topic may be a function of the value, of key and value, or of key, value and context.
         """
-        wrong = next((each for each in parents if not isinstance(each, str)), None)
+        wrong = next((parent for parent in parents if not isinstance(parent, str)), None)
         if wrong is not None:
             raise TopologyError(
                 f"a sink is added with its name, its topic and its parents; {wrong!r} must be a keyword argument: key=, "

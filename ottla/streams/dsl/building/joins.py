@@ -94,7 +94,7 @@ def _arguments_of(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any
     given = {**dict(zip(names, arguments, strict=False)), **words}
     found = [given.get(name) for name in names]
     is_whole = len(arguments) <= len(names) and set(given) <= set(names)
-    has_functions = all(each is not None for each in found[:-1])
+    has_functions = all(item is not None for item in found[:-1])
     fits = "windows" not in given or isinstance(given["windows"], JoinWindows)
     if not (is_whole and has_functions and fits and isinstance(found[-1], last | NoneType)):
         raise TopologyError(

@@ -190,7 +190,7 @@ def transform_values(
 
             return derived_getter(above.open(context), derive)
 
-        brought = (each.name for each in supplied_stores(supplier))
+        brought = (supplied_store.name for supplied_store in supplied_stores(supplier))
         return View((*above.stores, *stores, *brought), open_transformer)
 
     key = (materialized and materialized.key) or table.key
@@ -295,13 +295,13 @@ def join_tables(
     for word in words:
         if word not in known:
             raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")
-    named = {each: [words[each]] if each in words else [] for each in known[:2]}
+    named = {item: [words[item]] if item in words else [] for item in known[:2]}
     options: list[Any] = []
     functions: list[Any] = []
-    for each in arguments:
-        is_function = callable(each) or evaluated(each) is not None
-        (functions if is_function else options).append(each)
-    options = [each for each in options if each is not None]
+    for argument in arguments:
+        is_function = callable(argument) or evaluated(argument) is not None
+        (functions if is_function else options).append(argument)
+    options = [option for option in options if option is not None]
     functions = [*named["extractor"], *functions, *named["joiner"]]
     joined = words.get("joined") or _only(options, TableJoined)
     kept = words.get("materialized") or _only(options, Materialized, str)
@@ -325,10 +325,10 @@ def join_tables(
 
 def _only(options: list[Any], *kinds: type) -> Any:
     """Remove the first option of the given types from a list and return it."""
-    for each in options:
-        if isinstance(each, kinds):
-            options.remove(each)
-            return each
+    for option in options:
+        if isinstance(option, kinds):
+            options.remove(option)
+            return option
     return None
 
 
@@ -370,8 +370,8 @@ def join(
     graph.copartition(table.name, other.name)
 
     def enable(_force: bool) -> bool:
-        for each in (table, other):
-            each.enable_sending_old_values(True)
+        for item in (table, other):
+            item.enable_sending_old_values(True)
         for each_name in (*names, merged):
             graph.change_operator(each_name, send_old_values=True)
         return True

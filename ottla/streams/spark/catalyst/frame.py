@@ -152,8 +152,8 @@ class _Builder:
         self._doubt("read", here, doubts)
         for place, step in enumerate(lowered.steps):
             states[place] = self._step(str(place), step, states[step.parent])
-        self._python += [states[each].keep for each in sorted(lowered.to_python)]
-        self._outputs += [(states[each.step], each) for each in lowered.outputs]
+        self._python += [states[item].keep for item in sorted(lowered.to_python)]
+        self._outputs += [(states[output.step], output) for output in lowered.outputs]
 
     def _doubt(self, name: str, keep: SparkColumn, doubts: list[SparkColumn]) -> None:
         if doubts:
@@ -250,7 +250,7 @@ class _Builder:
         frame = self._frame.where(_any([is_python, *(keep for keep, _ in rows)]))
         frame = frame.select("*", (F.lit(-1) - F.col("source")).alias("_rest"))
         rest = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
-        place = [F.when(is_python, F.col(each)).alias(each) for each in ("partition", "offset")]
+        place = [F.when(is_python, F.col(item)).alias(item) for item in ("partition", "offset")]
         if len(rows) == 1:
             ready = rows[0][1]
             only = [
@@ -263,7 +263,7 @@ class _Builder:
             *[e.alias(n) for _, row in rows for n, e in row.items() if n not in rest]
         ).schema
         names = {"target": "int", "key": "binary", "value": "binary"}
-        names |= {each.name: each.dataType.simpleString() for each in kinds}
+        names |= {kind.name: kind.dataType.simpleString() for kind in kinds}
         made = [(is_python, rest), *((keep & ~is_python, row) for keep, row in rows)]
         entries = [F.when(keep, _row(row, names)) for keep, row in made]
         together = F.inline(F.array_compact(F.array(*entries)))

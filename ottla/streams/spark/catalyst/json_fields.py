@@ -66,8 +66,8 @@ def read_json(
 def _holds(text: SparkColumn, parts: tuple[str, ...], pattern: str) -> SparkColumn:
     """Return a condition: the text contains one of the parts and matches the pattern."""
     found = F.lit(False)
-    for each in parts:
-        found |= F.contains(text, F.lit(each))
+    for part in parts:
+        found |= F.contains(text, F.lit(part))
     return found & text.rlike(pattern)
 
 

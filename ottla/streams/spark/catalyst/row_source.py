@@ -108,19 +108,19 @@ def columns_source(
     format_name: str, source_settings: SourceSettings, lowered: Sequence[LoweredSource]
 ) -> type[OttlaSource]:
     """Return the Data Source of one query; the settings are pickled with the class."""
-    outputs = [output for each in lowered for output in each.outputs]
+    outputs = [output for item in lowered for output in item.outputs]
     targets = [
         Target(
-            each.topic,
-            each.serdes[0] if each.key is Way.SERDE else None,
-            each.serdes[1] if each.value is Way.SERDE else None,
+            item.topic,
+            item.serdes[0] if item.key is Way.SERDE else None,
+            item.serdes[1] if item.value is Way.SERDE else None,
         )
-        for each in outputs
+        for item in outputs
     ]
     settings = Columns(
         source_settings,
         {topic: number for number, each in enumerate(lowered) for topic in each.topics},
-        tuple(each.kind for each in lowered),
+        tuple(item.kind for item in lowered),
         cast(Any, cloudpickle).dumps(targets),
     )
 
@@ -212,7 +212,7 @@ def _are_plain(column: pa.Array) -> Integers:
 
 
 def _packed(headers: list[dict[str, Any]] | None) -> bytes | None:
-    return pack([(each["key"], each["value"]) for each in headers]) if headers else None
+    return pack([(header["key"], header["value"]) for header in headers]) if headers else None
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class Finishing:
     def _ready(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records that the JVM processed."""
         numbers = rows.column("target")
-        topics = pa.array([each.topic for each in self._targets], pa.string())
+        topics = pa.array([item.topic for item in self._targets], pa.string())
         columns = [
             pa.DictionaryArray.from_arrays(numbers, topics),
             pa.nulls(rows.num_rows, pa.int32()),
@@ -335,7 +335,7 @@ def _headers(packed: pa.Array) -> pa.Array:
     if packed.null_count == len(packed):
         return pa.nulls(len(packed), HEADERS_TYPE)
     entries = [
-        None if each is None else [{"key": key, "value": value} for key, value in unpack(each)]
-        for each in packed.to_pylist()
+        None if item is None else [{"key": key, "value": value} for key, value in unpack(item)]
+        for item in packed.to_pylist()
     ]
     return pa.array(entries, HEADERS_TYPE)

@@ -130,8 +130,8 @@ def abort_shares(brokers: Brokers, shares: Sequence[Share]) -> None:
     for committer in dict.fromkeys(share.entry.committer for share in shares):
         _give_up(brokers, [Transaction(ledger.name, committer)])
     if ledger.read().batch_id < attempt.batch_id:
-        open_ones = [each for each in shares if each.producer and not each.is_recovered]
-        _give_up(brokers, [_transaction(ledger, each) for each in open_ones])
+        open_ones = [item for item in shares if item.producer and not item.is_recovered]
+        _give_up(brokers, [_transaction(ledger, share) for share in open_ones])
 
 
 def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
@@ -145,7 +145,7 @@ def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
     if not found:
         return entry
     latest = ledger.read(require_stable=False)
-    if any(replace(each, committer=latest.committer) != latest for each in (entry, *found)):
+    if any(replace(item, committer=latest.committer) != latest for item in (entry, *found)):
         raise ApiError(
             ErrorCode.PRODUCER_FENCED,
             f"Two runs of the query of {ledger.name!r} write the same batch: stop one of them.",
@@ -199,8 +199,8 @@ def _complete(
         for task, producer in enumerate(rest, len(shares))
         if producer is not None
     ]
-    lost = len(again) + sum(not _is_committed(brokers, each) for each in decided)
-    is_same = len(shares) == len(entry.transactions) and all(each.producer for each in again)
+    lost = len(again) + sum(not _is_committed(brokers, item) for item in decided)
+    is_same = len(shares) == len(entry.transactions) and all(item.producer for item in again)
     if lost and not is_same:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,

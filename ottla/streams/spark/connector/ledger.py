@@ -62,7 +62,7 @@ class Entry:
         """Return the entry as the metadata of an offset; raise ConfigError if there are too many
         tasks.
         """
-        producers = [each or 0 for each in self.transactions]
+        producers = [transaction or 0 for transaction in self.transactions]
         known = [self.run_id, self.committer, producers, *self.earlier]
         text = json.dumps(known, separators=(",", ":"))
         if len(text) > _METADATA_MAX:
@@ -80,7 +80,9 @@ class Entry:
         if text.startswith(_PACKED):
             text = zlib.decompress(base64.b85decode(text.removeprefix(_PACKED))).decode()
         run_id, committer, transactions, *earlier = json.loads(text)
-        producers = tuple(Producer(*each) if each else None for each in transactions)
+        producers = tuple(
+            Producer(*transaction) if transaction else None for transaction in transactions
+        )
         return cls(run_id, Producer(*committer), batch_id, producers, tuple(earlier))
 
 

@@ -134,7 +134,7 @@ class Positions:
             if row.error_code:
                 code = ErrorCode(row.error_code)
                 raise ApiError(code, f"Topic {row.name!r}: {code.message}")
-            found += [(row.name or "", each.partition_index) for each in row.partitions]
+            found += [(row.name or "", partition.partition_index) for partition in row.partitions]
         return sorted(found)
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:

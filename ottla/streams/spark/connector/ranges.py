@@ -50,7 +50,7 @@ def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 def least(*limits: int | None) -> int | None:
     """Return the smallest of the limits that are not None."""
-    return min((each for each in limits if each is not None), default=None)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def limit_offsets(start: Offsets, end: Offsets, max_rows: int) -> Offsets:

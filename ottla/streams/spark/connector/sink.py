@@ -204,7 +204,11 @@ def _brokers(options: SparkOptions) -> Brokers:
 
 
 def _shares(messages: Sequence[WriterCommitMessage | None]) -> list[Share]:
-    return [each.share for each in messages if isinstance(each, Written) and each.share is not None]
+    return [
+        message.share
+        for message in messages
+        if isinstance(message, Written) and message.share is not None
+    ]
 
 
 def _attempt() -> Attempt:
@@ -246,8 +250,8 @@ def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
 def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:
     gathered: list[pa.RecordBatch] = []
     size = 0
-    for each in batches:
-        gathered.append(each.select(columns))
+    for batch in batches:
+        gathered.append(batch.select(columns))
         size += gathered[-1].nbytes
         if size >= _GATHER_BYTES:
             yield pa.Table.from_batches(gathered)

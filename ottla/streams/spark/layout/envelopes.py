@@ -146,14 +146,14 @@ def topic_records(sealed: bytes | pa.RecordBatch) -> Iterator[TopicRecord]:
 
 
 def _headers(entries: Sequence[dict[str, Any]] | None) -> tuple[Header, ...]:
-    return tuple((each["key"], each["value"]) for each in entries or ())
+    return tuple((entry["key"], entry["value"]) for entry in entries or ())
 
 
 def as_arrow(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
     """Return envelopes in the form in which Spark reads them from a source."""
     rows = list(envelopes)
     arrays = [
-        pa.array([each[index] for each in rows], field.type) for index, field in enumerate(SCHEMA)
+        pa.array([row[index] for row in rows], field.type) for index, field in enumerate(SCHEMA)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
@@ -173,8 +173,8 @@ class Outbox:
         `first`.
         """
         by_topic: dict[str, list[ProducedRecord]] = {}
-        for each in produced:
-            by_topic.setdefault(each.topic, []).append(each)
+        for item in produced:
+            by_topic.setdefault(item.topic, []).append(item)
         for topic, records in by_topic.items():
             yield from self.of_batch(origin, topic, batch_of(records), first)
 
@@ -241,19 +241,19 @@ class Outbox:
 
 def batch_of(records: Sequence[ProducedRecord]) -> pa.RecordBatch:
     """Return produced records as RECORDS; partition -1 if the key determines the partition."""
-    partitions = [-1 if each.partition is None else each.partition for each in records]
+    partitions = [-1 if record.partition is None else record.partition for record in records]
     headers: Any = None
-    if any(each.headers for each in records):
+    if any(record.headers for record in records):
         headers = [
-            [{"key": key, "value": value} for key, value in each.headers] or None
-            for each in records
+            [{"key": key, "value": value} for key, value in record.headers] or None
+            for record in records
         ]
     columns = [
         pa.array(partitions, pa.int32()),
         pa.array(np.arange(len(records), dtype=np.int64)),
-        pa.array([each.timestamp for each in records], pa.int64()),
-        pa.array([each.key for each in records], pa.binary()),
-        pa.array([each.value for each in records], pa.binary()),
+        pa.array([record.timestamp for record in records], pa.int64()),
+        pa.array([record.key for record in records], pa.binary()),
+        pa.array([record.value for record in records], pa.binary()),
         pa.nulls(len(records), HEADERS_TYPE)
         if headers is None
         else pa.array(headers, HEADERS_TYPE),

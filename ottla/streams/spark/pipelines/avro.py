@@ -117,11 +117,11 @@ def _record(struct: types.StructType, name: str) -> dict[str, Any]:
     """Return the Avro schema of columns; each may be null, as in Spark."""
     fields = [
         {
-            "name": each.name,
-            "type": ["null", _type(each.dataType, f"{name}_{each.name}")],
+            "name": field_.name,
+            "type": ["null", _type(field_.dataType, f"{name}_{field_.name}")],
             "default": None,
         }
-        for each in struct.fields
+        for field_ in struct.fields
     ]
     return {"type": "record", "name": name, "fields": fields}
 

@@ -89,7 +89,7 @@ class Compiled:
 
 def plan_queries(applications: Sequence[Application]) -> list[list[Application]]:
     """Return the applications of each query: one query for each connected part of a topology."""
-    return [[part] for each in applications for part in components(each)]
+    return [[part] for application in applications for part in components(application)]
 
 
 def compile_query(
@@ -101,14 +101,14 @@ def compile_query(
     not exist or cannot be joined, and if a processor raises when its first task is created.
     """
     with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
-        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
-        for each in applications:
-            tasks = each.settings
-            each.topology.check_copartitioning(counts)
+        counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
+        for item in applications:
+            tasks = item.settings
+            item.topology.check_copartitioning(counts)
             check_sinks(
-                brokers, each.topology, tasks.application_id, counts, tasks.exception_handlers
+                brokers, item.topology, tasks.application_id, counts, tasks.exception_handlers
             )
-        asks_clock = any(_asks_clock(each) for each in applications)
+        asks_clock = any(_asks_clock(application) for application in applications)
         clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
         layout = lay_out(applications, counts, clock_topic, claimed)
         factor = settings.replication_factor
@@ -196,7 +196,7 @@ def _source_options(compiled: Compiled, settings: QuerySettings, starts: Offsets
     }
     if compiled.layout.patterns:
         own = "|".join(f"(?:{pattern})" for pattern, _ in compiled.layout.patterns)
-        named = "|".join(each.replace(".", r"\.") for each in compiled.topics)
+        named = "|".join(topic.replace(".", r"\.") for topic in compiled.topics)
         del options["subscribe"]
         options["subscribePattern"] = f"(?:{own}|{named})"
     return {**options, **settings.options}

@@ -85,8 +85,8 @@ class SparkEngine:
         files = list(self._settings.py_files)
         if is_cluster(context.master or ""):
             files.append(self._files.zip_package("ottla"))
-        for each in files:
-            context.addPyFile(each)
+        for file in files:
+            context.addPyFile(file)
 
     def start(self) -> "SparkQuery":
         """Start the queries."""
@@ -144,10 +144,10 @@ class SparkQuery:
         """Return the total progress of all queries."""
         found: list[Progress] = []
         with self._lock, contextlib.suppress(PySparkException, Py4JError, OSError):
-            for each in self.query.queries:
-                report = each.lastProgress
+            for query in self.query.queries:
+                report = query.lastProgress
                 if report is not None:
-                    found.append(progress_of(report, self._firsts.setdefault(str(each.id), [])))
+                    found.append(progress_of(report, self._firsts.setdefault(str(query.id), [])))
             self._dropped = self.query.dropped()
             self._misplaced_keys = self.query.misplaced_keys()
         return replace(total(found), dropped=self._dropped, misplaced_keys=self._misplaced_keys)

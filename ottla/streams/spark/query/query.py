@@ -59,7 +59,7 @@ class StreamsQuery:
 
     def add(self, compiled: Compiled, query: StreamingQuery) -> None:
         """Add a query that has been started."""
-        first = sum(len(each.compiled.layout.sub_topologies) for each in self._running)
+        first = sum(len(item.compiled.layout.sub_topologies) for item in self._running)
         counts = DroppedCounts(compiled.layout, first)
         self._running.append(_Running(compiled, query, counts))
 
@@ -79,7 +79,7 @@ class StreamsQuery:
     @property
     def queries(self) -> list[StreamingQuery]:
         """Spark's own queries, one for each connected part of the topology."""
-        return [each.query for each in self._running]
+        return [item.query for item in self._running]
 
     def dropped(self) -> dict[str, int]:
         """Return the number of records that each task has dropped since the start, by Kafka's task
@@ -88,8 +88,8 @@ class StreamsQuery:
         Call it at least once a second: Spark keeps the reports of the last 100 micro-batches.
         """
         found: dict[str, int] = {}
-        for each in self._running:
-            found |= each.dropped.take(each.query)
+        for item in self._running:
+            found |= item.dropped.take(item.query)
         return found
 
     def misplaced_keys(self) -> dict[str, int]:
@@ -111,7 +111,7 @@ class StreamsQuery:
     def error(self) -> QueryError | None:
         """The error that stopped a query; None if none has failed."""
         found = (query.exception() for query in self.queries)
-        text = next((str(each) for each in found if each is not None), None)
+        text = next((str(item) for item in found if item is not None), None)
         return None if text is None else QueryError(explain(text))
 
     def process_all_available(self, timeout_s: float = 120.0) -> None:
@@ -123,12 +123,12 @@ class StreamsQuery:
         TimeoutError after `timeout_s` seconds.
         """
         deadline = time.monotonic() + timeout_s
-        for each in self._running:
+        for item in self._running:
             with _readable_errors():
-                if each.compiled.is_clocked:
-                    self._await_ends(each, deadline)
+                if item.compiled.is_clocked:
+                    self._await_ends(item, deadline)
                 else:
-                    each.query.processAllAvailable()
+                    item.query.processAllAvailable()
 
     def _await_ends(self, running: _Running, deadline: float) -> None:
         # A clock always has new input: wait until a micro-batch has ended at the ends of the

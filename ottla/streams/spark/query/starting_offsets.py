@@ -37,7 +37,7 @@ def first_positions(
     latest, whole = _latest_topics(layout, topics), global_topics(layout)
     wanted = set(topics) - whole
     with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
-        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         ends = [
             (topic, n) for topic in sorted(latest & wanted) for n in range(counts.get(topic, 0))
         ]
@@ -65,7 +65,7 @@ def starting_offsets(
     if not positions and not latest:
         return "earliest"
     with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
-        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         held = [key for key in positions if key[0] in topics and key[1] < counts.get(key[0], 0)]
         starts = list_offsets(brokers, dict.fromkeys(held, EARLIEST)) if held else {}
         ends = list_offsets(brokers, dict.fromkeys(held, LATEST)) if held else {}

@@ -35,10 +35,10 @@ class PackageFiles:
         root = origin.parent
         if found.submodule_search_locations:
             root = origin.parent.parent
-            files = sorted(each for each in origin.parent.rglob("*") if _is_shipped(each))
+            files = sorted(item for item in origin.parent.rglob("*") if _is_shipped(item))
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-            for each in files:
-                archive.write(each, each.relative_to(root))
+            for file in files:
+                archive.write(file, file.relative_to(root))
         return str(target)
 
     def remove(self) -> None:

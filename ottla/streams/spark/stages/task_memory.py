@@ -103,24 +103,31 @@ class TaskMemory:
         their functions.
         """
         # Start again each time: a cancelled punctuator has no name, and is stored by value.
-        for name in [each for each in self._parts if each[0] == "later"]:
+        for name in [part for part in self._parts if part[0] == "later"]:
             del self._names[id(self._parts.pop(name))]
         found: dict[tuple[Any, ...], bytes] = {}
-        for each in (each for kind in PunctuationType for each in self._task.punctuators[kind]):
-            callback = None if id(each) in self._names else self._pickled_by_value(each.callback)
+        for item in (
+            punctuator for kind in PunctuationType for punctuator in self._task.punctuators[kind]
+        ):
+            callback = None if id(item) in self._names else self._pickled_by_value(item.callback)
             if callback is not None:
                 name = "later", len(found)
                 found[name] = callback
-                self._parts[name], self._names[id(each)] = each, name
+                self._parts[name], self._names[id(item)] = item, name
         return found
 
     def _schedules(self, later: dict[tuple[Any, ...], bytes]) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
         for punctuation in PunctuationType:
-            for each in self._task.punctuators[punctuation]:
-                name = self._names.get(id(each))
+            for punctuator in self._task.punctuators[punctuation]:
+                name = self._names.get(id(punctuator))
                 if name is not None:
-                    known = each.node, punctuation.name, each.due, each.interval_ms
+                    known = (
+                        punctuator.node,
+                        punctuation.name,
+                        punctuator.due,
+                        punctuator.interval_ms,
+                    )
                     found.append((name, later.get(name), *known))
         return found
 
@@ -130,7 +137,7 @@ class TaskMemory:
         task.stream_time = known["stream_time"]
         for name, store in known["stores"].items():
             task.stores[name].recall(store)
-        found: dict[PunctuationType, list[Schedule]] = {each: [] for each in PunctuationType}
+        found: dict[PunctuationType, list[Schedule]] = {item: [] for item in PunctuationType}
         for name, callback, node, punctuation, due, interval_ms in known["schedules"]:
             clock = PunctuationType[punctuation]
             if name not in self._parts:
@@ -161,9 +168,9 @@ def _parts(task: Task) -> dict[tuple[Any, ...], Any]:
         found["store", name] = store
     for punctuation in PunctuationType:
         numbers: dict[str, int] = {}
-        for each in task.punctuators[punctuation]:
-            number = numbers[each.node] = numbers.get(each.node, 0) + 1
-            found["schedule", punctuation.name, each.node, number] = each
+        for punctuator in task.punctuators[punctuation]:
+            number = numbers[punctuator.node] = numbers.get(punctuator.node, 0) + 1
+            found["schedule", punctuation.name, punctuator.node, number] = punctuator
     return found
 
 

@@ -130,9 +130,9 @@ class SourceStage:
             yield self._address(kind.first_task + own, topic, partition, records)
         else:
             found = partitions_of(records.column("key"), kind.partitions, own)
-            for each in np.unique(found).tolist():
-                chosen = records.take(pa.array(np.flatnonzero(found == each)))
-                yield self._address(kind.first_task + each, topic, partition, chosen)
+            for item in np.unique(found).tolist():
+                chosen = records.take(pa.array(np.flatnonzero(found == item)))
+                yield self._address(kind.first_task + item, topic, partition, chosen)
 
     def _run(
         self, number: int, topic: str, partition: int, records: pa.RecordBatch
@@ -173,7 +173,9 @@ class Stage:
         self, slot: int, envelopes: Iterable[Envelope], pages: PageStore
     ) -> Iterator[Envelope]:
         """Yield the output for all envelopes of a slot; a carrier forwards the envelopes in order."""
-        ordered = sorted(envelopes, key=lambda each: (each.topic, each.origin, each.sequence))
+        ordered = sorted(
+            envelopes, key=lambda envelope: (envelope.topic, envelope.origin, envelope.sequence)
+        )
         task = self._slots.task(slot)
         if task is None:
             yield from map(self._outbox.forward, ordered)
@@ -206,8 +208,8 @@ class _Run:
     def take(self, envelopes: list[Envelope]) -> list[ProducedRecord]:
         """Process all records of a micro-batch; return the task's output."""
         by_topic: dict[str, dict[int, list[Envelope]]] = {}
-        for each in envelopes:
-            by_topic.setdefault(each.topic, {}).setdefault(each.origin, []).append(each)
+        for envelope in envelopes:
+            by_topic.setdefault(envelope.topic, {}).setdefault(envelope.origin, []).append(envelope)
         ticks = by_topic.pop(self._layout.clock_topic or "", {})
         latest_tick = max((time for time in _times(ticks)), default=None)
         if latest_tick is not None and self._remembered is None:
@@ -238,8 +240,8 @@ class _Run:
     def _process(self, task: Task, by_topic: dict[str, dict[int, list[Envelope]]]) -> None:
         names = by_topic.keys()
         nodes = self._kind.topology.nodes.values()
-        filled = [each for each in nodes if isinstance(each, Source) and each.is_global]
-        first = {topic for each in filled for topic in each.topics} & names
+        filled = [node for node in nodes if isinstance(node, Source) and node.is_global]
+        first = {topic for item in filled for topic in item.topics} & names
         rest = sorted(names - first)
         for topic in sorted(first):
             for record in self._records(topic, by_topic[topic]):
@@ -256,7 +258,7 @@ class _Run:
 
     def _records(self, topic: str, origins: dict[int, list[Envelope]]) -> Iterator[TopicRecord]:
         queues: list[Iterator[TopicRecord]] = [
-            (record for each in envelopes for record in topic_records(each.records))
+            (record for envelope in envelopes for record in topic_records(envelope.records))
             for _, envelopes in sorted(origins.items())
         ]
         if topic not in self._layout.shuffled:
@@ -280,8 +282,8 @@ class _Run:
 
 def _times(ticks: dict[int, list[Envelope]]) -> Iterator[int]:
     for envelopes in ticks.values():
-        for each in envelopes:
-            yield from (record.timestamp for record in topic_records(each.records))
+        for envelope in envelopes:
+            yield from (record.timestamp for record in topic_records(envelope.records))
 
 
 def _by_time(queues: list[Iterator[TopicRecord]]) -> Iterator[TopicRecord]:
