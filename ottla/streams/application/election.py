@@ -268,12 +268,12 @@ class _Membership:
             protocol_type=PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(name=_PROTOCOL, metadata=own.encode())],
         )
-        found = self._brokers.ask_coordinator(self._group_id, request, JoinGroupResponse)
-        if found.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = found.member_id
+        result = self._brokers.ask_coordinator(self._group_id, request, JoinGroupResponse)
+        if result.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = result.member_id
             return self._join(own)
-        check(found.error_code, subject=f"Group {self._group_id!r}")
-        return found
+        check(result.error_code, subject=f"Group {self._group_id!r}")
+        return result
 
     def beat(self) -> bool:
         """Send a heartbeat; return False if the group rebalances."""

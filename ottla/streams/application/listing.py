@@ -31,17 +31,17 @@ def application_ids(brokers: Brokers) -> list[str]:
     """Return the ids of applications that run, or whose group still has progress."""
     groups = list_groups(brokers)
     known = {group.group_id for group in groups}
-    found = {
+    results = {
         group.group_id.removesuffix(_DRIVERS)
         for group in groups
         if group.protocol_type == PROTOCOL_TYPE and group.group_id.endswith(_DRIVERS)
     }
     # A group without members has no protocol type; all other groups need not be described.
-    idle = {group.group_id for group in groups if not group.protocol_type} - found
+    idle = {group.group_id for group in groups if not group.protocol_type} - results
     shown = {
         name for name in idle if f"{name}{_DRIVERS}" in known or _is_application(brokers, name)
     }
-    return sorted(found | {item for item in shown if not item.endswith(_DRIVERS)})
+    return sorted(results | {item for item in shown if not item.endswith(_DRIVERS)})
 
 
 def _is_application(brokers: Brokers, group_id: str) -> bool:
@@ -60,8 +60,8 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
     results = [ElectionResult.decode(member.told) for member in group.members if member.told]
     # Members without an assignment are in an election.
     active = results[0].active if results else None
-    found = [_instance(member, active) for member in group.members]
-    return sorted(found, key=lambda item: (not item.is_active, item.candidate.since_ms))
+    result = [_instance(member, active) for member in group.members]
+    return sorted(result, key=lambda item: (not item.is_active, item.candidate.since_ms))
 
 
 def _instance(member: Member, active: str | None) -> Instance:

@@ -57,7 +57,7 @@ def plan_reset(
     folder = Path(checkpoint)
     groups = {application_id, group_of(application_id), *_ledgers(folder)}
     known = {listed.group_id for listed in list_groups(brokers)}
-    found = [Removal(GROUP, name) for name in sorted(groups & known)]
+    results = [Removal(GROUP, name) for name in sorted(groups & known)]
     topics = [
         listed.name for listed in list_topics(brokers) if is_internal(listed.name, application_id)
     ]
@@ -68,23 +68,23 @@ def plan_reset(
             f"{unknown[0]} is not an internal topic of {application_id!r}; there are: "
             f"{', '.join(topics) or 'none'}.",
         )
-    found += [Removal(TOPIC, name) for name in internal_topics or topics]
+    results += [Removal(TOPIC, name) for name in internal_topics or topics]
     # The checkpoint is last, so that a reset that fails before can be repeated.
     if "://" in checkpoint or folder.is_dir():
-        found.append(Removal(CHECKPOINT, checkpoint))
-    return found
+        results.append(Removal(CHECKPOINT, checkpoint))
+    return results
 
 
 def running(brokers: Brokers, application_id: str) -> list[Group]:
     """Return the groups of an application that have members: its instances or other consumers."""
-    found = []
+    results = []
     for name in (group_of(application_id), application_id):
         try:
-            found.append(describe_group(brokers, name))
+            results.append(describe_group(brokers, name))
         except ApiError as error:
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-    return [item for item in found if item.members]
+    return [item for item in results if item.members]
 
 
 def refuse_while_running(groups: Sequence[Group], application_id: str) -> None:
@@ -104,10 +104,12 @@ def positions_of(
 ) -> dict[TopicPartition, int]:
     """Return the input positions of an application: from its checkpoint, else from its group."""
     shown = committed_offsets(brokers, application_id, require_stable=False)
-    found = {key: each.offset for key, each in shown.items() if each.offset >= 0}
+    results = {key: each.offset for key, each in shown.items() if each.offset >= 0}
     for query in sorted(Path(checkpoint).glob("*/")):
-        found |= _positions_in(query)
-    return {key: offset for key, offset in found.items() if not is_internal(key[0], application_id)}
+        results |= _positions_in(query)
+    return {
+        key: offset for key, offset in results.items() if not is_internal(key[0], application_id)
+    }
 
 
 def _positions_in(query: Path) -> dict[TopicPartition, int]:
@@ -133,12 +135,12 @@ def _positions_in(query: Path) -> dict[TopicPartition, int]:
 
 def _ledgers(folder: Path) -> list[str]:
     """Return the groups of the sinks' ledgers; they contain the query ids of the checkpoint."""
-    found = []
+    ledgers = []
     for item in sorted(folder.glob("*/metadata")):
         if item.is_file():
             known = json.loads(item.read_text(encoding="utf-8").splitlines()[-1])
-            found.append(f"{_LEDGER}{known['id']}")
-    return found
+            ledgers.append(f"{_LEDGER}{known['id']}")
+    return ledgers
 
 
 def execute_reset(

@@ -79,7 +79,7 @@ def _creates_topics(brokers: Brokers) -> bool:
     broker, *_ = brokers.retry(lambda: brokers.metadata([])).brokers
     resource = Resource(ResourceType.BROKER, str(broker.node_id))
     try:
-        found = describe_config(brokers, resource, names=[_CREATES])
+        result = describe_config(brokers, resource, names=[_CREATES])
     except ApiError:
         return True
-    return all(item.value == "true" for item in found if item.name == _CREATES)
+    return all(item.value == "true" for item in result if item.name == _CREATES)

@@ -97,9 +97,9 @@ def evaluated(value: Any) -> Evaluated | OfSpark | None:
 
 def makes_pair(mapper: Any, what: str) -> Callable[[Any, Any], Any]:
     """Return a function that returns a key and a value, from a function or a pair of Columns."""
-    found = [*map(evaluated, mapper)] if isinstance(mapper, tuple) else []
-    if len(found) == 2 and found[0] is not None and found[1] is not None:
-        return Pair(found[0], found[1])
+    result = [*map(evaluated, mapper)] if isinstance(mapper, tuple) else []
+    if len(result) == 2 and result[0] is not None and result[1] is not None:
+        return Pair(result[0], result[1])
     if isinstance(mapper, tuple) or evaluated(mapper) is not None:
         raise TypeError(
             f"{what} is a function that makes a pair, or a pair of Columns such as (col('key'), col('value')), "

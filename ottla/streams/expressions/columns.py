@@ -169,10 +169,10 @@ class Column:
 
     def is_in(self, *values: Any) -> "Column":
         """Return True if the value equals one of the arguments."""
-        found = lit(False)
+        result = lit(False)
         for value in values:
-            found = found | (self == value)
-        return found
+            result = result | (self == value)
+        return result
 
     def concat(self, other: Any) -> "Column":
         """Append a string."""
@@ -315,8 +315,8 @@ def _strict(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
         return evaluate_two
 
     def evaluate(key: Any, value: Any) -> Any:
-        found = [item(key, value) for item in inner]
-        return None if any(item is None for item in found) else function(*found)
+        results = [item(key, value) for item in inner]
+        return None if any(item is None for item in results) else function(*results)
 
     return evaluate
 
@@ -335,12 +335,14 @@ def _field(path: tuple[str, ...]) -> Evaluate:
         return _key if is_key else _value
 
     def evaluate(key: Any, value: Any) -> Any:
-        found = key if is_key else value
+        result = key if is_key else value
         for name in names:
-            if found is None:
+            if result is None:
                 return None
-            found = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
-        return found
+            result = (
+                result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
+            )
+        return result
 
     return evaluate
 

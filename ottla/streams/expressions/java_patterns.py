@@ -72,11 +72,11 @@ def split(value: str, pattern: str, limit: int) -> list[str]:
         raise ValueError(f"{pattern!r} matches the empty string: such a split is not supported")
     parts: list[str] = []
     place = 0
-    for found in compiled.finditer(value):
+    for result in compiled.finditer(value):
         if len(parts) + 1 == limit:
             break
-        parts.append(value[place : found.start()])
-        place = found.end()
+        parts.append(value[place : result.start()])
+        place = result.end()
     return [*parts, value[place:]]
 
 

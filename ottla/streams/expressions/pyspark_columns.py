@@ -125,22 +125,22 @@ def _field(names: list[str]) -> Column:
     root, *path = names
     if root.lower() not in ("key", "value"):
         raise _UnknownError(f"{'.'.join(names)} is neither in key nor in value")
-    found = Column("field", (root.lower(),))
+    result = Column("field", (root.lower(),))
     for name in path:
-        found = Column("spark", ("extract", found, Column("literal", (name,))))
-    return found
+        result = Column("spark", ("extract", result, Column("literal", (name,))))
+    return result
 
 
 def _case(parts: list[Column]) -> Column:
     """Convert CASE WHEN: pairs of a condition and a value, and optionally the value of ELSE."""
     has_else = len(parts) % 2 == 1
-    found = parts[-1] if has_else else Column("literal", (None,))
+    result = parts[-1] if has_else else Column("literal", (None,))
     conditions, values = parts[: len(parts) - has_else : 2], parts[1 : len(parts) : 2]
-    alike = _alike([*values, found])
-    found = alike[-1]
+    alike = _alike([*values, result])
+    result = alike[-1]
     for condition, value in zip(reversed(conditions), reversed(alike[:-1]), strict=True):
-        found = Column("when", (_true(condition), value, found))
-    return found
+        result = Column("when", (_true(condition), value, result))
+    return result
 
 
 def _true(condition: Column) -> Column:

@@ -125,12 +125,12 @@ def _matches(value: str, pattern: str) -> bool:
 
 
 def _extracted(value: Any, pattern: Any, group: int = 1) -> str:
-    found = of_java(text(pattern)).search(text(value))
-    return "" if found is None else found[group] or ""
+    match = of_java(text(pattern)).search(text(value))
+    return "" if match is None else match[group] or ""
 
 
 def _regexp_replace(value: str, pattern: str, replacement: str) -> str:
-    return of_java(pattern).sub(lambda found: replaced(found, replacement), value)
+    return of_java(pattern).sub(lambda result: replaced(result, replacement), value)
 
 
 def _like(value: str, pattern: str, escape: str = "\\") -> bool:

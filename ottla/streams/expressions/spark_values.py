@@ -84,10 +84,10 @@ def floating(value: Any) -> float:
         stripped = value.strip(_BLANKS)
         if stripped.lower() in _SPECIAL:
             return _SPECIAL[stripped.lower()]
-        found = _FLOATING.fullmatch(stripped)
-        if found is None:
+        match = _FLOATING.fullmatch(stripped)
+        if match is None:
             raise ValueError(f"{value!r} is not a number")
-        return float(found[1])
+        return float(match[1])
     if isinstance(value, int | float | Decimal):
         return float(value)
     raise _no_cast(value, "a number")

@@ -11,8 +11,8 @@ _KEPT = {"as", "with", "from", "in"}
 
 def snake_case(name: str) -> str:
     """Return the snake_case form of a name of Kafka Streams."""
-    found = _HUMP.sub("_", name).lower()
-    return found + "_" if found in _KEPT else found
+    result = _HUMP.sub("_", name).lower()
+    return result + "_" if result in _KEPT else result
 
 
 def _sentence(owner: type, name: str) -> str:

@@ -71,10 +71,10 @@ def shorten(error: BaseException) -> None:
     kept = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
     if not kept or kept[-1] is not chain[-1]:
         return
-    found: TracebackType | None = None
+    result: TracebackType | None = None
     for each in reversed(kept):
-        found = TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    error.__traceback__ = found
+        result = TracebackType(result, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    error.__traceback__ = result
 
 
 def tell_place(
@@ -110,13 +110,13 @@ def _advice(error: Exception) -> str:
 
 def told(error: BaseException) -> str:
     """Return the text of an error for a terminal: type, message, notes and the user's frames."""
-    found = traceback.TracebackException.from_exception(error)
-    found.stack = traceback.StackSummary.from_list(
-        [frame for frame in found.stack if is_users(frame.filename)]
+    result = traceback.TracebackException.from_exception(error)
+    result.stack = traceback.StackSummary.from_list(
+        [frame for frame in result.stack if is_users(frame.filename)]
     )
-    found.__cause__ = found.__context__ = None
-    frames = "".join(found.stack.format()).rstrip()
-    message = "".join(found.format_exception_only()).strip()
+    result.__cause__ = result.__context__ = None
+    frames = "".join(result.stack.format()).rstrip()
+    message = "".join(result.format_exception_only()).strip()
     return f"{message}\n{frames}" if frames else message
 
 

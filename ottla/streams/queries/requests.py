@@ -164,14 +164,16 @@ class StateQueryResult(SnakeCase, Generic[R]):
         """Return the only result that is not None; None if all are; ValueError if there are
         several.
         """
-        found = [
+        results = [
             partition_result
             for partition_result in self.partition_results.values()
             if partition_result.result is not None
         ]
-        if len(found) > 1:
-            raise ValueError(f"{len(found)} partitions have a result; call get_partition_results()")
-        return found[0] if found else None
+        if len(results) > 1:
+            raise ValueError(
+                f"{len(results)} partitions have a result; call get_partition_results()"
+            )
+        return results[0] if results else None
 
 
 class PositionBound(SnakeCase):
@@ -414,8 +416,8 @@ class WindowRangeQuery(Query[Any]):
 
     def ask(self, store: Any) -> Any:
         """Return a KeyValueIterator of windowed keys and values."""
-        found = store.fetch(self.key) if self.times is None else store.fetch_all(*self.times)
-        return _kept(found, lambda value: value)
+        result = store.fetch(self.key) if self.times is None else store.fetch_all(*self.times)
+        return _kept(result, lambda value: value)
 
 
 @dataclass(frozen=True)
@@ -472,5 +474,5 @@ class MultiVersionedKeyQuery(Query[Any]):
 
     def ask(self, store: Any) -> Any:
         """Return an iterator of VersionedRecords."""
-        found = list(store.versions(self.key, *self.times))
-        return iter(found[::-1] if self.result_order is ResultOrder.ASCENDING else found)
+        results = list(store.versions(self.key, *self.times))
+        return iter(results[::-1] if self.result_order is ResultOrder.ASCENDING else results)

@@ -30,10 +30,10 @@ class StreamTime:
             if not self._partitions:
                 self._partitions = self._found()
             asked = dict.fromkeys(self._partitions, MAX_TIMESTAMP)
-            found = list_offsets(self._brokers, asked) if asked else {}
+            result = list_offsets(self._brokers, asked) if asked else {}
         except (OttlaError, OSError):
             return ""
-        latest = max((item.timestamp for item in found.values()), default=-1)
+        latest = max((item.timestamp for item in result.values()), default=-1)
         if latest < 0:
             return ""
         return f"{datetime.fromtimestamp(latest // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -93,8 +93,8 @@ class SchemaRegistry:
         """Return id and version of a schema that is registered under a subject."""
         known = self._places.get((subject, schema))
         if known is None:
-            found = self._ask(f"/subjects/{_quoted(subject)}", schema.to_json())
-            known = int(found["id"]), int(found["version"])
+            result = self._ask(f"/subjects/{_quoted(subject)}", schema.to_json())
+            known = int(result["id"]), int(result["version"])
             self._places[subject, schema] = known
         return known
 

@@ -103,32 +103,32 @@ def _read_one(what: str, packed: struct.Struct, data: bytes) -> Any:
 
 
 def _read_double(data: bytes) -> float:
-    found: float = _read_one("a double", _DOUBLE, data)
-    return found
+    result: float = _read_one("a double", _DOUBLE, data)
+    return result
 
 
 def _read_int(data: bytes) -> int:
-    found: int = _read_one("an integer", _INT, data)
-    return found
+    result: int = _read_one("an integer", _INT, data)
+    return result
 
 
 def read_long(data: bytes) -> int:
     """Read a 64-bit number, big-endian; ValueError for data of another length."""
     try:
-        found: int = _LONG.unpack(data)[0]
+        result: int = _LONG.unpack(data)[0]
     except struct.error:
         raise ValueError(f"a long has {_LONG.size} bytes, not {len(data)}") from None
-    return found
+    return result
 
 
 def _read_short(data: bytes) -> int:
-    found: int = _read_one("a short", _SHORT, data)
-    return found
+    result: int = _read_one("a short", _SHORT, data)
+    return result
 
 
 def _read_float(data: bytes) -> float:
-    found: float = _read_one("a float", _FLOAT, data)
-    return found
+    result: float = _read_one("a float", _FLOAT, data)
+    return result
 
 
 STRING: Serde[str] = Serde(str.encode, bytes.decode, "string")

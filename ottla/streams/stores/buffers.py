@@ -219,8 +219,8 @@ class OuterJoinStore:
     def put(self, place: OuterKey, record: Record[Any, Any]) -> None:
         """Add a record."""
         stored = _PLACE.pack(place.timestamp, place.side) + place.key
-        found = self._waiting.get(stored)
-        waiting = [] if found is None else unpack(found)
+        result = self._waiting.get(stored)
+        waiting = [] if result is None else unpack(result)
         waiting.append((self._value(place).to_bytes(record.value), _context(Held(record, None))))
         self._waiting.put(stored, pack(waiting))
 

@@ -52,10 +52,10 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
         """Set the value of a key that has none; return the existing value or None."""
-        found = self.get(key)
-        if found is None:
+        result = self.get(key)
+        if result is None:
             self.put(key, value)
-        return found
+        return result
 
     def put_all(self, entries: list[tuple[K, V | None]]) -> None:
         """Set the values of several keys, in order."""
@@ -64,9 +64,9 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
 
     def delete(self, key: K) -> V | None:
         """Remove a key; return its previous value."""
-        found = self.get(key)
+        result = self.get(key)
         self.put(key, None)
-        return found
+        return result
 
     def range(self, low: K | None, high: K | None) -> KeyValueIterator[K, V]:
         """Iterate over the keys from `low` to `high`, both inclusive; None means unbounded."""

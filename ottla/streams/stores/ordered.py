@@ -101,8 +101,8 @@ class MemoryBytes:
         # No key lies between a key and the same key followed by a zero byte.
         last = len(self._keys) if high is None else bisect_left(self._keys, high + b"\0")
         keys = self._keys[first:last]
-        found = [(key, self._values[key]) for key in keys if key in self._values]
-        return reversed(found) if reverse else iter(found)
+        results = [(key, self._values[key]) for key in keys if key in self._values]
+        return reversed(results) if reverse else iter(results)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over all keys; changes during the iteration may or may not be seen."""
@@ -224,10 +224,10 @@ class Segments:
     def between(self, time_from: int, time_to: int, *, reverse: bool) -> list[OrderedBytes]:
         """Return the maps that cover a time range, in the order of time."""
         low, high = time_from // self._interval_ms, time_to // self._interval_ms
-        found = sorted(
+        results = sorted(
             (segment for segment in self._segments if low <= segment <= high), reverse=reverse
         )
-        return [self._segments[item] for item in found]
+        return [self._segments[item] for item in results]
 
     def in_time(self, time_from: int, time_to: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the keys in a time range; without an index, the result may contain nearby

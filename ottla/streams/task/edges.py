@@ -290,9 +290,9 @@ class Writer:
 
     def _bound(self, topic: str) -> _Serdes:
         key, value = self._serdes
-        found = key.of(topic, is_key=True), value.of(topic, is_key=False)
-        self._of[topic] = found
-        return found
+        result = key.of(topic, is_key=True), value.of(topic, is_key=False)
+        self._of[topic] = result
+        return result
 
     def write(self, record: Record[Any, Any]) -> None:
         """Write a record. Raises SerializationError if the topic's serdes cannot serialize it."""

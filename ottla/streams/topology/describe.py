@@ -91,10 +91,10 @@ class _Placed:
 
 
 def _java_hash(text: str) -> int:
-    found = 0
+    result = 0
     for character in text:
-        found = (31 * found + ord(character)) & _MASK
-    return found ^ (found >> 16)
+        result = (31 * result + ord(character)) & _MASK
+    return result ^ (result >> 16)
 
 
 def _hash_set_order(names: Iterable[str]) -> list[str]:

@@ -73,8 +73,10 @@ def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
         if name not in depth:
             entered.add(name)
             # A line that closes a cycle is ignored.
-            found = [depth_of(item) for item in above[name] if item in depth or item not in entered]
-            depth[name] = 1 + max(found, default=-1)
+            results = [
+                depth_of(item) for item in above[name] if item in depth or item not in entered
+            ]
+            depth[name] = 1 + max(results, default=-1)
         return depth[name]
 
     for name in boxes:

@@ -306,16 +306,16 @@ def _is_versioned(nodes: dict[str, PlanNode], name: str) -> bool:
 
 def _above_null_key_joins(nodes: dict[str, PlanNode]) -> set[str]:
     """Return the steps above outer joins."""
-    found: set[str] = set()
+    results: set[str] = set()
     pending: list[PlanNode] = [
         node for node in nodes.values() if isinstance(node, OperatorNode) and node.takes_null_keys
     ]
     while pending:
         for parent in pending.pop().parents:
-            if parent not in found:
-                found.add(parent)
+            if parent not in results:
+                results.add(parent)
                 pending.append(nodes[parent])
-    return found
+    return results
 
 
 def _in_order(nodes: dict[str, PlanNode], priorities: dict[str, int]) -> Iterator[str]:

@@ -293,8 +293,8 @@ class Topology(SnakeCase):
             before = () if node.is_global else node.topics
             for matching, topics in ((source, before), (node, source.topics)):
                 pattern = matching.pattern
-                found = () if pattern is None else (t for t in topics if re.fullmatch(pattern, t))
-                for topic in found:
+                result = () if pattern is None else (t for t in topics if re.fullmatch(pattern, t))
+                for topic in result:
                     raise TopologyError(
                         f"pattern {pattern!r} of source {matching.name} matches topic {topic!r} that another "
                         f"source reads: leave it out of the pattern"
@@ -337,10 +337,10 @@ class Topology(SnakeCase):
 
     def subtopologies(self) -> list[list[TopologyNode]]:
         """Return the nodes by sub-topology, including those of global stores."""
-        found: dict[str, list[TopologyNode]] = {}
+        results: dict[str, list[TopologyNode]] = {}
         for node in self.nodes.values():
-            found.setdefault(self._root(node.name), []).append(node)
-        return list(found.values())
+            results.setdefault(self._root(node.name), []).append(node)
+        return list(results.values())
 
     def describe(self) -> TopologyDescription:
         """Return Kafka's description of the sub-topologies."""

@@ -126,8 +126,8 @@ def filter_table(
     versioned = _output_versioned(materialized, store)
     graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
 
-    def entry(key: Any, found: Entry) -> Entry | None:
-        return found if kept(key, found.value) is not None else None
+    def entry(key: Any, result: Entry) -> Entry | None:
+        return result if kept(key, result.value) is not None else None
 
     key = (materialized and materialized.key) or table.key
     value = (materialized and materialized.value) or table.value
@@ -148,9 +148,9 @@ def map_values(
     versioned = _output_versioned(materialized, store)
     graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
 
-    def entry(key: Any, found: Entry) -> Entry | None:
-        value = maps(key, found.value)
-        return None if value is None else ValueAndTimestamp(value, found.timestamp)
+    def entry(key: Any, result: Entry) -> Entry | None:
+        value = maps(key, result.value)
+        return None if value is None else ValueAndTimestamp(value, result.timestamp)
 
     key = (materialized and materialized.key) or table.key
     value = None if materialized is None else materialized.value
@@ -181,11 +181,11 @@ def transform_values(
             transformer = supplier()
             transformer.init(context)
 
-            def derive(key: Any, found: Entry | None) -> Entry | None:
+            def derive(key: Any, result: Entry | None) -> Entry | None:
                 # The view also calls the transformer for missing keys: it may return a value for
                 # them.
-                value = transformer.transform(key, None if found is None else found.value)
-                timestamp = NO_TIMESTAMP if found is None else found.timestamp
+                value = transformer.transform(key, None if result is None else result.value)
+                timestamp = NO_TIMESTAMP if result is None else result.timestamp
                 return None if value is None else ValueAndTimestamp(value, timestamp)
 
             return derived_getter(above.open(context), derive)

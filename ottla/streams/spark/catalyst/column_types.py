@@ -147,12 +147,12 @@ def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnTyp
             made = {name: type_of(each, key, value) for name, each in pairs}
             _check_names(list(made), "a struct")
             return Structure(made, made=True)
-    found = [type_of(operand, key, value) for operand in operands]
+    results = [type_of(operand, key, value) for operand in operands]
     if expression.operation not in _RULES:
         raise Unlike(f"Spark has no {expression.operation}")
-    kind = _RULES[expression.operation](expression, found)
+    kind = _RULES[expression.operation](expression, results)
     if kind is None:
-        listed = " and ".join(_named(item) for item in found)
+        listed = " and ".join(_named(item) for item in results)
         raise Unlike(f"{expression.operation} of {listed} runs in Python")
     return kind
 
@@ -210,15 +210,15 @@ def _alike(found: list[ColumnType]) -> ColumnType | None:
 
 
 def _takes(result: Scalar, *kinds: Scalar) -> _Rule:
-    def rule(_: Column, found: list[ColumnType]) -> ColumnType | None:
-        return result if all(item in kinds for item in found) else None
+    def rule(_: Column, outcome: list[ColumnType]) -> ColumnType | None:
+        return result if all(item in kinds for item in outcome) else None
 
     return rule
 
 
 def _strict(rule: _Rule) -> _Rule:
-    def strict(expression: Column, found: list[ColumnType]) -> ColumnType | None:
-        return Scalar.NOTHING if Scalar.NOTHING in found else rule(expression, found)
+    def strict(expression: Column, result: list[ColumnType]) -> ColumnType | None:
+        return Scalar.NOTHING if Scalar.NOTHING in result else rule(expression, result)
 
     return strict
 

@@ -105,19 +105,19 @@ def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]
         return Value(kind, F.lit(None))
     if expression.operation == "is_null":
         return Value(kind, _is_null(inner[0]))
-    found = _applied(expression.operation, kind, inner, doubts)
-    return Value(kind, found, plain=_plain(inner) if kind is Scalar.TEXT else None)
+    result = _applied(expression.operation, kind, inner, doubts)
+    return Value(kind, result, plain=_plain(inner) if kind is Scalar.TEXT else None)
 
 
 def _plain(inner: list[Value]) -> SparkColumn | None:
     """Return the condition under which a text is certainly ASCII: all texts it is made of are."""
-    found = None
+    result = None
     for item in inner:
         if item.kind is Scalar.TEXT:
             if item.plain is None:
                 return None
-            found = item.plain if found is None else found & item.plain
-    return found
+            result = item.plain if result is None else result & item.plain
+    return result
 
 
 def _field(path: tuple[str, ...], found: Value) -> Value:
@@ -149,12 +149,12 @@ def _applied(
         return _CASES[operation](columns[0])
     if kind is Scalar.FLOAT:
         return _OF_FLOATS[operation](*columns)
-    found = _OF_INTS[operation](*columns)
-    overflown = found.isNull()
+    result = _OF_INTS[operation](*columns)
+    overflown = result.isNull()
     for each in columns:
         overflown &= each.isNotNull()
     doubts.append(overflown)
-    return found
+    return result
 
 
 def _whole_number(value: int) -> SparkColumn:

@@ -193,8 +193,8 @@ def plain_bits(keys: pa.Array, values: pa.Array) -> pa.Array:
     """Return for each record if its key (PLAIN["key"]) and value are pure ASCII, so that the JVM
     need not check.
     """
-    found = _are_plain(keys) * PLAIN["key"] + _are_plain(values) * PLAIN["value"]
-    return pa.array(found.astype(np.int32))
+    result = _are_plain(keys) * PLAIN["key"] + _are_plain(values) * PLAIN["value"]
+    return pa.array(result.astype(np.int32))
 
 
 def _are_plain(column: pa.Array) -> Integers:
@@ -228,8 +228,8 @@ class FinishedRows:
 
 @functools.lru_cache(maxsize=16)
 def _unpickled(targets: bytes) -> list[Target]:
-    found: list[Target] = cast(Any, cloudpickle).loads(targets)
-    return found
+    result: list[Target] = cast(Any, cloudpickle).loads(targets)
+    return result
 
 
 class Finishing:
@@ -273,7 +273,7 @@ class Finishing:
     def _side(
         self, rows: pa.RecordBatch, name: str, serde_of: Callable[[Target], Serde[Any] | None]
     ) -> pa.Array:
-        found = rows.column(name)
+        result = rows.column(name)
         numbers = None
         for number, target in enumerate(self._targets):
             serde = serde_of(target)
@@ -285,8 +285,8 @@ class Finishing:
             made = [
                 serde.to_bytes(each) if own else None for own, each in zip(mine, held, strict=True)
             ]
-            found = pc.if_else(pa.array(mine), pa.array(made, pa.binary()), found)
-        return found
+            result = pc.if_else(pa.array(mine), pa.array(made, pa.binary()), result)
+        return result
 
     def _run(self, rows: pa.RecordBatch, places: Integers) -> list[tuple[Integers, pa.RecordBatch]]:
         """Process rows with their sub-topologies; return the output, with the row number of each
@@ -294,13 +294,13 @@ class Finishing:
         """
         taken = rows.take(pa.array(places))
         sources = -1 - np.asarray(taken.column("target"))
-        found = []
+        results = []
         for source in np.unique(sources).tolist():
             mine = np.flatnonzero(sources == source)
             read = _read(taken).take(pa.array(mine))
             for made in self._task(source).run(self._topics[source], read):
-                found.append((places[mine[made.places]], _written(made.topic, made.records)))
-        return found
+                results.append((places[mine[made.places]], _written(made.topic, made.records)))
+        return results
 
     def _task(self, source: int) -> PlainTask:
         number = self._settings.sub_topologies[source]

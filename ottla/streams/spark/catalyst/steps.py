@@ -108,19 +108,19 @@ def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[Lo
     Raises TopologyError if a Column of pyspark is in a step that runs in Python and has no
     equivalent there.
     """
-    found: list[LoweredSource] = []
+    results: list[LoweredSource] = []
     is_possible = not (layout.levels or layout.patterns or layout.created or layout.clock_topic)
     is_possible = is_possible and all(len(route) == 1 for route in layout.routes.values())
     for number, kind in enumerate(layout.sub_topologies):
         if is_possible:
             sources = (node for node in kind.topology.nodes.values() if isinstance(node, Source))
-            found += [_Walk(number, kind, source, spark_type).found for source in sources]
+            results += [_Walk(number, kind, source, spark_type).found for source in sources]
         else:
             _refuse_sparks(kind, {}, "it is in a stateful query")
-    for each in found:
+    for each in results:
         kind = layout.sub_topologies[each.kind]
         _refuse_sparks(kind, each.reasons, None)
-    return found if any(item.is_worth_it for item in found) else None
+    return results if any(item.is_worth_it for item in results) else None
 
 
 def _refuse_sparks(kind: SubTopology, reasons: dict[str, str], otherwise: str | None) -> None:
@@ -141,8 +141,8 @@ def expressions_of(node: TopologyNode) -> list[Expression]:
     held = list(vars(supplier).values()) if hasattr(supplier, "__dict__") else []
     held += [one for item in held if isinstance(item, tuple) for one in item]
     held += [one for item in held if isinstance(item, Pair) for one in (item.key, item.value)]
-    found = (item.column if isinstance(item, Evaluated) else item for item in held)
-    return [item for item in found if isinstance(item, Column | OfSpark)]
+    result = (item.column if isinstance(item, Evaluated) else item for item in held)
+    return [item for item in result if isinstance(item, Column | OfSpark)]
 
 
 class _Walk:

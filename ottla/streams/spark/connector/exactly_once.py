@@ -141,11 +141,11 @@ def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
     other. Their entries then differ only in the committer, and the last one is valid.
     """
     entry = shares[0].entry
-    found = [share.entry for share in shares if share.entry != entry]
-    if not found:
+    results = [share.entry for share in shares if share.entry != entry]
+    if not results:
         return entry
     latest = ledger.read(require_stable=False)
-    if any(replace(item, committer=latest.committer) != latest for item in (entry, *found)):
+    if any(replace(item, committer=latest.committer) != latest for item in (entry, *results)):
         raise ApiError(
             ErrorCode.PRODUCER_FENCED,
             f"Two runs of the query of {ledger.name!r} write the same batch: stop one of them.",

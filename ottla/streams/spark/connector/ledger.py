@@ -102,8 +102,8 @@ class Ledger:
         `require_stable`.
         """
         offsets = committed_offsets(self._brokers, self.name, require_stable=require_stable)
-        found = offsets.get(_PLACE)
-        return Entry() if found is None else Entry.decode(found.offset - 1, found.metadata)
+        result = offsets.get(_PLACE)
+        return Entry() if result is None else Entry.decode(result.offset - 1, result.metadata)
 
     def enter(self, run_id: str, turn: int, timeout_ms: int) -> tuple[Entry, bool]:
         """Return the entry as of this run, and True if this call took over the ledger.

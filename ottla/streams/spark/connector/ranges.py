@@ -33,10 +33,10 @@ class OffsetRange:
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
     """Return the offsets by topic and partition, in a fixed order."""
-    found: JsonOffsets = {}
+    results: JsonOffsets = {}
     for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
+        results.setdefault(topic, {})[str(partition)] = offset
+    return results
 
 
 def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:

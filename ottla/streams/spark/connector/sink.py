@@ -230,21 +230,21 @@ def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
     wanted = ["value", "key", "partition", "headers"]
     wanted += [] if "topic" in options else ["topic"]
     wanted += ["timestamp"] if options.get("includeTimestamp", False) else []
-    found = [name for name in wanted if name in kinds]
-    if "value" not in found:
+    results = [name for name in wanted if name in kinds]
+    if "value" not in results:
         raise ConfigError("The data frame has no column value (binary or string) to write.")
-    if "topic" in wanted and "topic" not in found:
+    if "topic" in wanted and "topic" not in results:
         raise ConfigError("Set the option topic, or add a column topic to the data frame.")
-    if "timestamp" in wanted and "timestamp" not in found:
+    if "timestamp" in wanted and "timestamp" not in results:
         raise ConfigError(
             "Option includeTimestamp needs a column timestamp, which the data frame does not have."
         )
-    for name in found:
+    for name in results:
         if kinds[name] not in _KINDS[name]:
             raise ConfigError(
                 f"Column {name} is {kinds[name]}: it must be {' or '.join(_KINDS[name])}."
             )
-    return found
+    return results
 
 
 def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -75,9 +75,9 @@ class Slots:
         self._shuffle_partitions = shuffle_partitions
         count = task_count + shuffle_partitions
         assert count < 1 << _TASK_BITS, f"{task_count} tasks are too many"
-        found = [_spread(number, shuffle_partitions) for number in range(count)]
-        self.of_task: Integers = np.array(found[:task_count], np.int32)
-        self._carriers = found[task_count:]
+        results = [_spread(number, shuffle_partitions) for number in range(count)]
+        self.of_task: Integers = np.array(results[:task_count], np.int32)
+        self._carriers = results[task_count:]
 
     def carrier(self, origin: int) -> int:
         """Return the slot that carries rows of an origin past a stage."""
@@ -107,15 +107,15 @@ def _spark_hash(value: int) -> int:
     word = value * 0xCC9E2D51 & mask
     word = (word << 15 | word >> 17) & mask
     word = word * 0x1B873593 & mask
-    found = 42 ^ word
-    found = (found << 13 | found >> 19) & mask
-    found = found * 5 + 0xE6546B64 & mask
-    found ^= 4
-    found = (found ^ found >> 16) * 0x85EBCA6B & mask
-    found = (found ^ found >> 13) * 0xC2B2AE35 & mask
-    found ^= found >> 16
+    result = 42 ^ word
+    result = (result << 13 | result >> 19) & mask
+    result = result * 5 + 0xE6546B64 & mask
+    result ^= 4
+    result = (result ^ result >> 16) * 0x85EBCA6B & mask
+    result = (result ^ result >> 13) * 0xC2B2AE35 & mask
+    result ^= result >> 16
     # Spark takes the remainder of a signed number.
-    return found - (1 << 32) if found >> 31 else found
+    return result - (1 << 32) if result >> 31 else result
 
 
 def seal(records: pa.RecordBatch) -> bytes:

@@ -163,10 +163,12 @@ class Layout:
 
     def routes_of(self, topic: str) -> tuple[Route, ...]:
         """Return the routes of a topic's records."""
-        found = self.routes.get(topic)
-        if found is None:
-            found = tuple(route for pattern, route in self.patterns if re.fullmatch(pattern, topic))
-        return found
+        result = self.routes.get(topic)
+        if result is None:
+            result = tuple(
+                route for pattern, route in self.patterns if re.fullmatch(pattern, topic)
+            )
+        return result
 
 
 @dataclass(eq=False)
@@ -292,13 +294,13 @@ def components(application: Application) -> list[Application]:
         ]
         groups = [group for group in groups if group not in near]
         groups.append([*(item for group in near for item in group), part])
-    found = []
+    results = []
     for group in sorted(groups, key=lambda item: parts.index(item[0])):
         nodes = [node for part in group for node in part.topology.nodes.values()]
         stores = {store for part in group for store in part.topology.global_stores}
         cut = _cut(application.topology, nodes, sorted(stores))
-        found.append(replace(application, topology=cut))
-    return found
+        results.append(replace(application, topology=cut))
+    return results
 
 
 def lay_out(
@@ -359,14 +361,14 @@ def _set_levels(parts: list[_Part], readers: Mapping[str, _Part]) -> set[str]:
 
 
 def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) -> None:
-    found = []
+    results = []
     for source in part.sources:
         if source.pattern is not None:
             matching = [topic for topic in counts if re.fullmatch(source.pattern, topic)]
-            found += [counts[topic] for topic in matching] or [1]
+            results += [counts[topic] for topic in matching] or [1]
     for topic in part.reads:
         if topic in counts:
-            found.append(counts[topic])
+            results.append(counts[topic])
         elif topic not in part.internal:
             raise TopologyError(
                 f"topic {topic} is read but does not exist; create it before the application starts"
@@ -378,10 +380,10 @@ def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) 
         for topic in item.topics
         if topic in fixed_counts
     ]
-    found += [count for count in fixed if count is not None]
+    results += [count for count in fixed if count is not None]
     # As in Kafka: the partition count of the sub-topology that writes the repartition topic.
     writers = [item.partitions for item in parts if set(item.writes) & set(part.reads)]
-    part.partitions = max(found or writers or [1])
+    part.partitions = max(results or writers or [1])
 
 
 def _finish(

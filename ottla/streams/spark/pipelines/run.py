@@ -181,12 +181,14 @@ def plans(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> dict[str, 
     """Return Spark's plan of each sink, as text."""
     _check(pipeline, spark, bootstrap)
     frames = Frames(spark, pipeline, bootstrap, Problems())
-    found = {}
+    results = {}
     for name, sink in pipeline.sinks.items():
         frame = frames.get(sink.origin.text)
         if frame is not None and not isinstance(sink, MirrorSink):
-            found[name] = str(prepare(frame, sink)._jdf.queryExecution().optimizedPlan().toString())
-    return found
+            results[name] = str(
+                prepare(frame, sink)._jdf.queryExecution().optimizedPlan().toString()
+            )
+    return results
 
 
 def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> PipelineRun:
@@ -214,9 +216,9 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
 
 
 def _check(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> None:
-    found = check_deep(pipeline, spark, bootstrap)
-    if found:
-        raise ConfigError("\n".join(map(str, found)))
+    result = check_deep(pipeline, spark, bootstrap)
+    if result:
+        raise ConfigError("\n".join(map(str, result)))
 
 
 def _frame(

@@ -126,8 +126,8 @@ class Checkpoint:
             text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
         finally:
             stream.close()
-        found: dict[str, Any] = json.loads(text)
-        return found
+        result: dict[str, Any] = json.loads(text)
+        return result
 
     def _write(self, known: dict[str, Any]) -> None:
         path = self._path()

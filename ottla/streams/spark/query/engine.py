@@ -142,15 +142,15 @@ class SparkQuery:
 
     def progress(self) -> Progress:
         """Return the total progress of all queries."""
-        found: list[Progress] = []
+        results: list[Progress] = []
         with self._lock, contextlib.suppress(PySparkException, Py4JError, OSError):
             for query in self.query.queries:
                 report = query.lastProgress
                 if report is not None:
-                    found.append(progress_of(report, self._firsts.setdefault(str(query.id), [])))
+                    results.append(progress_of(report, self._firsts.setdefault(str(query.id), [])))
             self._dropped = self.query.dropped()
             self._misplaced_keys = self.query.misplaced_keys()
-        return replace(total(found), dropped=self._dropped, misplaced_keys=self._misplaced_keys)
+        return replace(total(results), dropped=self._dropped, misplaced_keys=self._misplaced_keys)
 
     def stop(self) -> None:
         """Stop all queries."""

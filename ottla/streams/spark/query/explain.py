@@ -85,23 +85,23 @@ def _arrivals(layout: Layout, number: int) -> Iterator[str]:
 
 def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]:
     """Return for each node whether it runs in the JVM, or in Python and why."""
-    found: dict[str, str] = {}
+    marks: dict[str, str] = {}
     for component in components(application):
         layout = lay_out([component], known)
         for item in lower_layout(layout, _spark_type(component)) or []:
-            found |= {name: "JVM" for name in item.nodes if name not in found}
-            found |= {name: f"Python ({why})" for name, why in item.reasons.items()}
+            marks |= {name: "JVM" for name in item.nodes if name not in marks}
+            marks |= {name: f"Python ({why})" for name, why in item.reasons.items()}
             if item.types is not None:
                 # Records are fetched and decoded to columns in Python.
-                found.setdefault(item.source.name, "Python, its records go to the JVM")
+                marks.setdefault(item.source.name, "Python, its records go to the JVM")
         if layout.levels:
             held = "Python (it is in a stateful query)"
-            found |= {
+            marks |= {
                 node.name: held
                 for node in component.topology.nodes.values()
                 if expressions_of(node)
             }
-    return found
+    return marks
 
 
 def _spark_type(application: Application) -> SparkType | None:
@@ -109,8 +109,8 @@ def _spark_type(application: Application) -> SparkType | None:
     if not any(isinstance(item, OfSpark) for node in nodes for item in expressions_of(node)):
         return None
     frames = open_door("ottla.streams.spark.catalyst.frame", "pyspark", "ottla[spark]")
-    found: SparkType = frames.active_spark_types()
-    return found
+    result: SparkType = frames.active_spark_types()
+    return result
 
 
 def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> str:
@@ -121,5 +121,5 @@ def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> st
         name = kind.application.topic_name
         topic = name(node.topic) if isinstance(node.topic, str) else "the topic of a function"
         return f"{node.name}: {place}, writes {topic}"
-    found = [str(item) for item in expressions_of(node)]
-    return f"{node.name}: {place}{', an expression: ' + ', '.join(found) if found else ''}"
+    results = [str(item) for item in expressions_of(node)]
+    return f"{node.name}: {place}{', an expression: ' + ', '.join(results) if results else ''}"

@@ -87,10 +87,10 @@ class StreamsQuery:
 
         Call it at least once a second: Spark keeps the reports of the last 100 micro-batches.
         """
-        found: dict[str, int] = {}
+        results: dict[str, int] = {}
         for item in self._running:
-            found |= item.dropped.take(item.query)
-        return found
+            results |= item.dropped.take(item.query)
+        return results
 
     def misplaced_keys(self) -> dict[str, int]:
         """Return the number of misplaced keys of each topic, as of the last call of `dropped`.
@@ -110,8 +110,8 @@ class StreamsQuery:
     @property
     def error(self) -> QueryError | None:
         """The error that stopped a query; None if none has failed."""
-        found = (query.exception() for query in self.queries)
-        text = next((str(item) for item in found if item is not None), None)
+        result = (query.exception() for query in self.queries)
+        text = next((str(item) for item in result if item is not None), None)
         return None if text is None else QueryError(explain(text))
 
     def process_all_available(self, timeout_s: float = 120.0) -> None:
@@ -239,15 +239,15 @@ def _start(
         compile_query(applications, settings, _claimed(spark, place))
         for (_, applications), place in zip(parts, places, strict=True)
     ]
-    found = StreamsQuery(settings)
+    result = StreamsQuery(settings)
     try:
         for (name, _), each, place in zip(parts, compiled, places, strict=True):
             query = start_query(spark, each, replace(settings, checkpoint=place), name)
-            found.add(each, query)
+            result.add(each, query)
     except BaseException:
-        found.stop()
+        result.stop()
         raise
-    return found
+    return result
 
 
 def _claimed(spark: SparkSession, place: str) -> list[int]:

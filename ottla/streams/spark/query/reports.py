@@ -40,18 +40,18 @@ def progress_of(report: StreamingQueryProgress, firsts: list[Offsets]) -> Progre
 
 def total(parts: Iterable[Progress]) -> Progress:
     """Return the total progress of several queries; the watermark is the earliest of theirs."""
-    found = Progress()
+    result = Progress()
     for part in parts:
-        marks = [mark for mark in (found.watermark, part.watermark) if mark]
-        found = Progress(
-            batch=max(found.batch, part.batch),
-            records=found.records + part.records,
-            lag=found.lag + part.lag,
+        marks = [mark for mark in (result.watermark, part.watermark) if mark]
+        result = Progress(
+            batch=max(result.batch, part.batch),
+            records=result.records + part.records,
+            lag=result.lag + part.lag,
             watermark=min(marks, default=""),
-            state_bytes=found.state_bytes + part.state_bytes,
-            batch_ms=max(found.batch_ms, part.batch_ms),
+            state_bytes=result.state_bytes + part.state_bytes,
+            batch_ms=max(result.batch_ms, part.batch_ms),
         )
-    return found
+    return result
 
 
 def _on_disk(operators: Sequence[Any]) -> int:

@@ -48,8 +48,8 @@ def first_positions(
             if each.offset >= 0 and each.metadata != PROGRESS and key[0] in wanted
         }
         at_end = dict.fromkeys((key for key in ends if key not in chosen), LATEST)
-        found = list_offsets(brokers, at_end, isolation_level=READ_COMMITTED) if at_end else {}
-    return chosen | {key: each.offset for key, each in found.items()}
+        result = list_offsets(brokers, at_end, isolation_level=READ_COMMITTED) if at_end else {}
+    return chosen | {key: each.offset for key, each in result.items()}
 
 
 def starting_offsets(
@@ -93,11 +93,11 @@ def global_topics(layout: Layout) -> set[str]:
 
 def _latest_topics(layout: Layout, topics: tuple[str, ...]) -> set[str]:
     """Return the topics whose source has `offset_reset="latest"`."""
-    found: set[str] = set()
+    results: set[str] = set()
     for kind in layout.sub_topologies:
         for node in kind.topology.nodes.values():
             if isinstance(node, Source) and node.offset_reset == "latest":
-                found.update(kind.application.topic_name(topic) for topic in node.topics)
+                results.update(kind.application.topic_name(topic) for topic in node.topics)
                 matches = re.compile(node.pattern or "(?!)").fullmatch
-                found.update(topic for topic in topics if matches(topic))
-    return found
+                results.update(topic for topic in topics if matches(topic))
+    return results

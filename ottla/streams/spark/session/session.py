@@ -101,8 +101,8 @@ def session(
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
     # One shuffle partition for each core: a checkpoint keeps its state in this number of parts for
     # good.
-    found = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
-    chosen = _SETTINGS | found
+    results = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
+    chosen = _SETTINGS | results
     if is_here(master):
         os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
         chosen |= _LOOPBACK_SETTINGS

@@ -169,8 +169,8 @@ class PlainTask:
 
     def _node_of(self, error: Exception, source: str) -> str:
         """Return the name of the innermost node in an error's traceback."""
-        found = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
-        return next((item for item in reversed(found) if item is not None), source)
+        results = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
+        return next((item for item in reversed(results) if item is not None), source)
 
     def _unwritten(
         self, sink: Sink, topic: str, record: tuple[Any, Any], error: Exception, is_key: bool

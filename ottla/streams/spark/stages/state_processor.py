@@ -27,8 +27,8 @@ class StatePages:
 
     def get(self, name: str) -> bytes | None:
         """Return a page; None if it does not exist."""
-        found = self._state.getValue((name,))
-        return None if found is None else bytes(found[0])
+        result = self._state.getValue((name,))
+        return None if result is None else bytes(result[0])
 
     def put(self, name: str, page: bytes) -> None:
         """Store a page."""

@@ -129,9 +129,9 @@ class SourceStage:
         elif route.routing is Routing.BY_PARTITION:
             yield self._address(kind.first_task + own, topic, partition, records)
         else:
-            found = partitions_of(records.column("key"), kind.partitions, own)
-            for item in np.unique(found).tolist():
-                chosen = records.take(pa.array(np.flatnonzero(found == item)))
+            result = partitions_of(records.column("key"), kind.partitions, own)
+            for item in np.unique(result).tolist():
+                chosen = records.take(pa.array(np.flatnonzero(result == item)))
                 yield self._address(kind.first_task + item, topic, partition, chosen)
 
     def _run(
