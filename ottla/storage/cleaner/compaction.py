@@ -1,7 +1,7 @@
 """The decisions of compaction: which logs to clean, which segments together, which records to keep.
 
 Pure. A log is clean before its first dirty offset: that part has only the newest record of each
-key. A round reads the newest offset of each key from the dirty part (`NewestOffsets`), then reads
+key. A pass reads the newest offset of each key from the dirty part (`NewestOffsets`), then reads
 the log from its start and keeps the records that `Survival` selects. Offsets never change; a batch
 keeps its first and last one. Follows org.apache.kafka LogCleaner, LogCleanerManager and
 MemoryRecords.filterTo (KIP-534).
@@ -301,7 +301,7 @@ def last_written(state: ProducerState) -> dict[int, LastWritten]:
 
 
 class Survival:
-    """The surviving records of each batch in one round that began at `now_ms`; batches in log
+    """The surviving records of each batch in one pass that began at `now_ms`; batches in log
     order.
     """
 
@@ -332,7 +332,7 @@ class Survival:
         if not header.records_count or (discardable and (is_over or not header.is_control)):
             survivors = None
         elif header.is_control:
-            # The first round that finds a marker without a transaction sets the time of its
+            # The first pass that finds a marker without a transaction sets the time of its
             # removal.
             needs_horizon = discardable and horizon_ms is None
             survivors = self._with_horizon(data, header) if needs_horizon else data

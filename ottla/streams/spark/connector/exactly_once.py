@@ -224,7 +224,9 @@ def _sweep(
     brokers: Brokers, ledger: Ledger, known: Sequence[Producer | None], timeout_ms: int
 ) -> None:
     """Abort open transactions of earlier runs, except those of tasks that wrote in this batch."""
-    names = {ledger.transactional_id(task) for task, each in enumerate(known) if each is not None}
+    names = {
+        ledger.transactional_id(task) for task, producer in enumerate(known) if producer is not None
+    }
     with contextlib.suppress(OttlaError):
         for name in list_open(brokers, f"{ledger.name}-"):
             if name not in names:

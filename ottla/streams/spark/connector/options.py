@@ -407,9 +407,9 @@ class SparkOptions:
 
     def _check_sources(self) -> None:
         sources = ("subscribe", "subscribePattern", "assign")
-        given = [name for name in sources if name in self]
-        if len(given) != 1:
-            what = "none of them is" if not given else f"{' and '.join(given)} are"
+        named = [name for name in sources if name in self]
+        if len(named) != 1:
+            what = "none of them is" if not named else f"{' and '.join(named)} are"
             raise ConfigError(
                 f"Set exactly one of subscribe, subscribePattern and assign: {what} set."
             )

@@ -74,8 +74,8 @@ class Positions:
 
     def sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the size of each partition in bytes, as stored (DescribeLogDirs)."""
-        wanted = list(partitions)
-        return self._brokers.retry(lambda: self._sizes(wanted))
+        keys = list(partitions)
+        return self._brokers.retry(lambda: self._sizes(keys))
 
     def rows_of(self, max_bytes: int, new: Offsets) -> int:
         """Return the number of new records that have about `max_bytes` bytes in total, at least
@@ -174,11 +174,11 @@ class Positions:
         if moments is not None:
             _check_names(f"{which}OffsetsByTimestamp", moments, partitions)
             return self._at_moments(which, moments)
-        given = self._options.get(f"{which}Offsets", default)
-        if isinstance(given, int):
-            return self._list(dict.fromkeys(partitions, given))
-        _check_names(f"{which}Offsets", given, partitions)
-        numbers: Offsets = dict(given)
+        offsets = self._options.get(f"{which}Offsets", default)
+        if isinstance(offsets, int):
+            return self._list(dict.fromkeys(partitions, offsets))
+        _check_names(f"{which}Offsets", offsets, partitions)
+        numbers: Offsets = dict(offsets)
         named = {key: offset for key, offset in numbers.items() if offset in (EARLIEST, LATEST)}
         return numbers | self._list(named)
 
@@ -232,8 +232,8 @@ def _sizes_in(directory: DescribeLogDirsResult) -> dict[TopicPartition, int]:
     }
 
 
-def _check_names(option: str, given: Offsets, partitions: Sequence[TopicPartition]) -> None:
-    missing, unknown = set(partitions) - set(given), set(given) - set(partitions)
+def _check_names(option: str, named: Offsets, partitions: Sequence[TopicPartition]) -> None:
+    missing, unknown = set(partitions) - set(named), set(named) - set(partitions)
     for keys, what in (
         (missing, "does not name"),
         (unknown, "names, but the query does not read,"),

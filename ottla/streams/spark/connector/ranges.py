@@ -85,8 +85,10 @@ def split(
     total = sum(item.size for item in filled)
     # The last shares receive the remainder of rounding, so that the minimum is reached if there are
     # enough rows.
-    wanted = [max(1, math.ceil(min_partitions * item.size / total)) for item in filled]
-    return [part for item, count in zip(filled, wanted, strict=True) for part in _cut(item, count)]
+    part_counts = [max(1, math.ceil(min_partitions * item.size / total)) for item in filled]
+    return [
+        part for item, count in zip(filled, part_counts, strict=True) for part in _cut(item, count)
+    ]
 
 
 def _cut(item: OffsetRange, count: int) -> Iterable[OffsetRange]:

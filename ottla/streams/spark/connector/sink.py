@@ -227,24 +227,24 @@ def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
     of a wrong type.
     """
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
-    wanted = ["value", "key", "partition", "headers"]
-    wanted += [] if "topic" in options else ["topic"]
-    wanted += ["timestamp"] if options.get("includeTimestamp", False) else []
-    results = [name for name in wanted if name in kinds]
-    if "value" not in results:
+    columns = ["value", "key", "partition", "headers"]
+    columns += [] if "topic" in options else ["topic"]
+    columns += ["timestamp"] if options.get("includeTimestamp", False) else []
+    written = [name for name in columns if name in kinds]
+    if "value" not in written:
         raise ConfigError("The data frame has no column value (binary or string) to write.")
-    if "topic" in wanted and "topic" not in results:
+    if "topic" in columns and "topic" not in written:
         raise ConfigError("Set the option topic, or add a column topic to the data frame.")
-    if "timestamp" in wanted and "timestamp" not in results:
+    if "timestamp" in columns and "timestamp" not in written:
         raise ConfigError(
             "Option includeTimestamp needs a column timestamp, which the data frame does not have."
         )
-    for name in results:
+    for name in written:
         if kinds[name] not in _KINDS[name]:
             raise ConfigError(
                 f"Column {name} is {kinds[name]}: it must be {' or '.join(_KINDS[name])}."
             )
-    return results
+    return written
 
 
 def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -288,10 +288,10 @@ class _Router:
         if not table.num_rows:
             return
         rows = self._rows(table)
-        wanted = self._column(table, "partition")
+        named = self._column(table, "partition")
         self._sticky += 1
         if self._topic is not None:
-            self._send_to(self._topic, rows, wanted)
+            self._send_to(self._topic, rows, named)
             return
         topics = _whole(table.column("topic")).dictionary_encode()
         if topics.null_count:
@@ -300,16 +300,16 @@ class _Router:
         for code, topic in enumerate(topics.dictionary.to_pylist()):
             chosen = np.flatnonzero(codes == code)
             part = _take(rows, chosen)
-            self._send_to(topic, part, None if wanted is None else wanted.take(chosen))
+            self._send_to(topic, part, None if named is None else named.take(chosen))
 
     def _rows(self, table: pa.Table) -> Rows:
         keys, headers = self._column(table, "key"), self._column(table, "headers")
         timestamps = np.full(table.num_rows, time.time_ns() // 1_000_000, np.int64)
-        given = self._column(table, "timestamp")
-        if given is not None:
-            milliseconds = pc.divide(given.cast(pa.int64()), 1000)
+        times = self._column(table, "timestamp")
+        if times is not None:
+            milliseconds = pc.divide(times.cast(pa.int64()), 1000)
             timestamps = np.where(
-                given.is_null(), timestamps, np.asarray(milliseconds.fill_null(0))
+                times.is_null(), timestamps, np.asarray(milliseconds.fill_null(0))
             )
         return Rows(
             _whole(table.column("value")).cast(pa.binary()),
@@ -321,24 +321,24 @@ class _Router:
     def _column(self, table: pa.Table, name: str) -> pa.Array | None:
         return _whole(table.column(name)) if name in self._columns else None
 
-    def _send_to(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
+    def _send_to(self, topic: str, rows: Rows, named: pa.Array | None) -> None:
         refusals = self._refusals
         if refusals is None:
-            self._send_parts(topic, rows, wanted)
+            self._send_parts(topic, rows, named)
             return
         known = refusals.of_topic(topic)
         try:
             if known is not None:
                 raise known
-            self._send_parts(topic, rows, wanted)
+            self._send_parts(topic, rows, named)
         except ApiError as error:
             # The error concerns the whole topic, and none of its rows have been sent.
             if error.code not in TOPIC_REFUSALS or topic in self._sent:
                 raise
             refusals.ask(topic, rows, error)
 
-    def _send_parts(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
-        partitions = self._partitions(topic, rows, wanted)
+    def _send_parts(self, topic: str, rows: Rows, named: pa.Array | None) -> None:
+        partitions = self._partitions(topic, rows, named)
         # Small integers are sorted by counting. If all rows go to one partition they are in order
         # already.
         small = partitions.astype(np.uint8) if partitions.max() < 256 else partitions
@@ -351,23 +351,23 @@ class _Router:
         for partition, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
             self._sender.send(topic, partition, ordered.slice(start, end))
 
-    def _partitions(self, topic: str, rows: Rows, wanted: pa.Array | None) -> Integers:
+    def _partitions(self, topic: str, rows: Rows, named: pa.Array | None) -> Integers:
         count = self._partition_count(topic)
         sticky = self._sticky % count
         if rows.keys is None:
             partitions = np.full(len(rows.values), sticky, np.int64)
         else:
             partitions = partitions_of(rows.keys, count, sticky)
-        if wanted is None:
+        if named is None:
             return partitions
-        named = np.where(wanted.is_null(), partitions, np.asarray(wanted.fill_null(0), np.int64))
-        if named.min() < 0 or named.max() >= count:
-            wrong = named[(named < 0) | (named >= count)][0]
+        chosen = np.where(named.is_null(), partitions, np.asarray(named.fill_null(0), np.int64))
+        if chosen.min() < 0 or chosen.max() >= count:
+            wrong = chosen[(chosen < 0) | (chosen >= count)][0]
             raise ConfigError(
                 f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}. Add partitions, "
                 "or leave out the column partition to partition by key."
             )
-        return named
+        return chosen
 
     def _partition_count(self, topic: str) -> int:
         if topic not in self._partition_counts:
