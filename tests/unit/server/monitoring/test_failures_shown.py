@@ -35,9 +35,7 @@ async def test_a_maintenance_task_that_fails_is_restarted_and_shown(
 
     monkeypatch.setattr("ottla.server.node._MAINTENANCE_SECONDS", 0.001)
     monkeypatch.setattr("ottla.base.tasks.RESTART_SECONDS", 0.001)
-    monkeypatch.setattr(
-        "ottla.storage.directories.disk.LogDirectories.maintain", lambda _: maintain()
-    )
+    monkeypatch.setattr("ottla.storage.directories.upkeep.LogUpkeep.maintain", lambda _: maintain())
     await node.start()
     async with asyncio.timeout(20):
         await resumed.wait()
