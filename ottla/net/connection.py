@@ -124,11 +124,11 @@ class Connection(SendHalf):
         "_unsent_bytes_high",
         "_wanted",
         "active_at",
-        "broker_id",
         "budget",
         "connected_at",
         "frame_started_at",
         "frames_count",
+        "identity",
         "listener_name",
         "local_address",
         "memo",
@@ -150,8 +150,8 @@ class Connection(SendHalf):
         self.listener_name = endpoint.name
         # The handler's own state, kept from one frame to the next.
         self.memo: Any = None
-        # The broker that the peer has proven to be; -1 for a client.
-        self.broker_id = -1
+        # How the peer has proven its identity; None if it has not. The handlers' own state, too.
+        self.identity: Any = None
         self.local_address: tuple[str, int] = ("", 0)
         self.peer_address: tuple[str, int] = ("", 0)
         self.connected_at = self.active_at = self._time()

@@ -8,6 +8,7 @@ of a cluster agree on it by configuration, not by negotiation (inter.broker.prot
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple, cast
 
 from ottla.base.errors import ProtocolError
@@ -121,14 +122,28 @@ class RequestConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
 
+Introduction = Callable[[RequestConnection], Awaitable[None]]
+
+
 class RequestChannel:
     """The way to one broker: connects on first use and again after a connection is lost.
 
     Used from one event loop. It does not retry: the caller knows which requests may be repeated.
+    `introduce` is awaited with each new connection before it is used; an OSError of it fails the
+    connection.
     """
 
-    def __init__(self, net: Net, host: str, port: int, *, client_id: str) -> None:
+    def __init__(
+        self,
+        net: Net,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        introduce: Introduction | None = None,
+    ) -> None:
         self.host, self.port = host, port
+        self._introduce = introduce
         self._net = net
         self._client_id = client_id
         self._connection: RequestConnection | None = None
@@ -160,7 +175,14 @@ class RequestChannel:
         _, connection = await self._net.connect(
             self.host, self.port, lambda: RequestConnection(self._client_id)
         )
-        return cast(RequestConnection, connection)
+        established = cast(RequestConnection, connection)
+        if self._introduce is not None:
+            try:
+                await self._introduce(established)
+            except BaseException:
+                established.close()
+                raise
+        return established
 
     def _connected(self, connecting: "asyncio.Future[RequestConnection]") -> None:
         self._connecting = None

@@ -8,6 +8,7 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.net.connection import Connection
+from ottla.security.broker_proof import ProofToPeer
 
 if TYPE_CHECKING:
     from ottla.controller.loop import Controller
@@ -45,6 +46,8 @@ class Broker:
 
     node_id: int
     cluster_id: str
+    # Known to all brokers of the cluster.
+    secret: bytes
     clock: Clock
     rng: Rng
     tasks: Tasks
@@ -117,7 +120,8 @@ class RequestContext:
 
     def is_from_broker(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker of the cluster."""
-        return self.connection.broker_id == broker_id
+        identity = self.connection.identity
+        return isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
         """Return the address at which this client reaches `broker`; for this one, its own

@@ -58,6 +58,7 @@ class LogsBroker(Broker):
     def __init__(self) -> None:
         self.node_id = NODE
         self.cluster_id = "cluster"
+        self.secret = b"s" * 32
         self.clock = Clock()
         self.rng = SeededRng(1)
         self.tasks = Tasks()
@@ -93,6 +94,7 @@ class LogsBroker(Broker):
         self.features = Features(features.supported(self.advertised_apis), self.tasks)
         self.fetch_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
         self.follower_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
+        self.isr_updates = cast(Any, SimpleNamespace(follower_fetched=lambda *_: None))
         self.heavy_batches = HeavyBatches(self.files, self.clock)
 
     def options_of(self, topic: str) -> Snapshot:
@@ -178,7 +180,7 @@ def connection(
     found = _Peer(
         listener_name=listener,
         memo=SimpleNamespace(software=None),
-        broker_id=-1,
+        identity=None,
         local_address=("127.0.0.1", 7),
         peer_address=("127.0.0.9", 8),
         answer_room_bytes=1 << 30,

@@ -57,6 +57,8 @@ from ottla.server.handlers import (
     offset_for_leader_epoch,
     produce,
     push_telemetry,
+    sasl_authenticate,
+    sasl_handshake,
     stop_replica,
     sync_group,
     txn_offset_commit,
@@ -144,6 +146,8 @@ ROWS: tuple[Row, ...] = (
     Row(controlled_shutdown, is_among_brokers=True),
     Row(alter_partition, is_among_brokers=True),
     Row(allocate_producer_ids, is_among_brokers=True),
+    Row(sasl_handshake),
+    Row(sasl_authenticate),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.net.port import Net
-from ottla.net.requests import RequestChannel
+from ottla.net.requests import RequestChannel, RequestConnection
 from ottla.testing.sim.world import World
 from ottla.wire.headers import decode_request_header, encode_response_parts
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -194,6 +194,34 @@ def test_a_response_that_cannot_belong_to_the_request_closes_the_connection(
         assert not to_peer.is_connected
 
     run(scenario, response)
+
+
+def test_a_new_connection_is_introduced_before_it_is_used() -> None:
+    """The first request of the connection is the introduction's; its failure fails the request."""
+    introduced: list[RequestConnection] = []
+
+    async def introduce(connection: RequestConnection) -> None:
+        if introduced:
+            raise ConnectionAbortedError("not accepted")
+        introduced.append(connection)
+        await connection.send(ApiVersionsRequest(), 0)
+
+    async def scenario(net: Net) -> None:
+        to_peer = RequestChannel(net, "peer", PORT, client_id="broker-1", introduce=introduce)
+        await to_peer.request(ApiVersionsRequest(), 0, seconds=5)
+        assert seen == [1, 2]
+        to_peer.disconnect()
+        with pytest.raises(ConnectionAbortedError):
+            await to_peer.request(ApiVersionsRequest(), 0, seconds=5)
+        assert not to_peer.is_connected
+
+    seen: list[int] = []
+
+    def answer(correlation_id: int) -> bytes:
+        seen.append(correlation_id)
+        return api_versions(correlation_id)
+
+    run(scenario, answer)
 
 
 def test_a_closed_channel_refuses_requests() -> None:

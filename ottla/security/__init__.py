@@ -1,0 +1,1 @@
+"""Exchanges in which peers prove their identities. Pure: bytes in, bytes out."""

@@ -1,0 +1,68 @@
+"""SaslAuthenticate: a broker proves its identity, and then may fetch as a follower."""
+
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofOfBroker
+from ottla.server.handlers import fetch, sasl_authenticate, sasl_handshake
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
+from tests.handlers.logs import NODE, OTHER, LogsBroker, values
+
+VERSIONS = range(sasl_authenticate.MIN_VERSION, sasl_authenticate.MAX_VERSION + 1)
+NUMBER = b"n" * NUMBER_BYTES
+
+
+def step(context: Any, message: bytes) -> Any:
+    return sasl_authenticate.handle(context, SaslAuthenticateRequest(auth_bytes=message))
+
+
+def introduce(context: Any, secret: bytes, broker_id: int) -> int:
+    """Run the exchange; return the error code of its last step."""
+    sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=MECHANISM))
+    proof = ProofOfBroker(secret, broker_id, NUMBER)
+    reply = step(context, proof.first())
+    return int(step(context, proof.second(reply.auth_bytes)).error_code)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_request_without_a_handshake_is_refused(broker: LogsBroker, version: int) -> None:
+    """There is no exchange that it could continue."""
+    answer = await broker.ask(sasl_authenticate, SaslAuthenticateRequest(auth_bytes=b"x"), version)
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert answer.error_message
+
+
+async def test_a_wrong_proof_ends_the_exchange(broker: LogsBroker) -> None:
+    """The connection keeps no identity, and a further step needs another handshake."""
+    context = broker.context(sasl_authenticate, 2)
+    sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=MECHANISM))
+    step(context, ProofOfBroker(broker.secret, OTHER, NUMBER).first())
+    assert step(context, b"x" * 32).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert not context.is_from_broker(OTHER)
+    assert step(context, b"x" * 32).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+async def test_a_proven_broker_fetches_as_that_follower_only(broker: LogsBroker) -> None:
+    """It gets uncommitted records, and its position moves the high watermark (CVE-2018-1288)."""
+    topic = broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a")
+    context = broker.context(fetch, 17)
+    assert introduce(context, broker.secret, OTHER) == 0
+
+    def request(replica: int, offset: int) -> FetchRequest:
+        partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
+        topics = [FetchTopic(topic_id=topic.topic_id, partitions=[partition])]
+        state = ReplicaState(replica_id=replica)
+        return FetchRequest(replica_state=state, max_wait_ms=0, min_bytes=1, topics=topics)
+
+    answer: Any = fetch.handle(context, request(OTHER, 0))
+    assert values(answer.responses[0].partitions[0].records) == [b"a"]
+    assert broker.partition("t").high_watermark == 0
+    fetch.handle(context, request(OTHER, 1))
+    assert broker.partition("t").high_watermark == 1
+    refused: Any = fetch.handle(context, request(3, 1))
+    assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
