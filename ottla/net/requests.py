@@ -20,6 +20,9 @@ from ottla.wire.headers import decode_response, encode_request_parts
 _SIZE = struct.Struct(">i")
 # A response that is larger comes from a peer that is not a broker.
 FRAME_BYTES_MAX = 2**31 - 1 - _SIZE.size
+# The default of Kafka's socket.connection.setup.timeout.ms. A longer attempt is not worth waiting
+# for, because the system repeats it less and less often.
+CONNECT_SECONDS = 10.0
 
 
 class _Pending(NamedTuple):
@@ -148,7 +151,8 @@ class RequestChannel:
         self._client_id = client_id
         self._connection: RequestConnection | None = None
         self._connecting: asyncio.Future[RequestConnection] | None = None
-        self._is_closed = False
+        # True after `close`.
+        self.is_closed = False
 
     @property
     def is_connected(self) -> bool:
@@ -159,9 +163,9 @@ class RequestChannel:
         """Return the connection, which is established first if there is none.
 
         Raises ConnectionRefusedError if nothing listens, another OSError if the broker cannot be
-        reached, and ConnectionAbortedError if the channel is closed.
+        reached within 10 s, and ConnectionAbortedError if the channel is closed.
         """
-        if self._is_closed:
+        if self.is_closed:
             raise ConnectionAbortedError("the channel is closed")
         if self._connection is not None and not self._connection.is_lost:
             return self._connection
@@ -172,6 +176,10 @@ class RequestChannel:
         return await asyncio.shield(self._connecting)
 
     async def _connect(self) -> RequestConnection:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await self._establish()
+
+    async def _establish(self) -> RequestConnection:
         _, connection = await self._net.connect(
             self.host, self.port, lambda: RequestConnection(self._client_id)
         )
@@ -189,7 +197,7 @@ class RequestChannel:
         if connecting.cancelled() or connecting.exception() is not None:
             return
         self._connection = connecting.result()
-        if self._is_closed:
+        if self.is_closed:
             self._connection.close()
 
     async def request(self, message: Message, version: int, *, seconds: float) -> Message:
@@ -215,7 +223,7 @@ class RequestChannel:
 
     def close(self) -> None:
         """Close the connection, and refuse further requests."""
-        self._is_closed = True
+        self.is_closed = True
         self.disconnect()
         if self._connecting is not None:
             self._connecting.cancel()

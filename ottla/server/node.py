@@ -18,6 +18,7 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features, image
+from ottla.cluster.broker_secret import ensure_broker_secret
 from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.options import metrics_options, option_tables
@@ -40,6 +41,7 @@ from ottla.net.receive_budget import ReceiveBudget
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.brokers.addresses import inter_broker_endpoint
+from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
 from ottla.server.brokers.leaving import leave
@@ -198,6 +200,7 @@ class Node:
         await self._open_monitoring()
         session = await self._connect()
         broker.cluster_id = await state.ensure_cluster_id(session, self._rng)
+        await self._open_channels(session)
         broker.image = ClusterImage(cluster_id=broker.cluster_id)
         broker.advertised_apis = apis.advertised_apis()
         broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
@@ -239,6 +242,12 @@ class Node:
         self._undo.callback(broker.loop_watch.stop)
         # First, while everything still works.
         self._undo.push_async_callback(self._leave)
+
+    async def _open_channels(self, session: Coordination) -> None:
+        is_proven = self._static.text("inter.broker.authentication") == "secret"
+        secret = await ensure_broker_secret(session, self._rng) if is_proven else None
+        self.broker.secret = secret
+        self._channels = Channels(self._net, self._rng, self.node_id, secret)
 
     async def _open_monitoring(self) -> None:
         address = metrics_options.parse_address(self._static.text("metrics.listener"))
@@ -435,7 +444,7 @@ class Node:
             lambda: broker.controller.newest_epoch(),
         )
         broker.notices = self._notices = notices
-        link = ControllerLink(self._net, broker)
+        link = ControllerLink(self._channels, broker)
         self._undo.callback(link.close)
         broker.isr_changes = IsrProposals(
             broker.node_id, broker.controller, link, self._clock, self._tasks
@@ -468,8 +477,8 @@ class Node:
         if broker.id == self.node_id:
             return self.broker.notices
         address = inter_broker_endpoint(broker, self._static)
-        name = f"controller-{self.node_id}"
-        return RemoteBroker(self._net, self._clock, address.host, address.port, client_id=name)
+        channel = self._channels.open(address.host, address.port, purpose="controller")
+        return RemoteBroker(self._net, self._clock, channel)
 
     def _new_session(self) -> Coordination:
         assert self._tree is not None

@@ -13,35 +13,42 @@ from tests.unit.controller.conftest import World
 
 
 class AdminBroker:
-    """Broker 1, the controller of a cluster of one; `image` is what it has been told."""
+    """Broker 1, the controller of a cluster of one; `image` is the metadata it has received."""
 
     def __init__(self, world: World, configs: ConfigStore) -> None:
         self.world = world
         self.configs = configs
         self.node_id = 1
+        # A broker id that its sender has not proven.
+        self.stranger = -1
         self.clock = world.clock
         self.quotas = client_quotas(configs.broker, world.clock)
         configs.on_entity.append(self.quotas.settings_changed)
 
     @property
     def image(self) -> Any:
-        """What the controller has told the broker."""
+        """Return the metadata that the controller has sent to the broker."""
         return self.world.port(1).image
 
     @property
     def options(self) -> Any:
-        """The broker's options in force."""
+        """Return the broker's current options."""
         return self.configs.broker
 
     @property
     def controller(self) -> Any:
-        """The controller of this broker."""
+        """Return the controller of this broker."""
         return self.world.controllers[1]
 
     def context(self, api_version: int, usage: RequestUsage | None = None) -> RequestContext:
-        """Return the circumstances of a request in this version, of a client without quotas."""
-        found = SimpleNamespace(broker=cast(Broker, self), api_version=api_version, usage=usage)
-        return cast(RequestContext, found)
+        """Return the context of a request in this version, from a client without quotas."""
+        context = SimpleNamespace(
+            broker=cast(Broker, self),
+            api_version=api_version,
+            usage=usage,
+            is_from_broker=lambda broker_id: broker_id != self.stranger,
+        )
+        return cast(RequestContext, context)
 
 
 @asynccontextmanager

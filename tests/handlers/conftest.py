@@ -9,6 +9,6 @@ from tests.handlers.logs import LogsBroker, logs_broker
 
 @pytest.fixture
 async def broker() -> AsyncIterator[LogsBroker]:
-    """A broker with replicas and no topic."""
+    """Return a broker with replicas and no topic."""
     async with logs_broker() as running:
         yield running

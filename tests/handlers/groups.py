@@ -1,7 +1,7 @@
 """A broker for the handlers of groups: a real coordinator over partitions in memory, no network.
 
-Requests and responses go through the codec of their version on the way, so a field that a version
-has no room for shows.
+Requests and responses pass through the codec of their version, so a field that the version lacks is
+an error.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class GroupsBroker:
         )
 
     def configure(self, **settings: str) -> None:
-        """Give the broker options that are not the defaults."""
+        """Set options of the broker that differ from the defaults."""
         self.options = BROKER_OPTIONS.parse(settings)
 
     async def ensure_topic(self, name: str) -> None:
@@ -81,7 +81,7 @@ class GroupsBroker:
         self.image = self.image.with_topics([OFFSETS_TOPIC])
 
     async def ask(self, handler: ModuleType, request: Any, version: int) -> Any:
-        """Send a request in a version and return its answer, both through the codec."""
+        """Send a request in a version and return its response, both through the codec."""
         context = RequestContext(
             cast(Broker, self), _connection(), int(handler.API), version, 1, "client"
         )
@@ -92,7 +92,7 @@ class GroupsBroker:
         return schema.decode(type(answer), version, schema.encode(answer, version))[0]
 
     async def stable(self, group: str = "g") -> tuple[str, int]:
-        """Have a group of one member; return its id and the generation."""
+        """Create a group of one member; return its member id and the generation."""
         joined = self.groups.join_group(
             join_request(group), api_version=3, client_id="client", client_host="/127.0.0.1"
         )
@@ -110,14 +110,14 @@ class GroupsBroker:
 
 
 def _connection() -> Connection:
-    found = SimpleNamespace(
+    peer = SimpleNamespace(
         listener_name="PLAINTEXT", local_address=("127.0.0.1", 7), peer_address=("127.0.0.9", 8)
     )
-    return cast(Connection, found)
+    return cast(Connection, peer)
 
 
 def join_request(group: str = "g", **fields: Any) -> JoinGroupRequest:
-    """Return the join of a consumer."""
+    """Return a consumer's JoinGroup request."""
     values = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 60_000,
@@ -130,7 +130,7 @@ def join_request(group: str = "g", **fields: Any) -> JoinGroupRequest:
 def commit_request(
     *partitions: tuple[int, int], name: str = "t", topic_id: bytes = TOPIC_ID, **fields: Any
 ) -> OffsetCommitRequest:
-    """Return a commit of (partition, offset) pairs of one topic."""
+    """Return an OffsetCommit request for (partition, offset) pairs of one topic."""
     return OffsetCommitRequest(
         group_id=fields.pop("group", "g"),
         topics=[

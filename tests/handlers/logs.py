@@ -1,7 +1,8 @@
-"""A broker for the handlers of records: real replicas on a simulated disk, no network, no controller.
+"""A broker for the handlers of records: real replicas on a simulated disk, no network, no
+controller.
 
-Requests and responses go through the codec of their version on the way, so a field that a version
-has no room for shows.
+Requests and responses pass through the codec of their version, so a field that the version lacks is
+an error.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ OTHER = 2
 
 
 class Clock(RealClock):
-    """Monotonic time that tests move by hand; wall-clock time stands still."""
+    """Monotonic time that tests advance; wall-clock time is constant."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -53,7 +54,7 @@ class Clock(RealClock):
 
 
 class LogsBroker(Broker):
-    """Broker 1 of two; `create` makes topics as a controller would."""
+    """Broker 1 of two; `create` creates topics as a controller does."""
 
     def __init__(self) -> None:
         self.node_id = NODE
@@ -110,7 +111,7 @@ class LogsBroker(Broker):
         replicas: tuple[int, ...] = (NODE,),
         config: Mapping[str, str] | None = None,
     ) -> TopicImage:
-        """Create a topic, or give an existing one another leader."""
+        """Create a topic, or change the leader of an existing one."""
         self.topic_settings.setdefault(name, {}).update(config or {})
         known = self.image.topic(name)
         topic_id = known.topic_id if known else self.rng.random_bytes(16)
@@ -155,7 +156,7 @@ class LogsBroker(Broker):
         return handler.handle(self.context(handler, version), decoded)
 
     async def ask(self, handler: ModuleType, request: Any, version: int) -> Any:
-        """Send a request through the codec; return the answer through it, or None."""
+        """Send a request through the codec; return the response through it, or None."""
         answer = self.begin(handler, request, version)
         if inspect.isawaitable(answer):
             answer = await answer
@@ -167,7 +168,7 @@ def through_codec(answer: Any, version: int) -> Any:
 
 
 class _Peer(SimpleNamespace):
-    """A connection as far as handlers look at it."""
+    """The parts of a connection that handlers use."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -175,9 +176,9 @@ class _Peer(SimpleNamespace):
 def connection(
     listener: str = "PLAINTEXT", held: list[tuple[int, Any]] | None = None
 ) -> Connection:
-    """Return a connection; memory that waits with a future is put into `held`."""
+    """Return a connection; memory that is held for a future is appended to `held`."""
     noted = [] if held is None else held
-    found = _Peer(
+    peer = _Peer(
         listener_name=listener,
         memo=SimpleNamespace(software=None),
         identity=None,
@@ -188,7 +189,7 @@ def connection(
         range_bytes_min=1 << 62,
         budget=SimpleNamespace(hold_until=lambda *memory: noted.append(memory)),
     )
-    return cast(Connection, found)
+    return cast(Connection, peer)
 
 
 def batch(*values: bytes, timestamp: int = 1000, **fields: Any) -> bytearray:
@@ -198,11 +199,11 @@ def batch(*values: bytes, timestamp: int = 1000, **fields: Any) -> bytearray:
 
 def values(records: Any) -> list[bytes | None]:
     """Return the values of consecutive batches."""
-    data, position, found = bytes(records or b""), 0, []
+    data, position, result = bytes(records or b""), 0, []
     while position < len(data):
-        found += [record.value for record in decode_batch(data, position)]
+        result += [record.value for record in decode_batch(data, position)]
         position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-    return found
+    return result
 
 
 @asynccontextmanager

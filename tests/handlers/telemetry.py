@@ -1,4 +1,4 @@
-"""A broker that keeps client metrics, and a connection to it that has said what it is."""
+"""A broker that stores client metrics, and a connection that has named its client software."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +11,7 @@ from ottla.server.telemetry.clients import ClientMetrics, client_metrics
 
 
 class Clock:
-    """Monotonic seconds that tests move."""
+    """Monotonic seconds that tests advance."""
 
     now = 10.0
 
@@ -20,7 +20,7 @@ class Clock:
 
 
 class MetricsBroker:
-    """What the two handlers use of a broker."""
+    """The parts of a broker that the two handlers use."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -28,14 +28,14 @@ class MetricsBroker:
         self.client_metrics: ClientMetrics = client_metrics(options, SeededRng(3))
 
     def subscribe(self, **settings: str) -> None:
-        """Ask clients for metrics (dots of names as underscores)."""
+        """Subscribe to client metrics (dots of names as underscores)."""
         written = {name.replace("_", "."): value for name, value in settings.items()}
         self.client_metrics.settings_changed("client-metrics", "s", written)
 
     def context(self, software: tuple[str, str] | None = ("librdkafka", "2.6.1")) -> RequestContext:
-        """Return the circumstances of a request of the client `app`."""
+        """Return the context of a request of the client `app`."""
         connection = SimpleNamespace(
             memo=SimpleNamespace(software=software), peer_address=("10.0.0.7", 5000)
         )
-        found: Any = SimpleNamespace(broker=self, connection=connection, client_id="app")
-        return cast(RequestContext, found)
+        context: Any = SimpleNamespace(broker=self, connection=connection, client_id="app")
+        return cast(RequestContext, context)

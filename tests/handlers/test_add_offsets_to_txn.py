@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: the group's partition becomes part of the transaction."""
+"""AddOffsetsToTxn: a group's partition of __consumer_offsets is added to the transaction."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def request(producer, transactional_id="tx"):
 
 
 @pytest.mark.parametrize("version", range(add_offsets_to_txn.MAX_VERSION + 1))
-async def test_partition_of_the_group_is_added(version):
-    """The same that holds the group's offsets."""
+async def test_partition_of_the_groups_offsets_is_added(version):
+    """The partition is the one that stores the group's offsets."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         answer = await broker.ask(add_offsets_to_txn, request(producer), version)
@@ -33,7 +33,7 @@ async def test_partition_of_the_group_is_added(version):
     ("version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (2, ErrorCode.PRODUCER_FENCED)]
 )
 async def test_former_producer_is_fenced(version, code):
-    """By the error that the version knows."""
+    """The error code depends on the version."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.producer()
@@ -41,8 +41,8 @@ async def test_former_producer_is_fenced(version, code):
         assert answer.error_code == code
 
 
-async def test_empty_transactional_id_is_refused():
-    """It names nobody."""
+async def test_empty_transactional_id_is_rejected():
+    """An empty transactional id is INVALID_REQUEST."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         answer = await broker.ask(add_offsets_to_txn, request(producer, ""), 3)

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: which partitions a transaction may write to."""
+"""AddPartitionsToTxn: the partitions that a transaction may write to."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def many(*transactions):
 
 
 def codes(answer):
-    """Return the codes by transactional id and partition."""
+    """Return the error codes by transactional id and partition."""
     return {
         (result.transactional_id, topic.name, item.partition_index): ErrorCode(
             item.partition_error_code
@@ -42,7 +42,7 @@ def codes(answer):
     }
 
 
-async def test_partitions_are_added_once_and_again():
+async def test_partitions_can_be_added_twice():
     """A repeated request changes nothing."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
@@ -53,8 +53,8 @@ async def test_partitions_are_added_once_and_again():
 
 
 @pytest.mark.parametrize("version", range(4))
-async def test_one_unknown_partition_keeps_the_others_out(version):
-    """The others were not attempted."""
+async def test_unknown_partition_rejects_the_others(version):
+    """The other partitions get OPERATION_NOT_ATTEMPTED."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         request = AddPartitionsToTxnRequest(
@@ -64,16 +64,16 @@ async def test_one_unknown_partition_keeps_the_others_out(version):
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0, 9])],
         )
         answer = await broker.ask(add_partitions_to_txn, request, version)
-        found = answer.results_by_topic_v3_and_below[0].results_by_partition
-        assert [ErrorCode(item.partition_error_code).name for item in found] == [
+        results = answer.results_by_topic_v3_and_below[0].results_by_partition
+        assert [ErrorCode(item.partition_error_code).name for item in results] == [
             "OPERATION_NOT_ATTEMPTED",
             "UNKNOWN_TOPIC_OR_PARTITION",
         ]
         assert broker.transactions.find("tx").partitions == frozenset()
 
 
-async def test_the_brokers_own_topics_are_no_part_of_a_transaction():
-    """Of a client's; brokers ask with version 4 and above."""
+async def test_internal_topics_cannot_be_added_by_clients():
+    """Clients cannot add internal topics; brokers use version 4 and above."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         request = AddPartitionsToTxnRequest(
@@ -86,19 +86,19 @@ async def test_the_brokers_own_topics_are_no_part_of_a_transaction():
             ],
         )
         answer = await broker.ask(add_partitions_to_txn, request, 3)
-        found = [item.results_by_partition[0] for item in answer.results_by_topic_v3_and_below]
-        assert [ErrorCode(item.partition_error_code).name for item in found] == [
+        results = [item.results_by_partition[0] for item in answer.results_by_topic_v3_and_below]
+        assert [ErrorCode(item.partition_error_code).name for item in results] == [
             "OPERATION_NOT_ATTEMPTED",
             "TOPIC_AUTHORIZATION_FAILED",
         ]
         assert broker.transactions.find("tx").partitions == frozenset()
 
 
-async def test_the_answer_has_the_form_of_the_question():
-    """A partition that is named twice, and a topic without partitions."""
+async def test_response_has_the_structure_of_the_request():
+    """A repeated partition and a topic without partitions are both in the response."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        asked = [
+        topics = [
             AddPartitionsToTxnTopic(name="t", partitions=[0, 0]),
             AddPartitionsToTxnTopic(name="u", partitions=[]),
         ]
@@ -106,11 +106,11 @@ async def test_the_answer_has_the_form_of_the_question():
             v3_and_below_transactional_id="tx",
             v3_and_below_producer_id=producer.producer_id,
             v3_and_below_producer_epoch=producer.producer_epoch,
-            v3_and_below_topics=asked,
+            v3_and_below_topics=topics,
         )
         answer = await broker.ask(add_partitions_to_txn, request, 3)
-        found = answer.results_by_topic_v3_and_below
-        assert [(item.name, len(item.results_by_partition)) for item in found] == [
+        results = answer.results_by_topic_v3_and_below
+        assert [(item.name, len(item.results_by_partition)) for item in results] == [
             ("t", 2),
             ("u", 0),
         ]
@@ -120,7 +120,7 @@ async def test_the_answer_has_the_form_of_the_question():
     ("version", "code"), [(1, "INVALID_PRODUCER_EPOCH"), (2, "PRODUCER_FENCED")]
 )
 async def test_former_producer_is_fenced(version, code):
-    """By the error that the version knows."""
+    """The error code depends on the version."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.producer()
@@ -131,12 +131,12 @@ async def test_former_producer_is_fenced(version, code):
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[0])],
         )
         answer = await broker.ask(add_partitions_to_txn, request, version)
-        found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
-        assert ErrorCode(found.partition_error_code).name == code
+        result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+        assert ErrorCode(result.partition_error_code).name == code
 
 
-async def test_who_is_not_known_is_refused():
-    """An unknown id, an id of another producer, and no id."""
+async def test_unknown_producers_are_rejected():
+    """An unknown or another producer's id is an invalid mapping, an empty id an invalid request."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         refused = ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -146,7 +146,9 @@ async def test_who_is_not_known_is_refused():
 
 
 async def test_brokers_add_and_verify_several_at_once():
-    """Version 4: verify_only changes nothing; what is missing is told per version."""
+    """In version 4 verify_only changes nothing, and the code of a missing partition depends on the
+    version.
+    """
     async with transactions_broker() as broker:
         producer, other = await broker.producer(), await broker.producer("other")
         request = many(("tx", producer, False, "t", [0]), ("other", other, True, "t", [0]))
@@ -161,8 +163,8 @@ async def test_brokers_add_and_verify_several_at_once():
         assert broker.transactions.find("tx").partitions == {("t", 0)}
 
 
-async def test_who_has_a_broker_add_speaks_transaction_version_2():
-    """Its markers are judged by that, if its time is up before it says how it ends (KIP-1228)."""
+async def test_addition_by_a_broker_means_transaction_version_2():
+    """The markers use this version if the transaction times out before it ends (KIP-1228)."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         for version, spoken in ((3, 0), (4, 2)):
@@ -174,8 +176,8 @@ async def test_who_has_a_broker_add_speaks_transaction_version_2():
             assert broker.transactions.find("tx").client_version == spoken
 
 
-async def test_nothing_is_verified_for_somebody_else():
-    """A wrong producer id, and an old epoch."""
+async def test_verification_checks_the_producer():
+    """A wrong producer id and an old epoch are rejected."""
     async with transactions_broker() as broker:
         old = await broker.producer()
         await broker.producer()

@@ -1,4 +1,4 @@
-"""AlterClientQuotas: what is set, what is refused, what the tree holds, and that it holds at once."""
+"""AlterClientQuotas: applied and rejected quotas, the tree, and when they take effect."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def entry(names: Names, **values: float | None) -> AlterClientQuotasRequestEntry
 async def alter(
     broker: AdminBroker, *entries: AlterClientQuotasRequestEntryData, validate_only: bool = False
 ) -> list[tuple[ErrorCode, Names]]:
-    """Send one request; return code and entity of each result."""
+    """Send one request; return the code and entity of each result."""
     request = AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
     response = await alter_client_quotas.handle(broker.context(1), request)
     return [
@@ -45,23 +45,23 @@ async def alter(
 
 
 async def stored(broker: AdminBroker, entity_type: str, entity: str) -> str:
-    """Return what the tree holds of an entity."""
+    """Return the settings of an entity in the tree."""
     data, _ = await broker.world.tree.session().get(ConfigNode.path(entity_type, entity))
     return data.decode()
 
 
-async def test_a_quota_holds_when_the_answer_is_sent() -> None:
-    """No notification has to come first."""
+async def test_quota_applies_when_the_response_is_sent() -> None:
+    """A quota does not wait for a notification."""
     async with admin_broker() as broker:
         assert await alter(broker, entry({"user": "alice"}, producer_byte_rate=1024.0)) == [
             (ErrorCode.NONE, {"user": "alice"})
         ]
-        found = broker.quotas.book.applied(BYTES, "alice", "any")
-        assert found is not None and found.limit == 1024
+        quota = broker.quotas.book.applied(BYTES, "alice", "any")
+        assert quota is not None and quota.limit == 1024
 
 
-async def test_the_tree_holds_what_kafka_would_write() -> None:
-    """Path, JSON and change notification of Kafka 3.9."""
+async def test_tree_has_what_kafka_would_write() -> None:
+    """Path, JSON and change notification are those of Kafka 3.9."""
     async with admin_broker() as broker:
         names: Names = {"user": "al ice", "client-id": None}
         await alter(broker, entry(names, producer_byte_rate=1024.0, request_percentage=50.0))
@@ -77,8 +77,8 @@ async def test_the_tree_holds_what_kafka_would_write() -> None:
         assert '"connection_creation_rate":"5"' in await stored(broker, "ips", "%3A%3A1")
 
 
-async def test_removing_leaves_the_others() -> None:
-    """Also settings that are no quotas, such as a user's credentials."""
+async def test_removing_a_quota_keeps_the_others() -> None:
+    """Other settings of the entity, such as a user's credentials, are kept."""
     async with admin_broker() as broker:
         session = broker.world.tree.session()
         await session.ensure(ConfigNode.path("users", "alice"))
@@ -98,7 +98,7 @@ async def test_removing_leaves_the_others() -> None:
 
 
 async def test_validate_only_changes_nothing() -> None:
-    """But says what would be refused."""
+    """The response still reports invalid quotas."""
     async with admin_broker() as broker:
         good, bad = entry({"user": "a"}, producer_byte_rate=1.0), entry({"user": "b"}, nonsense=1.0)
         assert await alter(broker, good, bad, validate_only=True) == [
@@ -121,8 +121,8 @@ async def test_validate_only_changes_nothing() -> None:
         entry({"ip": "1.1.1.1", "user": "a"}, connection_creation_rate=1.0),
     ],
 )
-async def test_what_is_refused_changes_nothing(refused: AlterClientQuotasRequestEntryData) -> None:
-    """INVALID_REQUEST for the entity as a whole, and the others are changed."""
+async def test_rejected_entity_is_not_changed(refused: AlterClientQuotasRequestEntryData) -> None:
+    """The whole entity gets INVALID_REQUEST, and the other entities are changed."""
     async with admin_broker() as broker:
         other = entry({"client-id": "c"}, producer_byte_rate=3.0)
         codes = [code for code, _ in await alter(broker, refused, other)]
@@ -131,17 +131,17 @@ async def test_what_is_refused_changes_nothing(refused: AlterClientQuotasRequest
         assert [entity for entity, _ in found] == [Entity(client_id="c")]
 
 
-async def test_an_entity_that_comes_twice_is_an_error() -> None:
-    """Answered once; what was said of it first counts, as in Kafka."""
+async def test_repeated_entity_is_an_error() -> None:
+    """It has one result, and its first occurrence applies, as in Kafka."""
     async with admin_broker() as broker:
         first, second = (entry({"user": "a"}, producer_byte_rate=value) for value in (1.0, 2.0))
         assert await alter(broker, first, second) == [(ErrorCode.INVALID_REQUEST, {"user": "a"})]
-        found = broker.quotas.book.applied(BYTES, "a", "c")
-        assert found is not None and found.limit == 1
+        quota = broker.quotas.book.applied(BYTES, "a", "c")
+        assert quota is not None and quota.limit == 1
 
 
-async def test_a_quota_that_comes_twice_is_an_error() -> None:
-    """Nothing of the entity is changed."""
+async def test_repeated_quota_is_an_error() -> None:
+    """No quota of the entity is changed."""
     async with admin_broker() as broker:
         twice = entry({"user": "a"}, producer_byte_rate=1.0)
         twice.ops *= 2
@@ -149,8 +149,8 @@ async def test_a_quota_that_comes_twice_is_an_error() -> None:
         assert not broker.quotas.book
 
 
-async def test_of_a_type_that_comes_twice_the_last_name_counts() -> None:
-    """As in Kafka, which reads the entity into a map."""
+async def test_last_name_of_a_repeated_entity_type_applies() -> None:
+    """Kafka reads the entity into a map."""
     async with admin_broker() as broker:
         names = entry({"user": "a"}, producer_byte_rate=1.0)
         names.entity.append(EntityData(entity_type="user", entity_name="b"))

@@ -1,4 +1,4 @@
-"""AlterConfigs: what is not named goes back to its default."""
+"""AlterConfigs: settings that are not in the request return to their defaults."""
 
 import pytest
 
@@ -19,7 +19,7 @@ DEFAULT_RETENTION_MS = 604_800_000
 
 
 def resource(kind: int, name: str, **settings: str | None) -> AlterConfigsResource:
-    """Return a resource with all its settings; underscores stand for dots."""
+    """Return a resource with all its settings; underscores are written for dots."""
     configs = [
         AlterableConfig(name=key.replace("_", "."), value=text) for key, text in settings.items()
     ]
@@ -43,19 +43,19 @@ async def alter(
 
 @pytest.mark.parametrize("version", range(alter_configs.MAX_VERSION + 1))
 async def test_all_settings_of_a_topic_are_replaced(version: int) -> None:
-    """A setting that the second request does not name is gone."""
+    """A setting that is missing in the second request is removed."""
     async with admin_broker() as broker:
         await alter(broker, resource(TOPIC, "t", retention_ms="5", segment_ms="6"), version=version)
         (response,) = await alter(broker, resource(TOPIC, "t", segment_ms="7"), version=version)
         assert (response.error_code, response.error_message) == (0, None)
-        found = broker.configs.topic("t")
-        assert (found["retention.ms"], found["segment.ms"]) == (DEFAULT_RETENTION_MS, 7)
+        options = broker.configs.topic("t")
+        assert (options["retention.ms"], options["segment.ms"]) == (DEFAULT_RETENTION_MS, 7)
         await alter(broker, resource(TOPIC, "t"), version=version)
         assert broker.configs.topic("t")["segment.ms"] == DEFAULT_RETENTION_MS
 
 
 async def test_a_brokers_settings_are_replaced() -> None:
-    """The broker and the default of all brokers are two resources."""
+    """A broker and the default of all brokers are two resources."""
     async with admin_broker() as broker:
         await alter(
             broker,
@@ -67,8 +67,8 @@ async def test_a_brokers_settings_are_replaced() -> None:
         assert broker.configs.topic("t")["retention.ms"] == 7
 
 
-async def test_a_rehearsal_changes_nothing() -> None:
-    """validate_only runs every check."""
+async def test_validate_only_changes_nothing() -> None:
+    """All checks run with validate_only."""
     async with admin_broker() as broker:
         responses = await alter(
             broker,
@@ -80,8 +80,8 @@ async def test_a_rehearsal_changes_nothing() -> None:
         assert broker.configs.topic("t")["retention.ms"] == DEFAULT_RETENTION_MS
 
 
-async def test_a_resource_that_is_named_twice_is_refused() -> None:
-    """Both times, and the others are not."""
+async def test_repeated_resource_is_rejected() -> None:
+    """Both of its results have the error, and other resources are altered."""
     async with admin_broker() as broker:
         responses = await alter(
             broker,
@@ -106,10 +106,10 @@ async def test_a_resource_that_is_named_twice_is_refused() -> None:
         (resource(8, "1", root="INFO"), ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_cannot_be_altered_keeps_its_settings(
+async def test_rejected_resource_keeps_its_settings(
     asked: AlterConfigsResource, code: ErrorCode
 ) -> None:
-    """The response names the resource and the reason."""
+    """The response has the resource and the reason."""
     async with admin_broker() as broker:
         await alter(broker, resource(TOPIC, "t", segment_ms="6"))
         (response,) = await alter(broker, asked)

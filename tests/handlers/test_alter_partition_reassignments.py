@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: partitions move between brokers that live."""
+"""AlterPartitionReassignments: partitions move between live brokers."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ async def reassign(
     version: int = 1,
     **fields: Any,
 ) -> tuple[str, dict[tuple[str, int], str]]:
-    """Ask for moves (topic, partition, replicas); return the names of all errors."""
+    """Reassign (topic, partition, replicas); return the names of all errors."""
     topics = [
         ReassignableTopic(
             name=topic,
@@ -53,15 +53,15 @@ async def second_broker(broker: AdminBroker) -> None:
 
 
 def partition(broker: AdminBroker, topic: str = "t") -> PartitionImage:
-    """Return partition 0 as the broker has been told."""
+    """Return partition 0 as the broker knows it."""
     found = broker.image.partition(topic, 0)
     assert isinstance(found, PartitionImage)
     return found
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_on_one_broker_a_partition_stays_where_it_is(version: int) -> None:
-    """A target that is there already is no error, and no step in the epochs."""
+async def test_reassignment_on_one_broker_changes_nothing(version: int) -> None:
+    """A target equal to the current replicas is no error, and does not change the leader epoch."""
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 1, 1)])
         assert await reassign(broker, ("t", 0, [1]), version=version) == (
@@ -84,8 +84,10 @@ async def test_on_one_broker_a_partition_stays_where_it_is(version: int) -> None
         )
 
 
-async def test_a_move_begins_and_is_cancelled() -> None:
-    """Brokers have been told of it when the answer comes; what was added goes again."""
+async def test_reassignment_begins_and_is_cancelled() -> None:
+    """The brokers know of the move when the response is sent; a cancellation removes the new
+    replicas.
+    """
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 1, 1)])
         await second_broker(broker)
@@ -94,8 +96,8 @@ async def test_a_move_begins_and_is_cancelled() -> None:
             {("t", 0): "NO_REASSIGNMENT_IN_PROGRESS"},
         )
         assert await reassign(broker, ("t", 0, [2])) == ("NONE", {("t", 0): "NONE"})
-        found = partition(broker)
-        assert (found.replicas, found.adding_replicas, found.removing_replicas) == (
+        state = partition(broker)
+        assert (state.replicas, state.adding_replicas, state.removing_replicas) == (
             (2, 1),
             (2,),
             (1,),
@@ -106,14 +108,14 @@ async def test_a_move_begins_and_is_cancelled() -> None:
         assert broker.world.port(2).calls[-1] == ("delete", [("t", 0)])
 
 
-async def test_replicas_that_are_too_many_go() -> None:
-    """The next controller finds what was decided."""
+async def test_surplus_replicas_are_removed() -> None:
+    """A later controller completes the removal."""
     async with admin_broker() as broker:
         await second_broker(broker)
         await broker.controller.create_topics([TopicRequest("t", assignments=((0, (2, 1)),))])
         assert await reassign(broker, ("t", 0, [1])) == ("NONE", {("t", 0): "NONE"})
-        found = partition(broker)
-        assert (found.replicas, found.leader, found.isr) == ((1,), 1, (1,))
+        state = partition(broker)
+        assert (state.replicas, state.leader, state.isr) == ((1,), 1, (1,))
         assert ("delete", [("t", 0)]) in broker.world.port(2).calls
         await broker.world.kill(1)
         await broker.world.until(lambda: broker.world.controllers[2].is_active)
@@ -121,8 +123,8 @@ async def test_replicas_that_are_too_many_go() -> None:
         assert image.partition("t", 0).replicas == (1,)
 
 
-async def test_many_moves_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every partition is answered and moved all the same."""
+async def test_many_reassignments_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every partition is moved and has a result."""
     monkeypatch.setattr(reassignment, "MOVES_MAX", 2)
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 5, 1)])
@@ -133,8 +135,8 @@ async def test_many_moves_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) 
         assert [item.replicas for item in topic.partitions] == [(2, 1)] * 5
 
 
-async def test_the_number_of_replicas_can_be_held() -> None:
-    """Since version 1."""
+async def test_replication_factor_can_be_fixed() -> None:
+    """The field allow_replication_factor_change exists since version 1."""
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 1, 1)])
         await second_broker(broker)
@@ -143,15 +145,15 @@ async def test_the_number_of_replicas_can_be_held() -> None:
         assert partition(broker).replicas == (1,)
 
 
-async def test_a_request_whose_time_is_up_says_so_everywhere() -> None:
-    """The whole request and every partition have the code."""
+async def test_timed_out_request_has_the_error_everywhere() -> None:
+    """The response and every partition have the error code."""
     async with admin_broker() as broker:
         answered = await reassign(broker, ("t", 0, [1]), timeout_ms=0)
         assert answered == ("REQUEST_TIMED_OUT", {("t", 0): "REQUEST_TIMED_OUT"})
 
 
-async def test_a_topic_of_which_nothing_is_asked_is_answered() -> None:
-    """With no partition, as Kafka has it."""
+async def test_topic_without_partitions_is_in_the_response() -> None:
+    """The topic has no partitions in the response, as in Kafka."""
     async with admin_broker() as broker:
         request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t")])
         response = await alter_partition_reassignments.handle(broker.context(1), request)

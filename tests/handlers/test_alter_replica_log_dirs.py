@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: replicas move between the directories of their broker, while all goes on."""
+"""AlterReplicaLogDirs: replicas move between directories of a broker during reads and writes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -25,7 +25,7 @@ LONG_NAME = "t" * 240
 
 @pytest.fixture
 async def broker() -> AsyncIterator[LogsBroker]:
-    """A broker with three log directories."""
+    """Return a broker with three log directories."""
     async with logs_broker() as running:
         running.directories = running.replicas.directories = LogDirectories.open(
             ["/x", "/y", "/z"],
@@ -39,7 +39,7 @@ async def broker() -> AsyncIterator[LogsBroker]:
 
 
 async def alter(broker: LogsBroker, path: str, topic: str = "t", version: int = 2) -> ErrorCode:
-    """Ask for partition 0 of a topic to be in a directory."""
+    """Move partition 0 of a topic to a directory."""
     topics = [AlterReplicaLogDirTopic(name=topic, partitions=[0])]
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])
     answer = await broker.ask(alter_replica_log_dirs, request, version)
@@ -50,14 +50,14 @@ async def alter(broker: LogsBroker, path: str, topic: str = "t", version: int = 
 
 
 async def settled(condition: Callable[[], Any]) -> None:
-    """Wait until background tasks have brought something about."""
+    """Wait until background tasks have made the condition true."""
     async with asyncio.timeout(20):
         while not condition():
-            await asyncio.sleep(0)  # lets the move go on
+            await asyncio.sleep(0)  # Lets the move continue.
 
 
 async def places(broker: LogsBroker) -> dict[str, tuple[bool, int]]:
-    """Return where t-0 is told to be: whether that is a future one, and how far it lags."""
+    """Return the directories of t-0 in DescribeLogDirs, with is_future_key and offset_lag."""
     answer = await broker.ask(describe_log_dirs, DescribeLogDirsRequest(topics=None), 4)
     return {
         result.log_dir: (item.is_future_key, item.offset_lag)
@@ -70,7 +70,7 @@ async def places(broker: LogsBroker) -> dict[str, tuple[bool, int]]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_replica_moves_to_another_directory(broker: LogsBroker, version: int) -> None:
-    """Everything is there, and appends and reads go on."""
+    """All records are moved, and appends and reads continue."""
     broker.create("t")
     broker.write("t", *(b"%d" % number for number in range(50)))
     partition = broker.partition("t")
@@ -88,16 +88,16 @@ async def test_a_replica_moves_to_another_directory(broker: LogsBroker, version:
     assert not broker.files.exists("/x/t-0")
 
 
-async def test_a_move_that_goes_on_is_described(broker: LogsBroker) -> None:
-    """As a future log in its new directory, with what it lags behind."""
+async def test_current_move_is_described(broker: LogsBroker) -> None:
+    """It is a future log in its new directory, with its offset lag."""
     broker.create("t")
     broker.write("t", b"a", b"b")
     assert await alter(broker, "/y") is ErrorCode.NONE
     assert await places(broker) == {"/x": (False, 0), "/y": (True, 2)}
 
 
-async def test_a_move_is_given_up_or_sent_elsewhere(broker: LogsBroker) -> None:
-    """By naming the directory where the replica is, or a third one."""
+async def test_move_is_cancelled_or_redirected(broker: LogsBroker) -> None:
+    """The request names the replica's current directory, or a third one."""
     broker.create("t")
     broker.write("t", b"a")
     assert await alter(broker, "/y") is ErrorCode.NONE
@@ -111,21 +111,23 @@ async def test_a_move_is_given_up_or_sent_elsewhere(broker: LogsBroker) -> None:
     assert await places(broker) == {"/z": (False, 0)}
 
 
-async def test_a_directory_that_is_not_the_brokers_is_refused(broker: LogsBroker) -> None:
-    """LOG_DIR_NOT_FOUND, whether the topic exists or not."""
+async def test_unknown_directory_is_rejected(broker: LogsBroker) -> None:
+    """The error is LOG_DIR_NOT_FOUND, whether the topic exists or not."""
     broker.create("t")
     assert await alter(broker, "/nope") is ErrorCode.LOG_DIR_NOT_FOUND
     assert await alter(broker, "/nope", "u") is ErrorCode.LOG_DIR_NOT_FOUND
 
 
-async def test_a_name_that_leaves_no_room_for_the_ending_is_refused(broker: LogsBroker) -> None:
-    """A folder's name has at most 255 bytes."""
+async def test_topic_name_too_long_for_a_future_log_is_rejected(broker: LogsBroker) -> None:
+    """The name of the directory has at most 255 bytes."""
     broker.create(LONG_NAME)
     assert await alter(broker, "/y", LONG_NAME) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-async def test_what_does_not_exist_yet_is_made_in_that_directory(broker: LogsBroker) -> None:
-    """The answer is an error, and the wish is remembered; another broker's has a code of its own."""
+async def test_new_replica_is_created_in_the_requested_directory(broker: LogsBroker) -> None:
+    """The error differs for a replica of another broker, and the directory is remembered for a new
+    one.
+    """
     assert await alter(broker, "/z") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     broker.create("t")
     assert broker.partition("t").log.directory == "/z/t-0"
@@ -133,8 +135,8 @@ async def test_what_does_not_exist_yet_is_made_in_that_directory(broker: LogsBro
     assert await alter(broker, "/y", "theirs") is ErrorCode.REPLICA_NOT_AVAILABLE
 
 
-async def test_offline_directories_are_refused(broker: LogsBroker) -> None:
-    """As target, as source, and as any other: an unfinished copy may be in it."""
+async def test_offline_directories_are_rejected(broker: LogsBroker) -> None:
+    """Any offline directory is an error, because it may have an unfinished copy."""
     broker.create("t")
     broker.create("u")
     broker.directories.failed(StorageError("/z", "gone"))
@@ -146,8 +148,8 @@ async def test_offline_directories_are_refused(broker: LogsBroker) -> None:
     assert await alter(broker, "/y", "u") is ErrorCode.NONE
 
 
-async def test_of_one_partition_the_last_directory_counts(broker: LogsBroker) -> None:
-    """It is answered once."""
+async def test_last_directory_of_a_repeated_partition_applies(broker: LogsBroker) -> None:
+    """The partition has one result."""
     broker.create("t")
     topics = [AlterReplicaLogDirTopic(name="t", partitions=[0])]
     dirs = [AlterReplicaLogDir(path=path, topics=topics) for path in ("/nope", "/y")]
@@ -157,14 +159,14 @@ async def test_of_one_partition_the_last_directory_counts(broker: LogsBroker) ->
     assert [item.error_code for item in result.partitions] == [0]
 
 
-async def test_nothing_asked_is_nothing_answered(broker: LogsBroker) -> None:
+async def test_empty_request_has_an_empty_response(broker: LogsBroker) -> None:
     """An empty list is no error."""
     answer = await broker.ask(alter_replica_log_dirs, AlterReplicaLogDirsRequest(dirs=[]), 2)
     assert answer.results == []
 
 
-async def test_many_moves_are_begun_in_slices(broker: LogsBroker) -> None:
-    """Whoever moves all partitions of a broker stops nobody else meanwhile."""
+async def test_many_moves_are_started_in_slices(broker: LogsBroker) -> None:
+    """A move of all partitions does not block the event loop."""
     broker.create("t", partitions=200)
     paused = 0
 
@@ -175,7 +177,7 @@ async def test_many_moves_are_begun_in_slices(broker: LogsBroker) -> None:
 
     clock = cast(Any, broker.clock)
     clock.sleep = sleep
-    # Every look at the clock takes a millisecond, however fast the machine is.
+    # Every reading of the clock takes a millisecond, however fast the machine is.
     clock.monotonic = partial(next, count(0, 0.001))
     topics = [AlterReplicaLogDirTopic(name="t", partitions=list(range(200)))]
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="/z", topics=topics)])

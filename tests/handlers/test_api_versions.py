@@ -1,4 +1,4 @@
-"""ApiVersions: what the broker tells of itself."""
+"""ApiVersions: the APIs and features of the broker."""
 
 import pytest
 
@@ -18,32 +18,32 @@ def request(name: str = "ottla-test", version: str = "1.0") -> ApiVersionsReques
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_served_api_is_listed(broker: LogsBroker, version: int) -> None:
-    """Keys and ranges are those of the table of handlers."""
+    """Keys and version ranges are those of the table of handlers."""
     answer = await broker.ask(api_versions, request(), version)
-    told = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    advertised = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     served = {int(row.handler.API): row for row in apis.ROWS if not row.is_for_client_metrics}
-    assert told.keys() == served.keys()
-    for key, (low, high) in told.items():
+    assert advertised.keys() == served.keys()
+    for key, (low, high) in advertised.items():
         if key != ApiKey.PRODUCE:
             assert (low, high) == (served[key].handler.MIN_VERSION, served[key].handler.MAX_VERSION)
 
 
 async def test_produce_is_advertised_from_version_0(broker: LogsBroker) -> None:
-    """Else librdkafka before 2.10 stops compressing without a word (KAFKA-18659)."""
+    """Otherwise librdkafka before 2.10 stops compressing without a warning (KAFKA-18659)."""
     answer = await broker.ask(api_versions, request(), 4)
     (produce,) = [api for api in answer.api_keys if api.api_key == ApiKey.PRODUCE]
     assert (produce.min_version, produce.max_version) == (0, 13)
 
 
-async def test_features_tell_what_is_finalized(broker: LogsBroker) -> None:
-    """A range for each that this broker knows; a level for each that is on; their epoch."""
+async def test_finalized_features_are_returned(broker: LogsBroker) -> None:
+    """Each known feature has a range, each enabled one a level, and there is an epoch."""
     broker.features.levels = {"transaction.version": 2, "group.version": 0}
     broker.features.epoch = 7
     answer = await broker.ask(api_versions, request(), 4)
     ranges = {item.name: (item.min_version, item.max_version) for item in answer.supported_features}
     assert ranges["transaction.version"] == (0, 2)
-    (found,) = answer.finalized_features
-    assert (found.name, found.min_version_level, found.max_version_level) == (
+    (feature,) = answer.finalized_features
+    assert (feature.name, feature.min_version_level, feature.max_version_level) == (
         "transaction.version",
         2,
         2,
@@ -51,8 +51,8 @@ async def test_features_tell_what_is_finalized(broker: LogsBroker) -> None:
     assert answer.finalized_features_epoch == 7
 
 
-async def test_older_clients_are_not_told_that_a_feature_may_be_off(broker: LogsBroker) -> None:
-    """They cannot read a range from 0 on (KAFKA-17492); the level they can."""
+async def test_older_clients_get_no_feature_range_from_0(broker: LogsBroker) -> None:
+    """They cannot read a range that begins at 0 (KAFKA-17492), but they can read the level."""
     broker.features.levels = {"transaction.version": 2}
     answer = await broker.ask(api_versions, request(), 3)
     assert answer.supported_features == []
@@ -61,8 +61,8 @@ async def test_older_clients_are_not_told_that_a_feature_may_be_off(broker: Logs
 
 
 @pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ä", "a\n"])
-async def test_malformed_software_names_are_refused(broker: LogsBroker, name: str) -> None:
-    """Name and version follow KIP-511 from version 3 on."""
+async def test_malformed_software_names_are_rejected(broker: LogsBroker, name: str) -> None:
+    """Name and version are checked according to KIP-511 from version 3."""
     for asked in (request(name=name), request(version=name)):
         answer = await broker.ask(api_versions, asked, 3)
         assert answer.error_code == ErrorCode.INVALID_REQUEST
@@ -70,21 +70,21 @@ async def test_malformed_software_names_are_refused(broker: LogsBroker, name: st
 
 
 @pytest.mark.parametrize("name", ["a", "apache-kafka-java", "lib.rd-9", "0"])
-async def test_proper_software_names_are_accepted(broker: LogsBroker, name: str) -> None:
-    """Letters, digits, and dots and dashes inside."""
+async def test_valid_software_names_are_accepted(broker: LogsBroker, name: str) -> None:
+    """Letters and digits are allowed, with dots and dashes inside."""
     assert (await broker.ask(api_versions, request(name=name), 4)).error_code == 0
 
 
-def test_every_row_is_within_the_codec() -> None:
-    """No version is promised that the codec cannot read."""
+def test_every_row_has_versions_of_the_codec() -> None:
+    """No version is advertised that the codec cannot decode."""
     for row in apis.ROWS:
         api = APIS[int(row.handler.API)]
         assert api.min_version <= row.handler.MIN_VERSION <= row.handler.MAX_VERSION
         assert api.max_version >= row.handler.MAX_VERSION
 
 
-async def test_telemetry_is_advertised_while_it_is_asked_for(broker: LogsBroker) -> None:
-    """Clients that know of it would ask, and say so in their logs (KIP-714)."""
+async def test_telemetry_is_advertised_while_a_subscription_exists(broker: LogsBroker) -> None:
+    """Otherwise clients would request a subscription, and write to their logs (KIP-714)."""
     broker.advertised_apis = apis.advertised_apis(with_client_metrics=True)
     answer = await broker.ask(api_versions, request(), 4)
     assert {71, 72} <= {api.api_key for api in answer.api_keys}
@@ -96,10 +96,10 @@ STREAMS_GROUPS = frozenset((88, 89))
 
 
 @pytest.mark.parametrize("family", [SHARE_GROUPS, STREAMS_GROUPS])
-async def test_a_family_of_apis_is_told_of_whole_or_not_at_all(
+async def test_family_of_apis_is_advertised_completely_or_not_at_all(
     broker: LogsBroker, family: frozenset[int]
 ) -> None:
-    """A client that finds one of them takes the others for granted."""
+    """A client that finds one API of a family expects the others."""
     answer = await broker.ask(api_versions, request(), 4)
-    told = {api.api_key for api in answer.api_keys}
-    assert not told & family or family <= told
+    advertised = {api.api_key for api in answer.api_keys}
+    assert not advertised & family or family <= advertised

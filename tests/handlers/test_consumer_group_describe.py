@@ -12,7 +12,7 @@ from tests.handlers.groups import TOPIC_ID, groups_broker
 
 @pytest.fixture
 async def broker():
-    """A coordinator with a group of one member."""
+    """Return a coordinator with a group of one member."""
     async with groups_broker() as running:
         request = ConsumerGroupHeartbeatRequest(
             group_id="g",
@@ -34,7 +34,9 @@ async def describe(broker, *group_ids, version=1, **fields):
 
 
 async def test_group_is_described_with_its_members(broker):
-    """Epochs, state, assignor, and for each member what it has and shall have."""
+    """The description has epochs, state and assignor, and each member's current and target
+    assignment.
+    """
     (group,) = await describe(broker, "g")
     assert (group.error_code, group.group_id, group.group_state) == (0, "g", "Stable")
     assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (2, 2, "uniform")
@@ -48,18 +50,18 @@ async def test_group_is_described_with_its_members(broker):
         assert (topic.topic_id, topic.topic_name, topic.partitions) == (TOPIC_ID, "t", [0, 1])
 
 
-async def test_version_0_does_not_tell_the_member_type(broker):
-    """What the version has no room for is left out."""
+async def test_version_0_has_no_member_type(broker):
+    """Fields that the version lacks are omitted."""
     (group,) = await describe(broker, "g", version=0)
     assert group.members[0].member_type == -1
 
 
-async def test_operations_are_told_on_request(broker):
-    """Authorized operations are only told where they are asked for, and never of errors."""
+async def test_operations_are_returned_on_request(broker):
+    """Authorized operations are returned on request only, and never with an error."""
     plain, *_ = await describe(broker, "g")
-    asked, unknown = await describe(broker, "g", "x", include_authorized_operations=True)
+    description, unknown = await describe(broker, "g", "x", include_authorized_operations=True)
     assert plain.authorized_operations == -0x80000000
-    assert asked.authorized_operations == operations.ON_GROUP
+    assert description.authorized_operations == operations.ON_GROUP
     assert unknown.authorized_operations == -0x80000000
 
 
@@ -73,7 +75,7 @@ async def test_other_groups_are_not_found(broker):
     assert nameless.error_code == ErrorCode.INVALID_GROUP_ID
 
 
-async def test_protocol_can_be_switched_off(broker):
+async def test_protocol_can_be_disabled(broker):
     """Without the protocol in group.coordinator.rebalance.protocols nothing is described."""
     broker.configure(**{"group.coordinator.rebalance.protocols": "classic"})
     (group,) = await describe(broker, "g")
@@ -81,7 +83,7 @@ async def test_protocol_can_be_switched_off(broker):
 
 
 async def test_protocol_is_off_without_its_feature(broker):
-    """Where group.version is not finalized nobody may use the protocol."""
+    """If group.version is not finalized, the protocol cannot be used."""
     broker.features.level = lambda name: 0 if name == "group.version" else 1
     (group,) = await describe(broker, "g")
     assert group.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: what a member may ask, and what it is told."""
+"""ConsumerGroupHeartbeat: requests of members and their responses."""
 
 import pytest
 
@@ -15,7 +15,7 @@ FULL = {"member_id": "m", "rebalance_timeout_ms": 1000, "topic_partitions": []}
 
 @pytest.fixture
 async def broker():
-    """A coordinator of groups."""
+    """Return a broker that coordinates groups."""
     async with groups_broker() as running:
         yield running
 
@@ -26,8 +26,8 @@ async def ask(broker, version=1, **fields):
     return await broker.ask(consumer_group_heartbeat, request, version)
 
 
-async def test_member_that_joins_is_given_what_it_reads(broker):
-    """The first member gets epoch 2, every partition, and the interval of its heartbeats."""
+async def test_joining_member_gets_its_assignment(broker):
+    """The first member gets epoch 2, every partition, and the heartbeat interval."""
     answer = await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m", 2)
     assert answer.heartbeat_interval_ms == 5000
@@ -35,8 +35,8 @@ async def test_member_that_joins_is_given_what_it_reads(broker):
     assert (topic.topic_id, topic.partitions) == (TOPIC_ID, [0, 1])
 
 
-async def test_heartbeat_without_news_has_no_assignment(broker):
-    """Nothing is repeated to a member that knows it, unless it says everything itself."""
+async def test_heartbeat_without_changes_has_no_assignment(broker):
+    """The assignment is repeated only for a member that sends its full state."""
     await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert (await ask(broker, member_id="m", member_epoch=2)).assignment is None
     owned = [TopicPartitions(topic_id=TOPIC_ID, partitions=[0, 1])]
@@ -46,14 +46,14 @@ async def test_heartbeat_without_news_has_no_assignment(broker):
 
 
 async def test_version_0_leaves_the_member_id_to_the_coordinator(broker):
-    """A member of version 0 joins without an id and is told one."""
+    """A member of version 0 joins without an id and gets one."""
     fields = {**FULL, "member_id": "", "subscribed_topic_names": ["t"]}
     answer = await ask(broker, version=0, **fields)
     assert len(answer.member_id) == 22
 
 
-async def test_leaving_member_is_gone(broker):
-    """Epoch -1 is answered with itself, and the member is unknown from then on."""
+async def test_leaving_member_is_removed(broker):
+    """Epoch -1 is returned, and the member is unknown afterwards."""
     await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert (await ask(broker, member_id="m", member_epoch=-1)).member_epoch == -1
     answer = await ask(broker, member_id="m", member_epoch=2)
@@ -100,15 +100,15 @@ async def test_leaving_member_is_gone(broker):
         ),
     ],
 )
-async def test_refusals_have_a_code_and_a_reason(broker, fields, code, message):
-    """Requests that no group can answer are refused in Kafka's words."""
+async def test_rejected_requests_have_a_code_and_a_reason(broker, fields, code, message):
+    """Invalid requests are rejected with Kafka's messages."""
     answer = await ask(broker, **{**FULL, "subscribed_topic_names": ["t"], **fields})
     assert answer.error_code == ErrorCode[code]
     assert answer.error_message == message
 
 
 async def test_wrong_epochs_fence_the_member(broker):
-    """A greater epoch is fenced, and a smaller one that is not the one before."""
+    """A larger epoch is fenced, and so is a smaller one that is not the previous epoch."""
     await ask(broker, **FULL, subscribed_topic_names=["t"])
     for epoch, kind in ((9, "greater"), (1, "smaller")):
         answer = await ask(broker, member_id="m", member_epoch=epoch)
@@ -119,15 +119,15 @@ async def test_wrong_epochs_fence_the_member(broker):
         )
 
 
-async def test_protocol_can_be_switched_off(broker):
-    """Without the protocol in group.coordinator.rebalance.protocols every heartbeat is refused."""
+async def test_protocol_can_be_disabled(broker):
+    """Every heartbeat is rejected if group.coordinator.rebalance.protocols excludes the protocol."""
     broker.configure(**{"group.coordinator.rebalance.protocols": "classic"})
     answer = await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 async def test_protocol_is_off_without_its_feature(broker):
-    """Where group.version is not finalized nobody may use the protocol."""
+    """If group.version is not finalized, the protocol cannot be used."""
     broker.features.level = lambda name: 0 if name == "group.version" else 1
     answer = await ask(broker, **FULL, subscribed_topic_names=["t"])
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -1,4 +1,4 @@
-"""CreatePartitions: topics grow, and what is refused."""
+"""CreatePartitions: added partitions, and rejected requests."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def grow(name: str, count: int, *replicas: int) -> CreatePartitionsTopic:
 async def create(
     broker: AdminBroker, *topics: CreatePartitionsTopic, **fields: object
 ) -> list[CreatePartitionsTopicResult]:
-    """Create a topic `t` of two partitions, extend, and return the results."""
+    """Create a topic `t` of two partitions, add partitions, and return the results."""
     await broker.controller.create_topics([TopicRequest("t", 2, 1)])
     fields.setdefault("timeout_ms", 10_000)
     request = CreatePartitionsRequest(topics=list(topics), **fields)
@@ -31,8 +31,10 @@ async def create(
 
 
 @pytest.mark.parametrize("asked", [grow("t", 4), grow("t", 4, 1, 1)], ids=["placed", "assigned"])
-async def test_new_partitions_are_led_when_the_answer_comes(asked: CreatePartitionsTopic) -> None:
-    """With or without an assignment."""
+async def test_new_partitions_have_leaders_when_the_response_is_sent(
+    asked: CreatePartitionsTopic,
+) -> None:
+    """The partitions have leaders, with and without an assignment in the request."""
     async with admin_broker() as broker:
         (result,) = await create(broker, asked)
         assert (result.name, result.error_code, result.error_message) == ("t", 0, None)
@@ -49,10 +51,10 @@ async def test_new_partitions_are_led_when_the_answer_comes(asked: CreatePartiti
         (grow("t", 3, 9), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-async def test_what_cannot_be_has_its_code_and_a_reason(
+async def test_rejected_topic_has_a_code_and_a_reason(
     asked: CreatePartitionsTopic, code: ErrorCode
 ) -> None:
-    """The topic stays as it is."""
+    """A rejected topic is not changed."""
     async with admin_broker() as broker:
         (result,) = await create(broker, asked)
         assert result.error_code == code
@@ -60,15 +62,15 @@ async def test_what_cannot_be_has_its_code_and_a_reason(
         assert len(broker.image.topics["t"].partitions) == 2
 
 
-async def test_a_topic_that_is_named_twice_is_refused() -> None:
-    """Which of the two numbers is meant would be a guess."""
+async def test_repeated_topic_is_rejected() -> None:
+    """The intended number would be ambiguous."""
     async with admin_broker() as broker:
         results = await create(broker, grow("t", 3), grow("t", 4))
         assert [item.error_code for item in results] == [ErrorCode.INVALID_REQUEST]
 
 
-async def test_a_rehearsal_creates_nothing() -> None:
-    """validate_only runs every check."""
+async def test_validate_only_creates_nothing() -> None:
+    """All checks run with validate_only."""
     async with admin_broker() as broker:
         results = await create(broker, grow("t", 9), grow("nope", 9), validate_only=True)
         codes = [item.error_code for item in results]
@@ -76,8 +78,8 @@ async def test_a_rehearsal_creates_nothing() -> None:
         assert len(broker.image.topics["t"].partitions) == 2
 
 
-async def test_a_request_without_time_creates_nothing() -> None:
-    """REQUEST_TIMED_OUT at once, as Kafka 4 answers."""
+async def test_request_without_timeout_creates_nothing() -> None:
+    """The error is REQUEST_TIMED_OUT at once, as in Kafka 4."""
     async with admin_broker() as broker:
         (result,) = await create(broker, grow("t", 9), timeout_ms=0)
         assert result.error_code == ErrorCode.REQUEST_TIMED_OUT

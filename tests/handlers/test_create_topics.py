@@ -1,4 +1,4 @@
-"""CreateTopics: what is created, what is refused, and what the answer says in each version."""
+"""CreateTopics: created and rejected topics, and the response in each version."""
 
 import pytest
 
@@ -36,8 +36,8 @@ async def create(
     return (await create_topics.handle(broker.context(version), request)).topics
 
 
-async def test_a_created_topic_is_told_with_id_size_and_settings() -> None:
-    """v5 tells size and every setting, v7 the id."""
+async def test_created_topic_is_returned_with_id_size_and_settings() -> None:
+    """Version 5 returns the size and every setting, version 7 the id."""
     async with admin_broker() as broker:
         (result,) = await create(broker, topic("t", 3, retention_ms="5"))
         assert (result.error_code, result.error_message) == (0, None)
@@ -50,15 +50,15 @@ async def test_a_created_topic_is_told_with_id_size_and_settings() -> None:
         assert "internal.segment.bytes" not in settings
 
 
-async def test_before_version_5_no_settings_are_told() -> None:
-    """They would not be encoded, so they are not gathered."""
+async def test_no_settings_are_returned_before_version_5() -> None:
+    """The version has no field for settings, so they are not collected."""
     async with admin_broker() as broker:
         (result,) = await create(broker, topic("t"), version=4)
         assert (result.error_code, result.configs) == (0, [])
 
 
-async def test_a_topic_that_is_named_twice_is_refused_and_others_are_not() -> None:
-    """Which of the two is meant would be a guess."""
+async def test_repeated_topic_is_rejected_and_others_are_created() -> None:
+    """The intended topic would be ambiguous."""
     async with admin_broker() as broker:
         results = await create(broker, topic("a"), topic("b"), topic("a"))
         assert [(item.name, item.error_code) for item in results] == [
@@ -79,10 +79,10 @@ async def test_a_topic_that_is_named_twice_is_refused_and_others_are_not() -> No
         (topic("x", no_such="1"), ErrorCode.INVALID_CONFIG),
     ],
 )
-async def test_a_refused_topic_has_its_code_and_a_reason(
+async def test_rejected_topic_has_a_code_and_a_reason(
     asked: CreatableTopic, code: ErrorCode
 ) -> None:
-    """The rest of the result says nothing."""
+    """The other fields of the result have their defaults."""
     async with admin_broker() as broker:
         await create(broker, topic("there"))
         (result,) = await create(broker, asked)
@@ -91,8 +91,8 @@ async def test_a_refused_topic_has_its_code_and_a_reason(
         assert (result.topic_id, result.num_partitions) == (ZERO_UUID, -1)
 
 
-async def test_an_assignment_stands_instead_of_the_numbers() -> None:
-    """The answer tells the numbers that it comes to."""
+async def test_assignment_replaces_the_numbers() -> None:
+    """The response has the resulting number of partitions and replication factor."""
     async with admin_broker() as broker:
         asked = topic("t", -1, -1)
         asked.assignments = [
@@ -103,8 +103,8 @@ async def test_an_assignment_stands_instead_of_the_numbers() -> None:
         assert (result.error_code, result.num_partitions, result.replication_factor) == (0, 2, 1)
 
 
-async def test_a_rehearsal_answers_as_if_and_creates_nothing() -> None:
-    """validate_only runs every check."""
+async def test_validate_only_responds_as_usual_and_creates_nothing() -> None:
+    """All checks run with validate_only."""
     async with admin_broker() as broker:
         good, bad = await create(broker, topic("t", -1, -1), topic("u", 0), validate_only=True)
         assert (good.error_code, good.num_partitions) == (0, 1)
@@ -112,16 +112,16 @@ async def test_a_rehearsal_answers_as_if_and_creates_nothing() -> None:
         assert broker.image.topics == {}
 
 
-async def test_a_request_without_time_creates_nothing() -> None:
-    """REQUEST_TIMED_OUT at once, as Kafka 4 answers."""
+async def test_request_without_timeout_creates_nothing() -> None:
+    """The error is REQUEST_TIMED_OUT at once, as in Kafka 4."""
     async with admin_broker() as broker:
         (result,) = await create(broker, topic("t"), timeout_ms=0)
         assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert broker.image.topics == {}
 
 
-async def test_a_setting_that_is_named_twice_has_its_last_value() -> None:
-    """As in Kafka, the later one wins."""
+async def test_last_value_of_a_repeated_setting_applies() -> None:
+    """The last value of a repeated setting applies, as in Kafka."""
     async with admin_broker() as broker:
         asked = topic("t", retention_ms="1")
         asked.configs.append(CreatableTopicConfig(name="retention.ms", value="2"))
@@ -130,8 +130,8 @@ async def test_a_setting_that_is_named_twice_has_its_last_value() -> None:
         assert broker.configs.topic("t")["retention.ms"] == 2
 
 
-async def test_the_brokers_settings_count_as_defaults() -> None:
-    """num.partitions gives the number, log.retention.ms the setting's source."""
+async def test_broker_settings_are_the_defaults() -> None:
+    """The number comes from num.partitions, and the source of the setting is log.retention.ms."""
     async with admin_broker(num_partitions="6", log_retention_ms="9") as broker:
         (result,) = await create(broker, topic("t", -1, -1))
         assert result.num_partitions == 6

@@ -1,4 +1,4 @@
-"""DeleteGroups: only what is empty."""
+"""DeleteGroups: only empty groups are deleted."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.handlers.groups import commit_request, groups_broker
 
 @pytest.mark.parametrize("version", range(delete_groups.MAX_VERSION + 1))
 async def test_each_group_has_its_result(version):
-    """Empty, with members, and unknown."""
+    """Empty groups, groups with members and unknown groups have different results."""
     async with groups_broker() as broker:
         await broker.stable()
         await broker.ask(offset_commit, commit_request((0, 1), group="h"), 9)

@@ -1,4 +1,4 @@
-"""DeleteRecords: the log start moves."""
+"""DeleteRecords: the log start advances."""
 
 from typing import Any
 
@@ -29,17 +29,17 @@ ENDS = {"earliest": -2, "latest": -1}
 async def delete(broker: LogsBroker, offset: int, topic: str = "t", version: int = 2) -> Any:
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topics = [DeleteRecordsTopic(name=topic, partitions=[partition])]
-    asked = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    answer = await broker.ask(delete_records, asked, version)
+    request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+    answer = await broker.ask(delete_records, request, version)
     return answer.topics[0].partitions[0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("offset", "start"), [(2, 2), (-1, 3), (0, 0), (3, 3)])
-async def test_records_before_the_offset_are_gone(
+async def test_records_before_the_offset_are_deleted(
     broker: LogsBroker, version: int, offset: int, start: int
 ) -> None:
-    """-1 stands for the high watermark; the answer is the new log start."""
+    """An offset of -1 is the high watermark; the response has the new log start."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
     answer = await delete(broker, offset, version=version)
@@ -48,19 +48,21 @@ async def test_records_before_the_offset_are_gone(
 
 
 async def test_read_committed_end_is_not_below_the_new_log_start() -> None:
-    """Records of an open transaction are deleted: both ends of the log are the log start."""
+    """If records of an open transaction are deleted, the last stable offset is the log start."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await broker.send(producer, b"a", b"b", b"c", version=12) == 0
         assert (await delete(broker, 2)).low_watermark == 2
-        found = {}
+        result = {}
         for name, timestamp in ENDS.items():
             partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
             topics = [ListOffsetsTopic(name="t", partitions=[partition])]
-            asked = ListOffsetsRequest(replica_id=-1, isolation_level=READ_COMMITTED, topics=topics)
-            answer = await broker.ask(list_offsets, asked, 5)
-            found[name] = answer.topics[0].partitions[0].offset
-        assert found == {"earliest": 2, "latest": 2}
+            request = ListOffsetsRequest(
+                replica_id=-1, isolation_level=READ_COMMITTED, topics=topics
+            )
+            answer = await broker.ask(list_offsets, request, 5)
+            result[name] = answer.topics[0].partitions[0].offset
+        assert result == {"earliest": 2, "latest": 2}
         fetched = await broker.read(offset=2)
         assert (fetched.error_code, fetched.last_stable_offset, fetched.records) == (0, 2, b"")
         assert await broker.end(producer, version=5) == 0
@@ -85,17 +87,17 @@ async def test_only_committed_records_can_be_deleted(broker: LogsBroker, offset:
         ("t", {"cleanup.policy": "compact"}, ErrorCode.POLICY_VIOLATION),
     ],
 )
-async def test_some_topics_keep_their_records(
+async def test_some_topics_reject_the_deletion(
     broker: LogsBroker, topic: str, config: dict[str, str] | None, code: ErrorCode
 ) -> None:
-    """Unknown, internal and compacted topics are refused."""
+    """Unknown, internal and compacted topics are rejected."""
     if config is not None:
         broker.create(topic, config=config)
     assert (await delete(broker, 0, topic=topic)).error_code == code
 
 
-async def test_what_is_said_last_of_a_partition_counts(broker: LogsBroker) -> None:
-    """It is answered once; a topic without partitions not at all."""
+async def test_last_offset_of_a_repeated_partition_applies(broker: LogsBroker) -> None:
+    """A repeated partition has one result; a topic without partitions has none."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
     partitions = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (3, 1)]
@@ -103,7 +105,7 @@ async def test_what_is_said_last_of_a_partition_counts(broker: LogsBroker) -> No
         DeleteRecordsTopic(name="t", partitions=partitions),
         DeleteRecordsTopic(name="t", partitions=[]),
     ]
-    asked = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
-    answer = await broker.ask(delete_records, asked, 2)
+    request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+    answer = await broker.ask(delete_records, request, 2)
     assert [item.low_watermark for item in answer.topics[0].partitions] == [1]
     assert len(answer.topics) == 1

@@ -1,4 +1,4 @@
-"""DeleteTopics: by name and by id, and what is refused."""
+"""DeleteTopics: deletion by name and by id, and rejected topics."""
 
 import pytest
 
@@ -24,7 +24,7 @@ async def make(broker: AdminBroker, *names: str) -> None:
 async def delete(
     broker: AdminBroker, *named: str | bytes, version: int = 6, timeout_ms: int = 10_000
 ) -> list[DeletableTopicResult]:
-    """Delete topics, named by their name or id."""
+    """Delete topics by their name or id."""
     request = DeleteTopicsRequest(timeout_ms=timeout_ms)
     if version < 6:
         request.topic_names = [str(item) for item in named]
@@ -40,7 +40,7 @@ async def delete(
 
 @pytest.mark.parametrize("version", [1, 5, 6])
 async def test_topics_are_deleted_by_name(version: int) -> None:
-    """When the answer comes, the broker does not know the topic any more."""
+    """The broker does not know the topic when the response is sent."""
     async with admin_broker() as broker:
         await make(broker, "a", "b")
         topic_id = broker.image.topics["a"].topic_id
@@ -51,7 +51,7 @@ async def test_topics_are_deleted_by_name(version: int) -> None:
 
 
 async def test_topics_are_deleted_by_id() -> None:
-    """The answer tells the name, too."""
+    """The response has the name, too."""
     async with admin_broker() as broker:
         await make(broker, "a")
         topic_id = broker.image.topics["a"].topic_id
@@ -60,8 +60,8 @@ async def test_topics_are_deleted_by_id() -> None:
         assert broker.image.topics == {}
 
 
-async def test_what_does_not_exist_has_an_error_of_its_own() -> None:
-    """Names and ids have different codes; the others are deleted."""
+async def test_unknown_topics_have_their_own_errors() -> None:
+    """Unknown names and ids have different codes; the other topics are deleted."""
     async with admin_broker() as broker:
         await make(broker, "a")
         results = await delete(broker, "nope", UNKNOWN_ID, "a")
@@ -78,8 +78,8 @@ async def test_what_does_not_exist_has_an_error_of_its_own() -> None:
     [DeleteTopicState(name="a", topic_id=UNKNOWN_ID), DeleteTopicState(name=None)],
     ids=["both", "neither"],
 )
-async def test_a_topic_is_named_in_one_way(state: DeleteTopicState) -> None:
-    """Name and id at once, or neither, is a mistake."""
+async def test_topic_needs_either_name_or_id(state: DeleteTopicState) -> None:
+    """A name with an id, or neither, is an error."""
     async with admin_broker() as broker:
         await make(broker, "a")
         request = DeleteTopicsRequest(topics=[state], timeout_ms=10_000)
@@ -88,14 +88,14 @@ async def test_a_topic_is_named_in_one_way(state: DeleteTopicState) -> None:
         assert "a" in broker.image.topics
 
 
-async def test_a_topic_that_is_named_twice_is_not_deleted() -> None:
-    """Neither twice by name, nor once by name and once by id."""
+async def test_repeated_topic_is_not_deleted() -> None:
+    """A topic is rejected if it is repeated by name, or once by name and once by id."""
     async with admin_broker() as broker:
         await make(broker, "a", "b")
         topic_id = broker.image.topics["b"].topic_id
         results = await delete(broker, "a", "a", "b", topic_id, UNKNOWN_ID, UNKNOWN_ID)
         assert {item.error_code for item in results} == {ErrorCode.INVALID_REQUEST}
-        # One answer for each way in which something was named twice.
+        # One result for each way in which a topic was repeated.
         assert [(item.name, item.topic_id) for item in results] == [
             ("a", ZERO_UUID),
             ("b", topic_id),
@@ -108,8 +108,8 @@ async def test_a_topic_that_is_named_twice_is_not_deleted() -> None:
     ("version", "code"),
     [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
 )
-async def test_deletion_can_be_turned_off(version: int, code: ErrorCode) -> None:
-    """Clients before version 3 do not know the code."""
+async def test_deletion_can_be_disabled(version: int, code: ErrorCode) -> None:
+    """Clients before version 3 do not know the error code."""
     async with admin_broker(delete_topic_enable="false") as broker:
         await make(broker, "a")
         (result,) = await delete(broker, "a", version=version)
@@ -117,8 +117,8 @@ async def test_deletion_can_be_turned_off(version: int, code: ErrorCode) -> None
         assert "a" in broker.image.topics
 
 
-async def test_while_deletion_is_off_nothing_is_looked_up() -> None:
-    """The answer repeats what was asked, whether it exists or not."""
+async def test_disabled_deletion_looks_up_no_topics() -> None:
+    """The response repeats the request, whether the topic exists or not."""
     async with admin_broker(delete_topic_enable="false") as broker:
         await make(broker, "a")
         results = await delete(broker, "a", UNKNOWN_ID)
@@ -129,8 +129,8 @@ async def test_while_deletion_is_off_nothing_is_looked_up() -> None:
         ]
 
 
-async def test_a_request_without_time_deletes_nothing() -> None:
-    """REQUEST_TIMED_OUT at once, as Kafka 4 answers."""
+async def test_request_without_timeout_deletes_nothing() -> None:
+    """The error is REQUEST_TIMED_OUT at once, as in Kafka 4."""
     async with admin_broker() as broker:
         await make(broker, "a")
         (result,) = await delete(broker, "a", timeout_ms=0)
@@ -139,7 +139,7 @@ async def test_a_request_without_time_deletes_nothing() -> None:
 
 
 async def test_the_zero_id_is_no_id() -> None:
-    """A name with the zero id is a name."""
+    """A name with the zero id counts as a name only."""
     async with admin_broker() as broker:
         await make(broker, "a")
         request = DeleteTopicsRequest(

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: what this broker enforces, as a filter asks for it."""
+"""DescribeClientQuotas: the quotas that this broker enforces, with filters."""
 
 from ottla.base.errors import ErrorCode
 from ottla.server.handlers import describe_client_quotas
@@ -15,7 +15,7 @@ Component = tuple[str, int, str | None]
 def describe(
     broker: AdminBroker, *components: Component, strict: bool = False
 ) -> DescribeClientQuotasResponse:
-    """Ask with a filter."""
+    """Describe quotas with a filter."""
     request = DescribeClientQuotasRequest(
         components=[
             ComponentData(entity_type=kind, match_type=match, match=name)
@@ -27,7 +27,7 @@ def describe(
 
 
 def entities(response: DescribeClientQuotasResponse) -> list[dict[str, str | None]]:
-    """Return the names of what was found."""
+    """Return the names of the entities in the response."""
     assert (response.error_code, response.error_message) == (0, None)
     assert response.entries is not None
     return [
@@ -35,8 +35,8 @@ def entities(response: DescribeClientQuotasResponse) -> list[dict[str, str | Non
     ]
 
 
-async def test_entities_come_with_their_values() -> None:
-    """The default has no name; entities without a quota are not there."""
+async def test_entities_have_their_values() -> None:
+    """The default entity has no name; entities without a quota are omitted."""
     async with admin_broker() as broker:
         changed = broker.quotas.settings_changed
         changed("users", "u/clients/<default>", {"producer_byte_rate": "5", "SCRAM-SHA-256": "x"})
@@ -48,8 +48,8 @@ async def test_entities_come_with_their_values() -> None:
         assert (value.key, value.value) == ("producer_byte_rate", 5.0)
 
 
-async def test_a_filter_is_respected() -> None:
-    """Strictly or not."""
+async def test_filter_is_applied() -> None:
+    """A filter is applied both strictly and not."""
     async with admin_broker() as broker:
         for path in ("u", "u/clients/c", "<default>"):
             broker.quotas.settings_changed("users", path, {"producer_byte_rate": "5"})
@@ -60,8 +60,8 @@ async def test_a_filter_is_respected() -> None:
         assert entities(describe(broker, ("ip", 2, None))) == []
 
 
-async def test_a_filter_without_sense_is_an_error_of_the_whole() -> None:
-    """Entries are null then."""
+async def test_contradictory_filter_is_a_top_level_error() -> None:
+    """The response then has null entries."""
     async with admin_broker() as broker:
         response = describe(broker, ("user", 0, None))
         assert response.error_code == ErrorCode.INVALID_REQUEST

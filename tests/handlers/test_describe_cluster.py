@@ -13,7 +13,7 @@ VERSIONS = range(describe_cluster.MIN_VERSION, describe_cluster.MAX_VERSION + 1)
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_brokers_and_controller(broker: LogsBroker, version: int) -> None:
-    """Every version tells cluster, controller and where the brokers are."""
+    """Every version returns the cluster id, the controller and the addresses of brokers."""
     answer = await broker.ask(describe_cluster, DescribeClusterRequest(), version)
     assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, "cluster", NODE)
     brokers = [(item.broker_id, item.host, item.port, item.rack) for item in answer.brokers]
@@ -21,10 +21,10 @@ async def test_brokers_and_controller(broker: LogsBroker, version: int) -> None:
     assert answer.cluster_authorized_operations == operations.NOT_ASKED
 
 
-async def test_operations_are_told_when_asked_for(broker: LogsBroker) -> None:
-    """Without an authorizer everything is allowed."""
-    asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
-    answer = await broker.ask(describe_cluster, asked, 0)
+async def test_operations_are_returned_on_request(broker: LogsBroker) -> None:
+    """Without an authorizer all operations are allowed."""
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    answer = await broker.ask(describe_cluster, request, 0)
     assert answer.cluster_authorized_operations == operations.ON_CLUSTER
 
 
@@ -32,7 +32,9 @@ async def test_operations_are_told_when_asked_for(broker: LogsBroker) -> None:
     ("kind", "code"),
     [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
 )
-async def test_other_endpoints_are_refused(broker: LogsBroker, kind: int, code: ErrorCode) -> None:
+async def test_other_endpoint_types_are_rejected(
+    broker: LogsBroker, kind: int, code: ErrorCode
+) -> None:
     """This is a broker's endpoint, not a controller's (KIP-919)."""
     answer = await broker.ask(describe_cluster, DescribeClusterRequest(endpoint_type=kind), 1)
     assert answer.error_code == code

@@ -1,4 +1,4 @@
-"""DescribeConfigs: values, where they come from, and what else a client may ask for."""
+"""DescribeConfigs: values, their sources, synonyms and documentation."""
 
 import pytest
 
@@ -42,14 +42,14 @@ async def with_topic(broker: AdminBroker, **config: str) -> None:
 
 
 def only(result: DescribeConfigsResult) -> DescribeConfigsResourceResult:
-    """Return the one option that was asked for."""
+    """Return the only option in the result."""
     assert result.error_code == 0
     (config,) = result.configs
     return config
 
 
 async def test_a_topics_option_has_value_source_and_type() -> None:
-    """Synonyms and documentation come only on request."""
+    """Synonyms and documentation are returned only on request."""
     async with admin_broker() as broker:
         await with_topic(broker, retention_ms="5")
         config = only(describe(broker, TOPIC, "t", ["retention.ms"]))
@@ -59,8 +59,8 @@ async def test_a_topics_option_has_value_source_and_type() -> None:
         assert (config.synonyms, config.documentation) == ([], None)
 
 
-async def test_synonyms_tell_every_place_that_could_give_the_value() -> None:
-    """The first one counts: the topic, then the broker's settings, then the default."""
+async def test_synonyms_list_every_source_of_the_value() -> None:
+    """The first synonym applies: the topic, then the broker's settings, then the default."""
     async with admin_broker(log_retention_ms="9", log_retention_minutes="2") as broker:
         await with_topic(broker, retention_ms="5")
         config = only(describe(broker, TOPIC, "t", ["retention.ms"], include_synonyms=True))
@@ -72,8 +72,8 @@ async def test_synonyms_tell_every_place_that_could_give_the_value() -> None:
         ]
 
 
-async def test_documentation_is_our_own_sentence() -> None:
-    """Every option has one."""
+async def test_every_option_has_documentation() -> None:
+    """Every option has a documentation of Ottla's own."""
     async with admin_broker() as broker:
         result = describe(broker, BROKER, "1", include_documentation=True)
         assert {config.name for config in result.configs} == set(BROKER_OPTIONS.rows)
@@ -81,8 +81,8 @@ async def test_documentation_is_our_own_sentence() -> None:
 
 
 @pytest.mark.parametrize("keys", [None, []])
-async def test_no_keys_mean_all(keys: list[str] | None) -> None:
-    """Options for tests are left out unless they are set."""
+async def test_all_options_are_described_without_keys(keys: list[str] | None) -> None:
+    """Internal options are omitted unless they are set."""
     async with admin_broker() as broker:
         await with_topic(broker)
         names = [config.name for config in describe(broker, TOPIC, "t", keys).configs]
@@ -91,15 +91,15 @@ async def test_no_keys_mean_all(keys: list[str] | None) -> None:
         assert "internal.segment.bytes" not in names
 
 
-async def test_keys_that_nobody_knows_are_left_out() -> None:
-    """As in Kafka, that is no error."""
+async def test_unknown_keys_are_ignored() -> None:
+    """Unknown keys are ignored, as in Kafka."""
     async with admin_broker() as broker:
         await with_topic(broker)
         assert describe(broker, TOPIC, "t", ["nope"]).configs == []
 
 
-async def test_a_brokers_options_say_what_cannot_change_at_runtime() -> None:
-    """What was set at the start has that source."""
+async def test_static_broker_options_are_read_only() -> None:
+    """Static options are read-only and have the static source."""
     async with admin_broker(num_partitions="3") as broker:
         result = describe(broker, BROKER, "1", ["num.partitions", "log.retention.ms"])
         found = {config.name: config for config in result.configs}
@@ -122,8 +122,8 @@ async def test_a_brokers_options_say_what_cannot_change_at_runtime() -> None:
         (99, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_has_no_options_here_has_its_code(kind: int, name: str, code: ErrorCode) -> None:
-    """The other resources of the request are answered."""
+async def test_resource_without_options_has_an_error(kind: int, name: str, code: ErrorCode) -> None:
+    """The other resources of the request are described."""
     async with admin_broker() as broker:
         result = describe(broker, kind, name)
         assert (result.error_code, result.configs) == (code, [])
@@ -131,7 +131,7 @@ async def test_what_has_no_options_here_has_its_code(kind: int, name: str, code:
 
 
 async def test_the_loggers_of_the_broker_have_levels() -> None:
-    """Of a source of their own, without type, synonyms or text, as Apache Kafka tells them."""
+    """They have a source of their own, and no type, synonyms or documentation, as in Apache Kafka."""
     async with admin_broker() as broker:
         result = describe(broker, BROKER_LOGGER, "1", keys=["root"], include_synonyms=True)
         (root,) = result.configs
@@ -143,7 +143,7 @@ async def test_the_loggers_of_the_broker_have_levels() -> None:
 
 
 async def test_a_subscription_to_client_metrics_has_three_options() -> None:
-    """What is set is its own; one that does not exist has the defaults, as in Kafka 4.3."""
+    """A missing subscription is described with the defaults, as in Kafka 4.3."""
     async with admin_broker() as broker:
         session = broker.world.tree.session()
         await session.ensure("/config/client-metrics/s")
@@ -161,8 +161,8 @@ async def test_a_subscription_to_client_metrics_has_three_options() -> None:
         assert (other.value, other.config_source) == ("300000", 5)
 
 
-async def test_a_groups_options_say_where_they_are_from() -> None:
-    """What a group sets comes first, then the broker's option behind it and the default."""
+async def test_group_options_have_their_sources() -> None:
+    """The group's own setting comes first, then the broker's option behind it and the default."""
     async with admin_broker(group_consumer_heartbeat_interval_ms="6000") as broker:
         change = ConfigChange("consumer.session.timeout.ms", Alteration.SET, "46000")
         await broker.controller.alter_configs([ConfigRequest("groups", "g", (change,))])

@@ -1,4 +1,4 @@
-"""DescribeGroups: states and members."""
+"""DescribeGroups: states and members of groups."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.handlers.groups import groups_broker
 
 @pytest.mark.parametrize("version", range(describe_groups.MAX_VERSION + 1))
 async def test_groups_are_described(version):
-    """A stable group with its member, and one that does not exist."""
+    """A stable group has its member, and a missing group is described as well."""
     async with groups_broker() as broker:
         member, _ = await broker.stable()
         request = DescribeGroupsRequest(groups=["g", "none"])
@@ -26,8 +26,8 @@ async def test_groups_are_described(version):
         assert unknown.error_code == expected
 
 
-async def test_operations_are_told_only_when_asked():
-    """Without an authorizer everything is allowed."""
+async def test_operations_are_returned_on_request():
+    """Without an authorizer all operations are allowed."""
     async with groups_broker() as broker:
         await broker.stable()
         request = DescribeGroupsRequest(groups=["g"])

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: where logs are, how large they are, and how much room is left."""
+"""DescribeLogDirs: the directories of logs, their sizes and free space."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ async def describe(broker: LogsBroker, *topics: tuple[str, int], version: int = 
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_log_has_its_size(broker: LogsBroker, version: int) -> None:
-    """Topics come in order; a leader lags behind nobody."""
+    """Topics are sorted; the lag of a leader is 0."""
     broker.create("u", partitions=2)
     broker.create("t")
     broker.write("t", b"a", b"b")
@@ -44,15 +44,15 @@ async def test_every_log_has_its_size(broker: LogsBroker, version: int) -> None:
 
 
 async def test_the_device_has_a_size_since_version_4(broker: LogsBroker) -> None:
-    """Before, nothing is said of it."""
+    """Earlier versions have no fields for it."""
     (result,) = (await describe(broker, version=4)).results
     assert (result.total_bytes, result.usable_bytes) == (UNLIMITED_BYTES, UNLIMITED_BYTES)
     (result,) = (await describe(broker, version=3)).results
     assert (result.total_bytes, result.usable_bytes) == (-1, -1)
 
 
-async def test_only_what_is_asked_for_is_described(broker: LogsBroker) -> None:
-    """What does not exist is left out, and its directory is not."""
+async def test_only_requested_partitions_are_described(broker: LogsBroker) -> None:
+    """Missing partitions are omitted, and the directory is still described."""
     broker.create("t", partitions=2)
     (result,) = (await describe(broker, ("t", 1), ("t", 7), ("nope", 0))).results
     assert [(topic.name, len(topic.partitions)) for topic in result.topics] == [("t", 1)]
@@ -60,8 +60,8 @@ async def test_only_what_is_asked_for_is_described(broker: LogsBroker) -> None:
     assert (result.log_dir, result.topics) == ("/data", [])
 
 
-async def test_a_failed_directory_is_named_with_its_error(broker: LogsBroker) -> None:
-    """Its logs and its size are not."""
+async def test_failed_directory_has_an_error(broker: LogsBroker) -> None:
+    """Its logs and its size are omitted."""
     broker.create("t")
     broker.directories.failed(StorageError("/data", "gone"))
     (result,) = (await describe(broker)).results
@@ -69,8 +69,8 @@ async def test_a_failed_directory_is_named_with_its_error(broker: LogsBroker) ->
     assert (result.log_dir, result.topics, result.total_bytes) == ("/data", [], -1)
 
 
-async def test_directories_fail_one_by_one(broker: LogsBroker) -> None:
-    """The logs of the others are told as before."""
+async def test_failed_directory_does_not_affect_the_others(broker: LogsBroker) -> None:
+    """The logs of other directories are described as before."""
     directories = LogDirectories.open(
         ["/x", "/y"], files=broker.files, clock=broker.clock, rng=broker.rng, broker_id=1
     )

@@ -21,8 +21,8 @@ def produce(broker: LogsBroker, *values: bytes, timestamp: int, **fields: Any) -
     broker.partition("t").append_as_leader(records, acks=1)
 
 
-async def test_each_producer_is_told_by_its_last_batch(broker: LogsBroker) -> None:
-    """Epoch, sequence and time of the last record; plain producers leave no trace."""
+async def test_producer_has_the_values_of_its_last_batch(broker: LogsBroker) -> None:
+    """The response has epoch, sequence and time of the last record; other producers are omitted."""
     broker.create("t", partitions=2)
     broker.write("t", b"plain")
     produce(broker, b"a", timestamp=1000, producer_id=7, producer_epoch=2, base_sequence=0)
@@ -36,8 +36,8 @@ async def test_each_producer_is_told_by_its_last_batch(broker: LogsBroker) -> No
     assert (empty.partition_index, empty.error_code, empty.active_producers) == (1, 0, [])
 
 
-async def test_an_open_transaction_is_told_by_its_first_offset(broker: LogsBroker) -> None:
-    """That is how a hanging transaction is found."""
+async def test_open_transaction_has_its_first_offset(broker: LogsBroker) -> None:
+    """Tools find a hanging transaction by this offset."""
     broker.create("t")
     broker.write("t", b"plain")
     fields = {"producer_id": 8, "producer_epoch": 0, "transactional": True}
@@ -49,8 +49,8 @@ async def test_an_open_transaction_is_told_by_its_first_offset(broker: LogsBroke
     assert state.last_timestamp == 1000
 
 
-async def test_the_end_of_a_transaction_is_told_by_its_time() -> None:
-    """The marker is the last that was heard of the producer."""
+async def test_end_of_a_transaction_updates_the_timestamp() -> None:
+    """The time of the marker is the producer's last timestamp."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
@@ -62,8 +62,8 @@ async def test_the_end_of_a_transaction_is_told_by_its_time() -> None:
         assert state.last_timestamp == broker.clock.time_ms()
 
 
-async def test_only_the_leader_of_a_partition_knows(broker: LogsBroker) -> None:
-    """What is unknown, and what others lead, has its code."""
+async def test_only_the_leader_describes_a_partition(broker: LogsBroker) -> None:
+    """Unknown partitions and those of other leaders have error codes."""
     broker.create("theirs", leader=OTHER, replicas=(OTHER,))
     broker.create("followed", leader=OTHER, replicas=(1, OTHER))
     broker.create("t")

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics in order, page by page."""
+"""DescribeTopicPartitions: topics in order, in pages."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ GONE = 9
 async def describe(
     broker: LogsBroker, *names: str, limit: int = 2000, cursor: tuple[str, int] | None = None
 ) -> Any:
-    """Ask for one page."""
+    """Describe one page."""
     request = DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name=name) for name in names],
         response_partition_limit=limit,
@@ -31,32 +31,36 @@ async def describe(
 
 
 def rows(answer: Any) -> list[tuple[str, list[int]]]:
-    """Return topics and the numbers of their partitions."""
+    """Return the topics and the numbers of their partitions."""
     return [(topic.name, [p.partition_index for p in topic.partitions]) for topic in answer.topics]
 
 
 def next_of(answer: Any) -> tuple[str, int] | None:
     """Return the cursor of the next page."""
-    found = answer.next_cursor
-    return None if found is None else (found.topic_name, found.partition_index)
+    cursor = answer.next_cursor
+    return None if cursor is None else (cursor.topic_name, cursor.partition_index)
 
 
 async def test_a_topic_is_described_with_its_partitions(broker: LogsBroker) -> None:
-    """Lists of eligible leaders are empty, never null."""
+    """The lists of eligible leaders are empty, never null."""
     topic = broker.create("t", partitions=2)
     answer = await describe(broker, "t")
-    (found,) = answer.topics
-    assert (found.error_code, found.topic_id, found.is_internal) == (0, topic.topic_id, False)
-    assert found.topic_authorized_operations == operations.ON_TOPIC
-    first = found.partitions[0]
+    (description,) = answer.topics
+    assert (description.error_code, description.topic_id, description.is_internal) == (
+        0,
+        topic.topic_id,
+        False,
+    )
+    assert description.topic_authorized_operations == operations.ON_TOPIC
+    first = description.partitions[0]
     assert (first.leader_id, first.leader_epoch) == (NODE, 3)
     assert (first.replica_nodes, first.isr_nodes, first.offline_replicas) == ([NODE], [NODE], [])
     assert (first.eligible_leader_replicas, first.last_known_elr) == ([], [])
     assert (rows(answer), next_of(answer)) == ([("t", [0, 1])], None)
 
 
-async def test_no_topics_stand_for_all_in_order(broker: LogsBroker) -> None:
-    """A name that is asked for twice is answered once."""
+async def test_empty_request_describes_all_topics_in_order(broker: LogsBroker) -> None:
+    """A repeated name has one result."""
     for name in ("b", "a", "__consumer_offsets"):
         broker.create(name)
     answer = await describe(broker)
@@ -65,8 +69,8 @@ async def test_no_topics_stand_for_all_in_order(broker: LogsBroker) -> None:
     assert rows(await describe(broker, "b", "a", "b")) == [("a", [0]), ("b", [0])]
 
 
-async def test_following_the_cursor_gives_every_partition_once(broker: LogsBroker) -> None:
-    """A page ends within a topic or between two."""
+async def test_pages_return_every_partition_once(broker: LogsBroker) -> None:
+    """A page ends within a topic or between two topics."""
     broker.create("a", partitions=3)
     broker.create("b", partitions=1)
     broker.create("c", partitions=2)
@@ -79,7 +83,7 @@ async def test_following_the_cursor_gives_every_partition_once(broker: LogsBroke
 
 
 async def test_the_broker_limits_pages_too(broker: LogsBroker) -> None:
-    """A limit of nothing still gives one partition."""
+    """The client's limit of 0 still returns one partition."""
     broker.create("a", partitions=3)
     assert rows(await describe(broker, limit=0)) == [("a", [0])]
     broker.options = BROKER_OPTIONS.parse({"max.request.partition.size.limit": "2"})
@@ -87,8 +91,8 @@ async def test_the_broker_limits_pages_too(broker: LogsBroker) -> None:
     assert (rows(answer), next_of(answer)) == ([("a", [0, 1])], ("a", 2))
 
 
-async def test_unknown_topics_are_told(broker: LogsBroker) -> None:
-    """They take no room of the page."""
+async def test_unknown_topics_have_an_error(broker: LogsBroker) -> None:
+    """Unknown topics do not count towards the size of the page."""
     broker.create("t")
     answer = await describe(broker, "a", "a b", "t", limit=1)
     assert [topic.error_code for topic in answer.topics] == [
@@ -99,8 +103,8 @@ async def test_unknown_topics_are_told(broker: LogsBroker) -> None:
     assert next_of(answer) is None
 
 
-async def test_a_topic_that_went_meanwhile_is_passed_over(broker: LogsBroker) -> None:
-    """The cursor may name a topic, or a partition, that is no longer there."""
+async def test_deleted_topic_of_the_cursor_is_skipped(broker: LogsBroker) -> None:
+    """The topic or the partition of the cursor may have been deleted."""
     broker.create("a")
     broker.create("c")
     assert rows(await describe(broker, cursor=("b", 1))) == [("c", [0])]
@@ -108,15 +112,15 @@ async def test_a_topic_that_went_meanwhile_is_passed_over(broker: LogsBroker) ->
 
 
 @pytest.mark.parametrize("cursor", [("b", 0), ("a", -1)])
-async def test_an_impossible_cursor_is_refused(broker: LogsBroker, cursor: tuple[str, int]) -> None:
-    """Its topic must be one of those asked for, its partition no less than 0."""
+async def test_invalid_cursor_is_rejected(broker: LogsBroker, cursor: tuple[str, int]) -> None:
+    """Its topic must be one of the requested topics, and its partition at least 0."""
     broker.create("a")
     (topic,) = (await describe(broker, "a", cursor=cursor)).topics
     assert (topic.name, topic.error_code) == ("a", ErrorCode.INVALID_REQUEST)
 
 
-async def test_dead_brokers_show(broker: LogsBroker) -> None:
-    """A leader that is gone is nobody."""
+async def test_dead_leader_is_not_returned(broker: LogsBroker) -> None:
+    """A partition whose leader is dead has leader -1."""
     broker.create("t", leader=GONE, replicas=(GONE, OTHER))
     (partition,) = (await describe(broker, "t")).topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (0, -1)

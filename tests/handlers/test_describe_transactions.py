@@ -1,4 +1,4 @@
-"""DescribeTransactions: what tools show of a transaction (KIP-664)."""
+"""DescribeTransactions: the state of transactions for tools (KIP-664)."""
 
 from ottla.base.errors import ErrorCode
 from ottla.server.handlers import describe_transactions
@@ -13,33 +13,36 @@ async def describe(broker, *transactional_ids):
 
 
 async def test_ongoing_transaction_shows_its_partitions():
-    """And since when it is going on."""
+    """The description has the time of its start."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 1, 0)
-        (found,) = await describe(broker, "tx")
-        assert (found.error_code, found.transactional_id) == (0, "tx")
-        assert found.transaction_state == "Ongoing"
-        assert found.transaction_timeout_ms == 60_000
-        assert found.transaction_start_time_ms == broker.clock.time_ms()
-        assert (found.producer_id, found.producer_epoch) == producer
-        assert [(topic.topic, topic.partitions) for topic in found.topics] == [("t", [0, 1])]
+        (description,) = await describe(broker, "tx")
+        assert (description.error_code, description.transactional_id) == (0, "tx")
+        assert description.transaction_state == "Ongoing"
+        assert description.transaction_timeout_ms == 60_000
+        assert description.transaction_start_time_ms == broker.clock.time_ms()
+        assert (description.producer_id, description.producer_epoch) == producer
+        assert [(topic.topic, topic.partitions) for topic in description.topics] == [("t", [0, 1])]
 
 
-async def test_id_that_has_not_begun_has_no_partitions():
+async def test_id_without_a_transaction_has_no_partitions():
     """Its state is Empty."""
     async with transactions_broker() as broker:
         await broker.producer()
-        (found,) = await describe(broker, "tx")
-        assert (found.transaction_state, found.transaction_start_time_ms) == ("Empty", -1)
-        assert found.topics == []
+        (description,) = await describe(broker, "tx")
+        assert (description.transaction_state, description.transaction_start_time_ms) == (
+            "Empty",
+            -1,
+        )
+        assert description.topics == []
 
 
-async def test_unknown_ids_are_told_one_by_one():
-    """An empty one is INVALID_REQUEST."""
+async def test_unknown_ids_have_an_error_each():
+    """An empty transactional id is INVALID_REQUEST."""
     async with transactions_broker() as broker:
-        found = await describe(broker, "nope", "")
-        assert [item.error_code for item in found] == [
+        description = await describe(broker, "nope", "")
+        assert [item.error_code for item in description] == [
             ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
             ErrorCode.INVALID_REQUEST,
         ]

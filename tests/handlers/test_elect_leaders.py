@@ -1,4 +1,4 @@
-"""ElectLeaders: leadership goes where it belongs, and every partition hears why not."""
+"""ElectLeaders: preferred and unclean elections, and the error of every partition."""
 
 from typing import Any
 
@@ -21,10 +21,10 @@ async def elect(
     version: int = 2,
     timeout_ms: int = 1000,
 ) -> tuple[str, dict[tuple[str, int], str]]:
-    """Ask for elections, for all if none is named; return the names of all errors."""
-    asked = [TopicPartitions(topic=topic, partitions=[number]) for topic, number in partitions]
+    """Elect leaders, of all partitions if none is given; return the names of all errors."""
+    topics = [TopicPartitions(topic=topic, partitions=[number]) for topic, number in partitions]
     request = ElectLeadersRequest(
-        election_type=kind, topic_partitions=asked or None, timeout_ms=timeout_ms
+        election_type=kind, topic_partitions=topics or None, timeout_ms=timeout_ms
     )
     data = schema.encode(request, version)
     decoded, _ = schema.decode(ElectLeadersRequest, version, data)
@@ -38,7 +38,7 @@ async def elect(
 
 
 async def two_brokers(broker: AdminBroker) -> None:
-    """Add broker 2, and topic `t` that prefers it and is led by it."""
+    """Add broker 2, and topic `t` whose preferred leader it is; then kill broker 2."""
     await broker.world.start(2)
     await broker.world.until(lambda: 2 in broker.image.brokers)
     topic = TopicRequest("t", assignments=((0, (2, 1)),))
@@ -49,14 +49,14 @@ async def two_brokers(broker: AdminBroker) -> None:
 
 
 async def return_of_broker_2(broker: AdminBroker) -> None:
-    """Start broker 2 again; it is in sync as soon as it is said to be."""
+    """Start broker 2 again."""
     await broker.world.start(2)
     await broker.world.until(lambda: 2 in broker.image.brokers)
 
 
 @pytest.mark.parametrize("version", range(elect_leaders.MAX_VERSION + 1))
-async def test_partitions_with_the_right_leader_need_none(version: int) -> None:
-    """Each one that is named is answered, unknown ones too."""
+async def test_partitions_with_their_preferred_leader_need_no_election(version: int) -> None:
+    """Each requested partition has a result, also unknown ones."""
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 2, 1)])
         answered = await elect(broker, ("t", 0), ("t", 9), ("no", 0), version=version)
@@ -68,8 +68,8 @@ async def test_partitions_with_the_right_leader_need_none(version: int) -> None:
         )
 
 
-async def test_of_all_partitions_only_elections_are_told() -> None:
-    """Null stands for all; topics that are as they should be are named without partitions."""
+async def test_only_elections_are_returned_for_all_partitions() -> None:
+    """Null selects all partitions; topics without an election have no partition results."""
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 2, 1)])
         assert await elect(broker) == ("NONE", {})
@@ -80,8 +80,8 @@ async def test_of_all_partitions_only_elections_are_told() -> None:
         assert (topic.topic, topic.partition_result) == ("t", [])
 
 
-async def test_a_preferred_leader_that_is_dead_or_behind_cannot_be() -> None:
-    """Broker 2 comes back, and has to catch up first."""
+async def test_dead_or_lagging_preferred_leader_is_not_elected() -> None:
+    """When broker 2 is back, it has to catch up first."""
     async with admin_broker() as broker:
         await two_brokers(broker)
         refused = ("NONE", {("t", 0): "PREFERRED_LEADER_NOT_AVAILABLE"})
@@ -97,10 +97,10 @@ async def test_a_preferred_leader_that_is_dead_or_behind_cannot_be() -> None:
     ("kind", "timeout_ms", "code"),
     [(7, 1000, "INVALID_REQUEST"), (PREFERRED, 0, "REQUEST_TIMED_OUT")],
 )
-async def test_a_request_that_is_refused_says_so_everywhere(
+async def test_rejected_request_has_the_error_everywhere(
     kind: int, timeout_ms: int, code: str
 ) -> None:
-    """Old versions have no error of the whole request."""
+    """Old versions have no top-level error code."""
     async with admin_broker() as broker:
         answered = await elect(broker, ("t", 0), kind=kind, timeout_ms=timeout_ms)
         assert answered == (code, {("t", 0): code})
@@ -109,11 +109,11 @@ async def test_a_request_that_is_refused_says_so_everywhere(
             assert answered == ("NONE", {("t", 0): code})
 
 
-async def test_a_topic_of_which_nothing_is_asked_is_answered() -> None:
-    """With no result, as Kafka has it."""
+async def test_topic_without_partitions_is_in_the_response() -> None:
+    """The topic has no partition results, as in Kafka."""
     async with admin_broker() as broker:
-        asked = [TopicPartitions(topic="t", partitions=[])]
-        request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=1000)
+        topics = [TopicPartitions(topic="t", partitions=[])]
+        request = ElectLeadersRequest(topic_partitions=topics, timeout_ms=1000)
         response = await elect_leaders.handle(broker.context(2), request)
         (result,) = response.replica_election_results
         assert (result.topic, result.partition_result) == ("t", [])

@@ -1,4 +1,4 @@
-"""EndTxn: a transaction becomes visible as a whole, or not at all."""
+"""EndTxn: a transaction is committed or aborted as a whole."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ async def written(broker, producer):
 
 @pytest.mark.parametrize("version", range(end_txn.MAX_VERSION + 1))
 async def test_commit_makes_all_partitions_visible(version):
-    """Nothing before, everything after; uncommitted readers see it at once."""
+    """Read-committed consumers see nothing before; read-uncommitted ones see everything at once."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await written(broker, producer)
@@ -32,29 +32,29 @@ async def test_commit_makes_all_partitions_visible(version):
         assert await broker.end(producer, version=version) == 0
         assert await broker.committed_values(0) == [b"a", b"b"]
         assert await broker.committed_values(1) == [b"c"]
-        found = await broker.read(0)
-        assert (found.last_stable_offset, found.high_watermark) == (3, 3)
-        assert found.aborted_transactions == []
+        partition = await broker.read(0)
+        assert (partition.last_stable_offset, partition.high_watermark) == (3, 3)
+        assert partition.aborted_transactions == []
         assert broker.transactions.find("tx").state.shown == "CompleteCommit"
 
 
-async def test_abort_names_what_readers_skip():
-    """The records stay in the log; the fetch says whose they are."""
+async def test_abort_lists_the_aborted_transaction():
+    """The records stay in the log, and the fetch lists their producers."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await written(broker, producer)
         assert await broker.end(producer, is_commit=False) == 0
-        found = await broker.read(0)
-        assert [(item.producer_id, item.first_offset) for item in found.aborted_transactions] == [
-            (producer.producer_id, 0)
-        ]
+        partition = await broker.read(0)
+        assert [
+            (item.producer_id, item.first_offset) for item in partition.aborted_transactions
+        ] == [(producer.producer_id, 0)]
         assert (await broker.read(0, isolation=0)).aborted_transactions is None
         assert (await broker.read(0, offset=3)).aborted_transactions == []
         assert broker.transactions.find("tx").state.shown == "CompleteAbort"
 
 
-async def test_outcome_can_be_asked_for_again_but_not_changed():
-    """A client that did not get its answer repeats the request."""
+async def test_end_can_be_repeated_but_not_changed():
+    """A client that lost the response repeats the request."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await written(broker, producer)
@@ -63,8 +63,8 @@ async def test_outcome_can_be_asked_for_again_but_not_changed():
         assert await broker.end(producer, is_commit=False) == ErrorCode.INVALID_TXN_STATE
 
 
-async def test_transaction_must_have_begun():
-    """With a partition."""
+async def test_transaction_without_partitions_cannot_be_ended():
+    """A transaction begins with its first partition."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await broker.end(producer) == ErrorCode.INVALID_TXN_STATE
@@ -74,7 +74,7 @@ async def test_transaction_must_have_begun():
     ("version", "code"), [(1, ErrorCode.INVALID_PRODUCER_EPOCH), (2, ErrorCode.PRODUCER_FENCED)]
 )
 async def test_former_producer_is_fenced(version, code):
-    """By the error that the version knows."""
+    """The error code depends on the version."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.producer()
@@ -82,7 +82,7 @@ async def test_former_producer_is_fenced(version, code):
 
 
 async def test_transactions_follow_each_other():
-    """Sequence numbers go on; a read in between sees the first and not the second."""
+    """Sequence numbers continue; a read in between returns only the first transaction."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
@@ -92,13 +92,13 @@ async def test_transactions_follow_each_other():
         assert await broker.send(producer, b"two", sequence=1) == 0
         assert (await broker.read()).last_stable_offset == 2
         assert await broker.end(producer) == 0
-        found = await broker.read()
-        assert found.last_stable_offset == 4
-        assert [item.first_offset for item in found.aborted_transactions] == [0]
+        partition = await broker.read()
+        assert partition.last_stable_offset == 4
+        assert [item.first_offset for item in partition.aborted_transactions] == [0]
 
 
 async def test_partition_of_a_deleted_topic_needs_no_marker():
-    """The transaction is completed without it."""
+    """The transaction completes without a marker for it."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0, 1)
@@ -109,7 +109,7 @@ async def test_partition_of_a_deleted_topic_needs_no_marker():
 
 
 async def bumped(broker, producer, *, is_commit=True):
-    """End the transaction as a client of transaction.version 2; return code and producer."""
+    """End the transaction as a client of transaction.version 2; return the code and the producer."""
     request = EndTxnRequest(
         transactional_id="tx",
         producer_id=producer.producer_id,
@@ -120,8 +120,8 @@ async def bumped(broker, producer, *, is_commit=True):
     return ErrorCode(answer.error_code).name, Producer(answer.producer_id, answer.producer_epoch)
 
 
-async def test_each_end_brings_another_epoch():
-    """KIP-890: partitions are added by writing; sequence numbers begin at 0 in each transaction."""
+async def test_each_end_increments_the_epoch():
+    """With KIP-890 a write adds its partition, and each transaction begins with sequence number 0."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         for epoch, text in enumerate((b"a", b"b", b"c")):
@@ -131,13 +131,13 @@ async def test_each_end_brings_another_epoch():
             code, producer = await bumped(broker, producer, is_commit=text != b"b")
             assert code == "NONE"
         assert await broker.committed_values() == [b"a", b"a", b"b", b"b", b"c", b"c"]
-        found = await broker.read()
-        assert [item.first_offset for item in found.aborted_transactions] == [3]
+        partition = await broker.read()
+        assert [item.first_offset for item in partition.aborted_transactions] == [3]
         assert (await broker.read()).last_stable_offset == 9
 
 
-async def test_end_may_be_asked_for_again_and_brings_the_same_epoch():
-    """By the epoch before; not the other outcome."""
+async def test_repeated_end_returns_the_same_epoch():
+    """The previous epoch is accepted for the same outcome, not for the other one."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await broker.send(producer, b"a", version=12) == 0
@@ -147,8 +147,8 @@ async def test_end_may_be_asked_for_again_and_brings_the_same_epoch():
         assert first == ("NONE", producer._replace(producer_epoch=1))
 
 
-async def test_abort_need_not_have_begun():
-    """The client cannot know whether its records have arrived; a commit of nothing is its fault."""
+async def test_abort_without_partitions_succeeds():
+    """The client cannot know whether its records arrived; a commit of nothing is an error."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await bumped(broker, producer) == ("INVALID_TXN_STATE", Producer())
@@ -156,8 +156,8 @@ async def test_abort_need_not_have_begun():
         assert (code, producer.producer_epoch) == ("NONE", 1)
 
 
-async def test_records_that_come_late_belong_to_no_other_transaction():
-    """They have the epoch of their own, which has ended: the reason for all of it."""
+async def test_late_records_do_not_join_another_transaction():
+    """Late records have the epoch of their own transaction, which has ended (KIP-890)."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await broker.send(producer, b"a", version=12) == 0
@@ -171,7 +171,7 @@ async def test_records_that_come_late_belong_to_no_other_transaction():
 
 
 async def test_last_epoch_is_followed_by_another_producer_id():
-    """Its first transaction begins with epoch 0; the old id is of no use any more."""
+    """Its first transaction begins with epoch 0, and the old id is not used again."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         for shard in broker.transactions._runtime.shards():
@@ -190,7 +190,7 @@ async def test_last_epoch_is_followed_by_another_producer_id():
 
 
 async def test_clients_of_both_kinds_share_a_broker():
-    """Each keeps its ways: the older one its epoch and AddPartitionsToTxn."""
+    """The older client keeps its epoch and AddPartitionsToTxn."""
     async with transactions_broker() as broker:
         old, new = await broker.producer("old"), await broker.producer()
         for round_number in range(3):
@@ -209,8 +209,8 @@ async def test_clients_of_both_kinds_share_a_broker():
         assert await broker.committed_values() == [b"o", b"n"] * 3
 
 
-async def test_level_of_the_cluster_decides_what_is_kept():
-    """Below 1 the records are those that every broker reads; clients of either kind go on."""
+async def test_transaction_version_selects_the_record_format():
+    """Below level 1 every broker can read the records, and clients of both kinds still work."""
     async with transactions_broker() as broker:
         for level, version in ((0, 0), (1, 1), (2, 1)):
             broker.transaction_version = level
@@ -224,8 +224,8 @@ async def test_level_of_the_cluster_decides_what_is_kept():
             assert int.from_bytes(last.value[:2], "big") == version
 
 
-async def test_ended_transactions_are_let_go_of_without_a_reader():
-    """Else the broker would keep more with every transaction, and look through all at each end."""
+async def test_ended_transactions_are_released_without_a_reader():
+    """Otherwise the broker would keep more state with every transaction, and scan it at each end."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         for _ in range(10):

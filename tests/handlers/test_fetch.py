@@ -1,4 +1,4 @@
-"""Fetch: records out, waiting for them, sessions, fencing."""
+"""Fetch: records, waits, sessions and fencing."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
 
 
 def request(broker: LogsBroker, *wanted: tuple[str, int, int], **fields: Any) -> FetchRequest:
-    """Return a request for (topic, partition, offset), with names and ids."""
+    """Return a request for (topic, partition, offset), with topic names and ids."""
     per_partition = {
         name: fields.pop(name)
         for name in ("partition_max_bytes", "current_leader_epoch")
@@ -56,8 +56,8 @@ def counts(response: FetchResponse) -> list[int]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_committed_records_come_out(broker: LogsBroker, version: int) -> None:
-    """Every version gives the records from the offset on, and the offsets of the partition."""
+async def test_committed_records_are_returned(broker: LogsBroker, version: int) -> None:
+    """Every version returns the records from the offset and the partition's offsets."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
     answer = await broker.ask(fetch, request(broker, ("t", 0, 1)), version)
@@ -69,7 +69,7 @@ async def test_committed_records_come_out(broker: LogsBroker, version: int) -> N
 
 
 async def test_read_committed_has_a_list_of_aborted_transactions(broker: LogsBroker) -> None:
-    """Empty where there are none; null is for read_uncommitted."""
+    """The list is empty if there are none; it is null for read_uncommitted."""
     broker.create("t")
     broker.write("t", b"a")
     answer = await broker.ask(fetch, request(broker, ("t", 0, 0), isolation_level=1), 11)
@@ -79,22 +79,22 @@ async def test_read_committed_has_a_list_of_aborted_transactions(broker: LogsBro
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("offset", [-1, 4, 99])
-async def test_offsets_outside_are_refused_at_once(
+async def test_offsets_outside_of_the_log_are_rejected_at_once(
     broker: LogsBroker, version: int, offset: int
 ) -> None:
-    """OFFSET_OUT_OF_RANGE does not wait for max_wait_ms."""
+    """The error OFFSET_OUT_OF_RANGE does not wait for max_wait_ms."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
-    wanted = request(broker, ("t", 0, offset), max_wait_ms=60_000)
-    answer = await broker.ask(fetch, wanted, version)
+    fetch_request = request(broker, ("t", 0, offset), max_wait_ms=60_000)
+    answer = await broker.ask(fetch, fetch_request, version)
     assert only(answer).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert only(answer).high_watermark == -1
     assert values(only(answer).records) == []
 
 
 @pytest.mark.parametrize("version", [12, 13])
-async def test_unknown_topics_are_refused(broker: LogsBroker, version: int) -> None:
-    """By name UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID."""
+async def test_unknown_topics_are_rejected(broker: LogsBroker, version: int) -> None:
+    """The error is UNKNOWN_TOPIC_OR_PARTITION by name, and UNKNOWN_TOPIC_ID by id."""
     answer = await broker.ask(fetch, request(broker, ("nope", 0, 0), max_wait_ms=60_000), version)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert only(answer).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
@@ -112,7 +112,7 @@ async def test_unknown_topics_are_refused(broker: LogsBroker, version: int) -> N
     ],
 )
 async def test_leader_epochs_fence(broker: LogsBroker, epoch: int, code: ErrorCode) -> None:
-    """Who believes in another leader epoch than the broker's hears so (KIP-320)."""
+    """A client with another leader epoch than the broker's gets an error (KIP-320)."""
     broker.create("t", leader_epoch=3)
     broker.write("t", b"a")
     answer = await broker.ask(fetch, request(broker, ("t", 0, 0), current_leader_epoch=epoch), 12)
@@ -120,8 +120,8 @@ async def test_leader_epochs_fence(broker: LogsBroker, epoch: int, code: ErrorCo
 
 
 @pytest.mark.parametrize("version", [11, 12, 16])
-async def test_who_leads_elsewhere_is_told(broker: LogsBroker, version: int) -> None:
-    """From version 12 on the leader, from 16 on its address (KIP-951)."""
+async def test_new_leader_is_returned(broker: LogsBroker, version: int) -> None:
+    """The leader is returned from version 12, its address from version 16 (KIP-951)."""
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
     answer = await broker.ask(fetch, request(broker, ("t", 0, 0)), version)
     assert only(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -132,8 +132,10 @@ async def test_who_leads_elsewhere_is_told(broker: LogsBroker, version: int) -> 
 
 
 @pytest.mark.parametrize("version", [14, 15])
-async def test_followers_are_not_believed(broker: LogsBroker, version: int) -> None:
-    """A replica id proves nothing: no record, and no position is taken (CVE-2018-1288)."""
+async def test_replica_ids_are_not_trusted(broker: LogsBroker, version: int) -> None:
+    """A replica id is not trusted: it neither returns records nor updates a position
+    (CVE-2018-1288).
+    """
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a")
     forged = request(broker, ("t", 0, 1))
@@ -147,7 +149,7 @@ async def test_followers_are_not_believed(broker: LogsBroker, version: int) -> N
     assert broker.partition("t").high_watermark == 0
 
 
-async def test_records_that_are_not_committed_stay_hidden(broker: LogsBroker) -> None:
+async def test_uncommitted_records_are_not_returned(broker: LogsBroker) -> None:
     """Consumers read up to the high watermark."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b")
@@ -161,22 +163,22 @@ async def test_records_that_are_not_committed_stay_hidden(broker: LogsBroker) ->
 # -- limits ---------------------------------------------------------------------------------------
 
 
-async def test_the_first_batch_comes_however_large(broker: LogsBroker) -> None:
-    """Otherwise a consumer would never get past it (KIP-74)."""
+async def test_first_batch_is_returned_however_large(broker: LogsBroker) -> None:
+    """Otherwise a consumer could never read past it (KIP-74)."""
     broker.create("t")
     broker.write("t", b"x" * 5000, b"y")
-    wanted = request(broker, ("t", 0, 0), max_bytes=10, partition_max_bytes=10)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), max_bytes=10, partition_max_bytes=10)
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert values(only(answer).records) == [b"x" * 5000]
 
 
 async def test_only_the_first_partition_with_data_may_exceed(broker: LogsBroker) -> None:
-    """The others get whole batches that fit, or nothing."""
+    """The other partitions return whole batches that fit, or nothing."""
     broker.create("t", partitions=3)
     for number in (1, 2):
         broker.write("t", b"x" * 5000, number=number)
-    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0), max_bytes=10)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0), ("t", 2, 0), max_bytes=10)
+    answer = await broker.ask(fetch, fetch_request, 12)
     found = {
         item.partition_index: len(values(item.records))
         for topic in answer.responses
@@ -186,53 +188,55 @@ async def test_only_the_first_partition_with_data_may_exceed(broker: LogsBroker)
 
 
 async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> None:
-    """max_bytes counts all partitions, partition_max_bytes each."""
+    """The limit max_bytes applies to all partitions, partition_max_bytes to each."""
     broker.create("t", partitions=2)
     for number in (0, 1):
         broker.write("t", *[b"x" * 900] * 10, number=number)
-    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), max_bytes=7000, partition_max_bytes=5000)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(
+        broker, ("t", 0, 0), ("t", 1, 0), max_bytes=7000, partition_max_bytes=5000
+    )
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert counts(answer) == [5, 2]
 
 
-async def test_a_response_is_never_huge(broker: LogsBroker, monkeypatch: Any) -> None:
-    """Whatever the client allows, the broker stops at its own limit."""
+async def test_response_size_is_limited(broker: LogsBroker, monkeypatch: Any) -> None:
+    """The broker has a limit of its own, whatever the client allows."""
     monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
-    wanted = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
-    answer = await broker.ask(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert len(values(only(answer).records)) == 3
 
 
-async def test_peers_that_do_not_read_make_responses_small(broker: LogsBroker) -> None:
-    """While answers pile up unsent, each fetch gets one batch and no more."""
+async def test_clients_that_do_not_read_get_small_responses(broker: LogsBroker) -> None:
+    """While responses are unsent, each fetch returns only one batch."""
     broker.create("t", partitions=2)
     for number in (0, 1):
         broker.write("t", *[b"x" * 900] * 10, number=number)
     context = broker.context(fetch, 12)
     context.connection.answer_room_bytes = 0
-    asked = request(broker, ("t", 0, 0), ("t", 1, 0))
-    assert counts(fetch.handle(context, asked)) == [1, 0]
+    fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0))
+    assert counts(fetch.handle(context, fetch_request)) == [1, 0]
 
 
-async def test_who_asks_for_more_than_a_response_holds_is_not_kept_waiting(
+async def test_min_bytes_above_the_response_limit_do_not_wait(
     broker: LogsBroker, monkeypatch: Any
 ) -> None:
-    """min_bytes above the broker's own limit cannot be met."""
+    """A min_bytes above the broker's own limit cannot be reached."""
     monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
     monkeypatch.setattr(fetch, "ENOUGH_BYTES", 1500)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
-    asked = request(broker, ("t", 0, 0), min_bytes=1 << 20, max_wait_ms=60_000)
-    assert counts(await broker.ask(fetch, asked, 12)) == [3]
+    fetch_request = request(broker, ("t", 0, 0), min_bytes=1 << 20, max_wait_ms=60_000)
+    assert counts(await broker.ask(fetch, fetch_request, 12)) == [3]
 
 
 # -- waiting --------------------------------------------------------------------------------------
 
 
 async def test_an_empty_fetch_waits_for_records(broker: LogsBroker) -> None:
-    """It is answered by the append, not by the clock."""
+    """The append completes the fetch before its timeout."""
     broker.create("t")
     answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
     assert not answer.done()
@@ -240,19 +244,19 @@ async def test_an_empty_fetch_waits_for_records(broker: LogsBroker) -> None:
     assert values(only(through_codec(await answer, 12)).records) == [b"a"]
 
 
-async def test_an_empty_fetch_ends_in_time(broker: LogsBroker) -> None:
-    """After max_wait_ms there is an answer without records."""
+async def test_empty_fetch_times_out(broker: LogsBroker) -> None:
+    """After max_wait_ms the response has no records."""
     broker.create("t")
     answer = await broker.ask(fetch, request(broker, ("t", 0, 0), max_wait_ms=1), 12)
     assert (only(answer).error_code, values(only(answer).records)) == (0, [])
 
 
-async def test_min_bytes_are_waited_for(broker: LogsBroker) -> None:
-    """A fetch is not answered before enough has come."""
+async def test_fetch_waits_for_min_bytes(broker: LogsBroker) -> None:
+    """The fetch is answered only when there are enough bytes."""
     broker.create("t", partitions=2)
     broker.write("t", b"a" * 100)
-    wanted = request(broker, ("t", 0, 0), ("t", 1, 0), min_bytes=1000, max_wait_ms=60_000)
-    answer = broker.begin(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0), min_bytes=1000, max_wait_ms=60_000)
+    answer = broker.begin(fetch, fetch_request, 12)
     for number in (1, 0):
         broker.write("t", b"b" * 300, number=number)
         await _turn()
@@ -263,10 +267,10 @@ async def test_min_bytes_are_waited_for(broker: LogsBroker) -> None:
 
 
 async def test_uncommitted_bytes_do_not_count(broker: LogsBroker) -> None:
-    """The append alone wakes nobody who may not read it yet."""
+    """An append does not complete a fetch that may not read it yet."""
     broker.create("t", replicas=(NODE, OTHER))
-    wanted = request(broker, ("t", 0, 0), min_bytes=50, max_wait_ms=60_000)
-    answer = broker.begin(fetch, wanted, 12)
+    fetch_request = request(broker, ("t", 0, 0), min_bytes=50, max_wait_ms=60_000)
+    answer = broker.begin(fetch, fetch_request, 12)
     broker.write("t", b"a" * 100)
     await _turn()
     assert not answer.done()
@@ -274,7 +278,7 @@ async def test_uncommitted_bytes_do_not_count(broker: LogsBroker) -> None:
     assert values(only(await answer).records) == [b"a" * 100]
 
 
-async def test_a_waiting_fetch_hears_of_a_new_leader(broker: LogsBroker) -> None:
+async def test_new_leader_completes_a_waiting_fetch(broker: LogsBroker) -> None:
     """The client must not wait for a partition that has moved."""
     broker.create("t", replicas=(NODE, OTHER))
     answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
@@ -282,8 +286,8 @@ async def test_a_waiting_fetch_hears_of_a_new_leader(broker: LogsBroker) -> None
     assert only(await answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_a_waiting_fetch_hears_of_a_deletion(broker: LogsBroker) -> None:
-    """The topic is gone, and with it the wait."""
+async def test_deletion_completes_a_waiting_fetch(broker: LogsBroker) -> None:
+    """A deleted topic ends the wait."""
     topic = broker.create("t")
     answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 13)
     broker.image = broker.image.with_topics(deleted=["t"])
@@ -294,12 +298,12 @@ async def test_a_waiting_fetch_hears_of_a_deletion(broker: LogsBroker) -> None:
 
 
 async def test_a_fetch_without_partitions_is_answered_at_once(broker: LogsBroker) -> None:
-    """There is nothing to wait for."""
+    """Such a fetch does not wait."""
     answer = await broker.ask(fetch, request(broker, max_wait_ms=60_000), 12)
     assert answer.responses == []
 
 
-async def test_an_abandoned_fetch_leaves_nothing_behind(broker: LogsBroker) -> None:
+async def test_cancelled_fetch_leaves_no_waiters(broker: LogsBroker) -> None:
     """A lost connection cancels the wait."""
     broker.create("t")
     answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
@@ -309,8 +313,8 @@ async def test_an_abandoned_fetch_leaves_nothing_behind(broker: LogsBroker) -> N
     assert not broker.partition("t").waiters
 
 
-async def test_stopping_answers_who_waits(broker: LogsBroker) -> None:
-    """A broker that stops leaves nobody without an answer, and lets nobody wait any more."""
+async def test_stop_answers_waiting_fetches(broker: LogsBroker) -> None:
+    """A stopping broker answers all waiting fetches, and new ones do not wait."""
     broker.create("t")
     answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
     broker.replicas.finish_waiting()
@@ -322,7 +326,7 @@ async def test_stopping_answers_who_waits(broker: LogsBroker) -> None:
 async def test_cold_records_are_read_in_the_background(
     broker: LogsBroker, monkeypatch: Any
 ) -> None:
-    """A read that would wait for the disk does not hold up the loop, and has the same answer."""
+    """Such a read does not block the event loop, and has the same response."""
     broker.create("t")
     broker.write("t", b"a", b"b")
     file = type(broker.files.open("/data/t-0/00000000000000000000.log"))
@@ -335,11 +339,11 @@ async def test_cold_records_are_read_in_the_background(
 # -- sessions (KIP-227) ---------------------------------------------------------------------------
 
 
-async def test_a_session_mentions_only_what_changed(broker: LogsBroker) -> None:
-    """After the first answer, partitions without news are left out."""
+async def test_session_returns_only_changed_partitions(broker: LogsBroker) -> None:
+    """After the first response, unchanged partitions are omitted."""
     broker.create("t", partitions=3)
-    wanted = [("t", number, 0) for number in range(3)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    positions = [("t", number, 0) for number in range(3)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     assert first.session_id > 0
     assert mentioned(first) == [0, 1, 2]
     broker.write("t", b"a", number=1)
@@ -352,8 +356,8 @@ async def test_a_session_mentions_only_what_changed(broker: LogsBroker) -> None:
     assert mentioned(await broker.ask(fetch, moved, 12)) == []
 
 
-async def test_forgotten_partitions_are_served_no_more(broker: LogsBroker) -> None:
-    """And added ones are, from the same request on."""
+async def test_forgotten_partitions_are_omitted(broker: LogsBroker) -> None:
+    """Removed partitions are omitted and added ones included, from the same request on."""
     broker.create("t", partitions=2)
     topic = broker.create("u")
     broker.write("t", b"a")
@@ -377,31 +381,31 @@ async def test_forgotten_partitions_are_served_no_more(broker: LogsBroker) -> No
         (None, 2, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
     ],
 )
-async def test_sessions_out_of_step_are_refused(
+async def test_invalid_session_epochs_are_rejected(
     broker: LogsBroker, session_id: int | None, epoch: int, code: ErrorCode
 ) -> None:
     """The client then begins a new session."""
     broker.create("t")
     first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
-    asked = request(broker, session_id=session_id or first.session_id, session_epoch=epoch)
-    answer = await broker.ask(fetch, asked, 12)
+    fetch_request = request(broker, session_id=session_id or first.session_id, session_epoch=epoch)
+    answer = await broker.ask(fetch, fetch_request, 12)
     assert (answer.error_code, answer.session_id, answer.responses) == (code, 0, [])
 
 
 async def test_names_and_ids_do_not_mix_in_a_session(broker: LogsBroker) -> None:
-    """A session lives with the kind of topic names it began with."""
+    """A session uses topic names or ids as it began."""
     broker.create("t")
     first = await broker.ask(fetch, request(broker, ("t", 0, 0), session_epoch=0), 12)
-    asked = request(broker, session_id=first.session_id, session_epoch=1)
-    answer = await broker.ask(fetch, asked, 13)
+    fetch_request = request(broker, session_id=first.session_id, session_epoch=1)
+    answer = await broker.ask(fetch, fetch_request, 13)
     assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-async def test_a_parked_session_fetch_is_woken(broker: LogsBroker) -> None:
-    """Sessions and waiting work together, as every consumer does it."""
+async def test_append_completes_a_waiting_session_fetch(broker: LogsBroker) -> None:
+    """Consumers use sessions and waits together."""
     broker.create("t", partitions=2)
-    wanted = [("t", 0, 0), ("t", 1, 0)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    positions = [("t", 0, 0), ("t", 1, 0)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     following = request(broker, session_id=first.session_id, session_epoch=1, max_wait_ms=60_000)
     answer = broker.begin(fetch, following, 12)
     broker.partition("t", 1).append_as_leader(batch(b"z"), acks=1)
@@ -415,8 +419,8 @@ async def _turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_only_the_aborted_transactions_of_the_records_are_named() -> None:
-    """A log with many of them is not told from here to its end."""
+async def test_only_aborted_transactions_of_the_records_are_returned() -> None:
+    """Aborted transactions past the returned records are omitted."""
     async with transactions_broker() as running:
         producer = await running.producer()
         for number in range(20):

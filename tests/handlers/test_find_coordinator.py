@@ -1,4 +1,4 @@
-"""FindCoordinator: where a group or a transactional id lives."""
+"""FindCoordinator: the coordinator of a group or a transactional id."""
 
 import pytest
 
@@ -12,8 +12,8 @@ from tests.handlers.transactions import transactions_broker
 
 
 @pytest.mark.parametrize("version", range(find_coordinator.MAX_VERSION + 1))
-async def test_coordinator_is_told_at_the_address_the_client_came_in_on(version):
-    """One key before version 4, several since."""
+async def test_coordinator_has_the_address_of_the_connection(version):
+    """There is one key before version 4, and several since."""
     async with groups_broker() as broker:
         request = FindCoordinatorRequest()
         if version < 4:
@@ -29,8 +29,8 @@ async def test_coordinator_is_told_at_the_address_the_client_came_in_on(version)
         assert all(item.error_code == 0 for item in found)
 
 
-async def test_first_question_creates_the_topic_of_the_groups():
-    """A cluster has no __consumer_offsets until somebody asks."""
+async def test_first_request_creates_the_offsets_topic():
+    """A cluster has no __consumer_offsets before the first request."""
     async with groups_broker() as broker:
         broker.image = broker.image.with_topics(deleted=[names.GROUP_OFFSETS_TOPIC])
         answer = await broker.ask(find_coordinator, FindCoordinatorRequest(key="g"), 2)
@@ -39,7 +39,7 @@ async def test_first_question_creates_the_topic_of_the_groups():
 
 
 async def test_topic_that_cannot_be_created_is_not_available():
-    """The reason is in the message."""
+    """The response has the reason in its message."""
     async with groups_broker() as broker:
         broker.image = broker.image.with_topics(deleted=[names.GROUP_OFFSETS_TOPIC])
         broker.refuses_topics = ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "too few brokers")
@@ -49,8 +49,8 @@ async def test_topic_that_cannot_be_created_is_not_available():
         assert (answer.node_id, answer.host, answer.port) == (-1, "", -1)
 
 
-async def test_group_of_another_broker_is_sent_there():
-    """The leader of the group's partition coordinates it; none while there is no leader."""
+async def test_group_of_another_broker_has_that_coordinator():
+    """The coordinator is the leader of the group's partition; without a leader there is none."""
     async with groups_broker() as broker:
         other = BrokerImage(2, "b2", 9093)
         broker.image = broker.image.with_brokers([other])
@@ -69,17 +69,22 @@ async def test_group_of_another_broker_is_sent_there():
 
 
 async def test_transactional_id_has_a_coordinator_of_its_own():
-    """The first question creates __transaction_state."""
+    """The first request creates __transaction_state."""
     async with transactions_broker(is_loaded=False) as broker:
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
         answer = await broker.ask(find_coordinator, request, 6)
-        found = answer.coordinators[0]
-        assert (found.key, found.error_code, found.node_id, found.port) == ("tx", 0, 1, 7)
+        coordinator = answer.coordinators[0]
+        assert (coordinator.key, coordinator.error_code, coordinator.node_id, coordinator.port) == (
+            "tx",
+            0,
+            1,
+            7,
+        )
         assert broker.image.topic(names.TRANSACTION_STATE_TOPIC) is not None
 
 
 async def test_share_groups_have_no_coordinator_yet():
-    """The answer says why."""
+    """The message says why there is none."""
     async with groups_broker() as broker:
         request = FindCoordinatorRequest(key_type=2, coordinator_keys=["x"])
         answer = await broker.ask(find_coordinator, request, 6)

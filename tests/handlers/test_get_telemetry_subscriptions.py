@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: what a client is asked to push."""
+"""GetTelemetrySubscriptions: the metrics that a client has to push."""
 
 from ottla.base.errors import ErrorCode
 from ottla.base.uuids import ZERO_UUID
@@ -13,13 +13,13 @@ from tests.handlers.telemetry import MetricsBroker
 def get(
     broker: MetricsBroker, instance_id: bytes = ZERO_UUID, software: tuple[str, str] | None = None
 ) -> GetTelemetrySubscriptionsResponse:
-    """Ask as a client."""
+    """Send the request as a client."""
     request = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
     return get_telemetry_subscriptions.handle(broker.context(software), request)
 
 
-def test_a_client_is_told_everything() -> None:
-    """Its id, what to push, how often, how large and compressed with what, zstd first."""
+def test_subscription_has_all_fields() -> None:
+    """The response has id, metrics, interval, size limit and codecs, with zstd first."""
     broker = MetricsBroker()
     broker.subscribe(metrics="org.apache.", interval_ms="2000")
     answer = get(broker)
@@ -32,14 +32,14 @@ def test_a_client_is_told_everything() -> None:
     assert answer.delta_temporality
 
 
-def test_nobody_is_asked_without_a_subscription() -> None:
-    """The client looks again in five minutes."""
+def test_no_metrics_are_requested_without_a_subscription() -> None:
+    """The client asks again after five minutes."""
     answer = get(MetricsBroker())
     assert (answer.requested_metrics, answer.push_interval_ms) == ([], 300_000)
 
 
-def test_a_subscription_may_look_at_the_software() -> None:
-    """As the client named it in ApiVersions."""
+def test_subscription_can_match_the_software() -> None:
+    """The software is the one that the client named in ApiVersions."""
     broker = MetricsBroker()
     broker.subscribe(metrics="*", match="client_software_name=librdkafka")
     assert get(broker, software=("librdkafka", "2.6.1")).requested_metrics == ["*"]
@@ -47,8 +47,8 @@ def test_a_subscription_may_look_at_the_software() -> None:
     assert get(broker).requested_metrics == []
 
 
-def test_who_asks_too_often_is_refused() -> None:
-    """With a code that says so."""
+def test_too_frequent_requests_are_rejected() -> None:
+    """The error code is THROTTLING_QUOTA_EXCEEDED."""
     broker = MetricsBroker()
     broker.subscribe(metrics="*", interval_ms="1000")
     first = get(broker)

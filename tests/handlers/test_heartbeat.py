@@ -1,4 +1,4 @@
-"""Heartbeat: the pulse of a member."""
+"""Heartbeat: members of classic groups."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.handlers.groups import groups_broker
 
 @pytest.mark.parametrize("version", range(heartbeat.MAX_VERSION + 1))
 async def test_member_of_the_generation_is_alive(version):
-    """Others are told what is wrong with them."""
+    """Other members get an error code."""
     async with groups_broker() as broker:
         member, generation = await broker.stable()
         request = HeartbeatRequest(group_id="g", member_id=member, generation_id=generation)
@@ -23,7 +23,7 @@ async def test_member_of_the_generation_is_alive(version):
         assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_broker_that_does_not_coordinate_says_so():
+async def test_broker_that_is_not_the_coordinator_returns_an_error():
     """The client then looks for the coordinator."""
     async with groups_broker(is_loaded=False) as broker:
         request = HeartbeatRequest(group_id="g", member_id="m", generation_id=1)

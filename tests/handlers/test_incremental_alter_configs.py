@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: settings change at once, each resource as a whole or not at all."""
+"""IncrementalAlterConfigs: settings change at once, and each resource atomically."""
 
 import logging
 
@@ -42,31 +42,31 @@ async def alter(
     return response.responses
 
 
-async def test_a_topics_setting_counts_when_the_answer_comes() -> None:
-    """Whoever acts on settings has been told."""
+async def test_topic_setting_applies_when_the_response_is_sent() -> None:
+    """Every component has applied the setting."""
     async with admin_broker() as broker:
-        told: list[tuple[str, int]] = []
+        changes: list[tuple[str, int]] = []
 
         def note(topic: str, snapshot: Snapshot) -> None:
-            told.append((topic, snapshot["retention.ms"]))
+            changes.append((topic, snapshot["retention.ms"]))
 
         broker.configs.on_topic.append(note)
         (response,) = await alter(broker, resource(TOPIC, "t", ("retention.ms", SET, "5")))
         assert (response.error_code, response.error_message) == (0, None)
-        assert told == [("t", 5)]
+        assert changes == [("t", 5)]
         await alter(broker, resource(TOPIC, "t", ("retention.ms", DELETE, None)))
-        assert told[1:] == [("t", 604_800_000)]
+        assert changes[1:] == [("t", 604_800_000)]
 
 
 async def test_lists_are_appended_to() -> None:
-    """A list that is not set begins as its default."""
+    """Appending to a list that is not set begins with its default."""
     async with admin_broker() as broker:
         await alter(broker, resource(TOPIC, "t", ("cleanup.policy", APPEND, "compact")))
         assert broker.configs.topic("t")["cleanup.policy"] == ["delete", "compact"]
 
 
 async def test_a_brokers_setting_is_a_default_of_every_topic() -> None:
-    """One broker's own value wins over the default of all."""
+    """A broker's own value has precedence over the default of all brokers."""
     async with admin_broker() as broker:
         await alter(
             broker,
@@ -78,8 +78,8 @@ async def test_a_brokers_setting_is_a_default_of_every_topic() -> None:
         assert broker.configs.topic("t")["retention.ms"] == 7
 
 
-async def test_a_rehearsal_changes_nothing() -> None:
-    """validate_only runs every check."""
+async def test_validate_only_changes_nothing() -> None:
+    """All checks run with validate_only."""
     async with admin_broker() as broker:
         responses = await alter(
             broker,
@@ -91,8 +91,8 @@ async def test_a_rehearsal_changes_nothing() -> None:
         assert broker.configs.topic("t")["retention.ms"] == 604_800_000
 
 
-async def test_a_resource_changes_as_a_whole_or_not_at_all() -> None:
-    """One bad setting keeps the good ones of that resource from being made, and no others."""
+async def test_resource_changes_atomically() -> None:
+    """An invalid setting rejects its resource entirely, and no other resource."""
     async with admin_broker() as broker:
         responses = await alter(
             broker,
@@ -103,8 +103,8 @@ async def test_a_resource_changes_as_a_whole_or_not_at_all() -> None:
         assert broker.configs.topic("t")["retention.ms"] == 7
 
 
-async def test_a_resource_that_is_named_twice_is_refused() -> None:
-    """Both times, and the others are not."""
+async def test_repeated_resource_is_rejected() -> None:
+    """Both of its results have the error, and other resources are altered."""
     async with admin_broker() as broker:
         responses = await alter(
             broker,
@@ -132,10 +132,10 @@ async def test_a_resource_that_is_named_twice_is_refused() -> None:
         (resource(99, "x", ("root", SET, "INFO")), ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_cannot_be_altered_has_its_code_and_a_reason(
+async def test_rejected_resource_has_a_code_and_a_reason(
     asked: AlterConfigsResource, code: ErrorCode
 ) -> None:
-    """The response names the resource."""
+    """The response has the resource."""
     async with admin_broker() as broker:
         (response,) = await alter(broker, asked)
         assert response.error_code == code
@@ -143,8 +143,8 @@ async def test_what_cannot_be_altered_has_its_code_and_a_reason(
         assert response.resource_name == asked.resource_name
 
 
-async def test_the_level_of_a_logger_counts_when_the_answer_comes() -> None:
-    """For this process; a rehearsal changes nothing."""
+async def test_logger_level_applies_when_the_response_is_sent() -> None:
+    """The level applies to this process, and validate_only changes nothing."""
     name = "ottla.tests.level"
     logger = logging.getLogger(name)
     async with admin_broker() as broker:
@@ -157,8 +157,8 @@ async def test_the_level_of_a_logger_counts_when_the_answer_comes() -> None:
         assert logger.level == logging.NOTSET
 
 
-async def test_a_subscription_to_client_metrics_holds_when_the_answer_comes() -> None:
-    """It is in the tree by its name; without settings it is gone."""
+async def test_subscription_to_client_metrics_applies_when_the_response_is_sent() -> None:
+    """The tree has it by its name; without settings it is removed."""
     async with admin_broker() as broker:
         changes = (("metrics", SET, "org.apache."), ("match", SET, "client_id=a"))
         (response,) = await alter(broker, resource(CLIENT_METRICS, "a b", *changes))
@@ -183,10 +183,10 @@ async def test_a_subscription_to_client_metrics_holds_when_the_answer_comes() ->
         ("s", ("metrics", APPEND, "org."), ErrorCode.INVALID_CONFIG),
     ],
 )
-async def test_a_subscription_that_cannot_be_has_kafkas_code(
+async def test_invalid_subscription_has_the_code_of_kafka(
     name: str, change: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
-    """And nothing is kept of it."""
+    """An invalid subscription is not stored."""
     async with admin_broker() as broker:
         (response,) = await alter(broker, resource(CLIENT_METRICS, name, change))
         assert response.error_code == code
@@ -194,8 +194,8 @@ async def test_a_subscription_that_cannot_be_has_kafkas_code(
         assert broker.configs.entities("client-metrics") == {}
 
 
-async def test_a_groups_settings_count_at_once_within_the_brokers_limits() -> None:
-    """Settings of groups are checked against the limits, and stored for groups that do not exist."""
+async def test_group_settings_apply_at_once_within_the_broker_limits() -> None:
+    """Group settings are checked against the limits, and stored also for groups that do not exist."""
     async with admin_broker(group_consumer_max_session_timeout_ms="50000") as broker:
         session, beat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
         (response,) = await alter(broker, resource(GROUP, "g", (session, SET, "47000")))
@@ -219,7 +219,7 @@ async def test_a_groups_settings_count_at_once_within_the_brokers_limits() -> No
 
 
 async def test_a_groups_session_is_longer_than_its_heartbeat_interval() -> None:
-    """The two settings of a group are held against each other, and against the broker's."""
+    """The two settings of a group are compared with each other, and with the broker's."""
     limits = {
         "group_consumer_min_session_timeout_ms": "1000",
         "group_consumer_max_heartbeat_interval_ms": "60000",

@@ -12,7 +12,7 @@ from tests.handlers.transactions import transactions_broker
 
 
 class Supply:
-    """Ids from 1000 on; the first is not there at once."""
+    """Ids from 1000 upwards; the first is available only later."""
 
     def __init__(self):
         self.last = 999
@@ -21,14 +21,14 @@ class Supply:
         self.last += 1
         if self.last > 1000:
             return self.last
-        found = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_soon(found.set_result, self.last)
-        return found
+        future = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.set_result, self.last)
+        return future
 
 
 @pytest.mark.parametrize("version", range(init_producer_id.MAX_VERSION + 1))
-async def test_every_producer_gets_an_id_of_its_own(version):
-    """With epoch 0, whatever id the producer had before."""
+async def test_every_producer_gets_its_own_id(version):
+    """The epoch is 0, whatever id the producer had before."""
     async with groups_broker() as broker:
         broker.producer_ids = Supply()
         request = InitProducerIdRequest(transactional_id=None)
@@ -44,8 +44,8 @@ async def test_every_producer_gets_an_id_of_its_own(version):
         ]
 
 
-async def test_empty_transactional_id_and_half_a_producer_are_refused():
-    """With an error that no client tries again on."""
+async def test_empty_transactional_id_and_incomplete_producer_are_rejected():
+    """The error is not retriable."""
     async with transactions_broker() as broker:
         for fields in ({"transactional_id": ""}, {"producer_id": 5}, {"producer_epoch": 5}):
             answer = await broker.init(**fields)
@@ -55,14 +55,14 @@ async def test_empty_transactional_id_and_half_a_producer_are_refused():
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
 async def test_transaction_timeout_must_be_within_the_limit(timeout_ms):
-    """transaction.max.timeout.ms."""
+    """The limit is transaction.max.timeout.ms."""
     async with transactions_broker() as broker:
         answer = await broker.init(timeout_ms=timeout_ms)
         assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
 async def test_each_producer_of_a_transactional_id_gets_the_next_epoch():
-    """The id stays; other transactional ids have others."""
+    """The producer id stays; other transactional ids have other producer ids."""
     async with transactions_broker() as broker:
         assert await broker.producer() == (1000, 0)
         assert await broker.producer() == (1000, 1)
@@ -70,7 +70,7 @@ async def test_each_producer_of_a_transactional_id_gets_the_next_epoch():
 
 
 async def test_ongoing_transaction_is_aborted_first():
-    """The caller comes again; its epoch is above the one that fenced the former producer."""
+    """The client retries, and gets an epoch above the one that fenced the previous producer."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
@@ -78,16 +78,16 @@ async def test_ongoing_transaction_is_aborted_first():
         assert (await broker.init()).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
         assert await broker.producer() == (1000, 2)
         assert await broker.send(producer, b"b", sequence=1) == ErrorCode.INVALID_PRODUCER_EPOCH
-        found = await broker.read()
-        assert (found.last_stable_offset, found.high_watermark) == (2, 2)
-        assert [item.first_offset for item in found.aborted_transactions] == [0]
+        partition = await broker.read()
+        assert (partition.last_stable_offset, partition.high_watermark) == (2, 2)
+        assert [item.first_offset for item in partition.aborted_transactions] == [0]
 
 
 @pytest.mark.parametrize(
     ("version", "code"), [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, ErrorCode.PRODUCER_FENCED)]
 )
-async def test_producer_that_goes_on_with_an_old_epoch_is_fenced(version, code):
-    """KIP-360; by the error that the version knows."""
+async def test_producer_with_an_old_epoch_is_fenced(version, code):
+    """The error code depends on the version (KIP-360)."""
     async with transactions_broker() as broker:
         await broker.producer()
         await broker.producer()
@@ -99,6 +99,6 @@ async def test_producer_that_goes_on_with_an_old_epoch_is_fenced(version, code):
 
 
 async def test_transactional_id_of_another_broker_is_not_coordinated_here():
-    """Nothing is loaded."""
+    """The broker does not load its state."""
     async with transactions_broker(is_loaded=False) as broker:
         assert (await broker.init()).error_code == ErrorCode.NOT_COORDINATOR

@@ -1,4 +1,4 @@
-"""JoinGroup: what each version asks and is told."""
+"""JoinGroup: requests and responses of each version."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.handlers.groups import groups_broker, join_request
 
 @pytest.mark.parametrize("version", range(4))
 async def test_member_joins_at_once_before_version_4(version):
-    """The answer has the generation, the protocol and, for the leader, every member."""
+    """The response has the generation, the protocol and, for the leader, every member."""
     async with groups_broker() as broker:
         answer = await broker.ask(join_group, join_request(), version)
         assert (answer.error_code, answer.generation_id) == (0, 1)
@@ -22,7 +22,7 @@ async def test_member_joins_at_once_before_version_4(version):
 
 @pytest.mark.parametrize("version", range(4, 10))
 async def test_member_gets_its_id_first_since_version_4(version):
-    """MEMBER_ID_REQUIRED brings the id with which to join."""
+    """The error MEMBER_ID_REQUIRED returns the id for the next request."""
     async with groups_broker() as broker:
         refused = await broker.ask(join_group, join_request(), version)
         assert refused.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -33,7 +33,7 @@ async def test_member_gets_its_id_first_since_version_4(version):
 
 @pytest.mark.parametrize("version", [5, 8, 9])
 async def test_static_member_is_named_after_its_instance(version):
-    """It joins at once, in any version that knows it."""
+    """A static member joins at once in every version that supports it."""
     async with groups_broker() as broker:
         answer = await broker.ask(join_group, join_request(group_instance_id="i"), version)
         assert answer.error_code == 0
@@ -42,8 +42,8 @@ async def test_static_member_is_named_after_its_instance(version):
 
 
 @pytest.mark.parametrize("version", range(10))
-async def test_refusal_fits_into_every_version(version):
-    """An error leaves the other fields at values that each version can carry."""
+async def test_error_can_be_encoded_in_every_version(version):
+    """With an error, the other fields have values that each version can encode."""
     async with groups_broker() as broker:
         answer = await broker.ask(join_group, join_request("", member_id="m"), version)
         assert (answer.error_code, answer.member_id) == (ErrorCode.INVALID_GROUP_ID, "m")
@@ -52,7 +52,7 @@ async def test_refusal_fits_into_every_version(version):
 
 
 async def test_host_of_a_member_is_written_as_java_does():
-    """Tools show it in descriptions of the group."""
+    """Tools show the host in descriptions of the group."""
     async with groups_broker() as broker:
         await broker.ask(join_group, join_request(), 3)
         request = DescribeGroupsRequest(groups=["g"])

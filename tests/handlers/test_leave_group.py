@@ -1,4 +1,4 @@
-"""LeaveGroup: one member, or several."""
+"""LeaveGroup: one member or several."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.handlers.groups import groups_broker, join_request
 
 @pytest.mark.parametrize("version", range(3))
 async def test_only_member_leaves(version):
-    """Before version 3 its error is the error of the answer."""
+    """Before version 3 the member's error is the top-level error."""
     async with groups_broker() as broker:
         member, _ = await broker.stable()
         request = LeaveGroupRequest(group_id="g", member_id=member)
@@ -21,7 +21,7 @@ async def test_only_member_leaves(version):
 
 @pytest.mark.parametrize("version", range(3, 6))
 async def test_each_member_has_its_own_error(version):
-    """A member by id, an instance that an operator sends away, and a stranger."""
+    """The request has a member by id, a static member that an operator removes, and an unknown one."""
     async with groups_broker() as broker:
         joined = await broker.ask(join_group, join_request(group_instance_id="i"), 9)
         members = [
@@ -43,8 +43,8 @@ async def test_each_member_has_its_own_error(version):
 
 @pytest.mark.parametrize(("version", "code"), [(2, ErrorCode.INVALID_GROUP_ID),
                                                (5, ErrorCode.INVALID_GROUP_ID)])  # fmt: skip
-async def test_error_of_the_group_is_on_top(version, code):
-    """It stands for every member."""
+async def test_error_of_the_group_is_at_the_top_level(version, code):
+    """The error applies to every member."""
     async with groups_broker() as broker:
         request = LeaveGroupRequest(group_id="")
         if version < 3:

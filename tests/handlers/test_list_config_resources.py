@@ -9,7 +9,7 @@ from tests.handlers.logs import LogsBroker
 
 
 class Configs:
-    """One subscription and one group, by their names in the tree."""
+    """A config store with one subscription and one group in the tree."""
 
     def entities(self, entity_type: str) -> dict[str, dict[str, str]]:
         if entity_type == "groups":
@@ -42,10 +42,10 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
         ([CLIENT_METRICS], [("m s", CLIENT_METRICS)]),
     ],
 )
-async def test_resources_of_the_types_asked_for_are_named(
+async def test_resources_of_the_requested_types_are_listed(
     broker: LogsBroker, types: list[int], found: list[tuple[str, int]]
 ) -> None:
-    """No type stands for every type."""
+    """An empty list of types selects every type."""
     broker.configs = Configs()  # type: ignore[assignment]
     broker.create("a")
     broker.create("b")
@@ -56,8 +56,8 @@ async def test_resources_of_the_types_asked_for_are_named(
     assert names == found
 
 
-async def test_an_unknown_type_is_refused(broker: LogsBroker) -> None:
-    """Even beside a known one, and with Kafka's code."""
+async def test_unknown_type_is_rejected(broker: LogsBroker) -> None:
+    """The error is Kafka's, even if a known type is in the request as well."""
     broker.configs = Configs()  # type: ignore[assignment]
     request = ListConfigResourcesRequest(resource_types=[TOPIC, 1])
     answer = await broker.ask(list_config_resources, request, 1)
@@ -65,8 +65,8 @@ async def test_an_unknown_type_is_refused(broker: LogsBroker) -> None:
     assert answer.config_resources == []
 
 
-async def test_the_first_version_lists_client_metrics_alone(broker: LogsBroker) -> None:
-    """Nothing else has been in it."""
+async def test_version_0_lists_only_client_metrics(broker: LogsBroker) -> None:
+    """Version 0 has no other types."""
     broker.configs = Configs()  # type: ignore[assignment]
     broker.create("a")
     answer = await broker.ask(list_config_resources, ListConfigResourcesRequest(), 0)

@@ -1,4 +1,4 @@
-"""ListGroups: what this broker coordinates."""
+"""ListGroups: the groups that this broker coordinates."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.handlers.groups import commit_request, groups_broker
 
 @pytest.mark.parametrize("version", range(list_groups.MAX_VERSION + 1))
 async def test_groups_are_listed(version):
-    """States since version 4, types since version 5."""
+    """States are returned since version 4, types since version 5."""
     async with groups_broker() as broker:
         await broker.stable()
         await broker.ask(offset_commit, commit_request((0, 1), group="h"), 9)
@@ -24,7 +24,7 @@ async def test_groups_are_listed(version):
 
 
 async def test_filter_of_states():
-    """Only the groups in one of them."""
+    """Only groups in one of the states are listed."""
     async with groups_broker() as broker:
         await broker.stable()
         await broker.ask(offset_commit, commit_request((0, 1), group="h"), 9)

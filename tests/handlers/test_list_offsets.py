@@ -1,4 +1,4 @@
-"""ListOffsets: the ends of a partition, and offsets by time."""
+"""ListOffsets: the first and last offset of a partition, and offsets by time."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def found(broker: LogsBroker, asked: ListOffsetsRequest, version: int = 11
 
 @pytest.fixture
 def filled(broker: LogsBroker) -> LogsBroker:
-    """Three records at 1000, 3000 and 2000 ms."""
+    """Return a broker with three records at 1000, 3000 and 2000 ms."""
     broker.create("t")
     for timestamp in (1000, 3000, 2000):
         broker.write("t", b"v", timestamp=timestamp)
@@ -39,8 +39,10 @@ def filled(broker: LogsBroker) -> LogsBroker:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_both_ends(filled: LogsBroker, version: int) -> None:
-    """-1 is the high watermark, -2 the log start; leader epochs come with version 4."""
+async def test_both_ends_of_the_log(filled: LogsBroker, version: int) -> None:
+    """A timestamp of -1 is the high watermark, -2 the log start; leader epochs begin with version
+    4.
+    """
     epoch = 3 if version >= 4 else -1
     latest = await found(filled, request(-1), version)
     earliest = await found(filled, request(-2), version)
@@ -52,27 +54,27 @@ async def test_both_ends(filled: LogsBroker, version: int) -> None:
     ("timestamp", "offset", "stamp"),
     [(0, 0, 1000), (1000, 0, 1000), (1001, 1, 3000), (3000, 1, 3000), (3001, -1, -1)],
 )
-async def test_by_time(filled: LogsBroker, timestamp: int, offset: int, stamp: int) -> None:
-    """The first record at or after the time; nothing found has offset and timestamp -1."""
+async def test_offset_by_time(filled: LogsBroker, timestamp: int, offset: int, stamp: int) -> None:
+    """The first record at or after the time is returned, otherwise offset and timestamp are -1."""
     answer = await found(filled, request(timestamp))
     assert (answer.error_code, answer.offset, answer.timestamp) == (0, offset, stamp)
 
 
 async def test_the_newest_record(filled: LogsBroker) -> None:
-    """-3 finds the largest timestamp, which need not be at the end (KIP-734)."""
+    """A timestamp of -3 finds the largest timestamp, which need not be at the end (KIP-734)."""
     answer = await found(filled, request(-3))
     assert (answer.offset, answer.timestamp) == (1, 3000)
 
 
 async def test_an_empty_partition_has_no_newest_record(broker: LogsBroker) -> None:
-    """Nothing found is not an error."""
+    """An empty partition is not an error."""
     broker.create("t")
     answer = await found(broker, request(-3))
     assert (answer.error_code, answer.offset, answer.timestamp) == (0, -1, -1)
 
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(-4, 0), (-5, -1), (-6, -1)])
-async def test_without_tiers(filled: LogsBroker, timestamp: int, offset: int) -> None:
+async def test_log_without_tiered_storage(filled: LogsBroker, timestamp: int, offset: int) -> None:
     """The earliest local offset is the earliest; there is no tiered one."""
     answer = await found(filled, request(timestamp))
     assert (answer.error_code, answer.offset) == (0, offset)
@@ -81,16 +83,16 @@ async def test_without_tiers(filled: LogsBroker, timestamp: int, offset: int) ->
 @pytest.mark.parametrize(
     ("timestamp", "version"), [(-3, 6), (-4, 7), (-5, 8), (-6, 10), (-7, 11), (-100, 11)]
 )
-async def test_later_inventions_need_later_versions(
+async def test_newer_timestamps_need_newer_versions(
     filled: LogsBroker, timestamp: int, version: int
 ) -> None:
-    """UNSUPPORTED_VERSION for a timestamp that the version does not know."""
+    """A timestamp that the version does not know is UNSUPPORTED_VERSION."""
     answer = await found(filled, request(timestamp), version)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-async def test_what_is_not_committed_is_not_found(broker: LogsBroker) -> None:
-    """Neither by time nor as the newest nor as the end."""
+async def test_uncommitted_records_are_not_found(broker: LogsBroker) -> None:
+    """An uncommitted record is not found by time, as the newest record or as the log end."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", timestamp=1000)
     broker.write("t", b"b", timestamp=2000)
@@ -103,10 +105,10 @@ async def test_what_is_not_committed_is_not_found(broker: LogsBroker) -> None:
 @pytest.mark.parametrize(
     ("version", "code"), [(4, "LEADER_NOT_AVAILABLE"), (5, "OFFSET_NOT_AVAILABLE")]
 )
-async def test_a_new_leader_does_not_know_its_end_yet(
+async def test_new_leader_does_not_return_its_end_yet(
     broker: LogsBroker, version: int, code: str
 ) -> None:
-    """Else a consumer could see the end go back (KIP-207); the start is known."""
+    """Otherwise the log end could decrease for a consumer (KIP-207); the log start is known."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a")
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=4)
@@ -115,15 +117,15 @@ async def test_a_new_leader_does_not_know_its_end_yet(
     assert (await found(broker, request(-2), version)).error_code == 0
 
 
-async def test_a_partition_named_twice_is_refused(filled: LogsBroker) -> None:
-    """INVALID_REQUEST, once."""
+async def test_repeated_partition_is_rejected(filled: LogsBroker) -> None:
+    """It has one result with INVALID_REQUEST."""
     answer = await filled.ask(list_offsets, request(-1, count=2), 9)
     codes = [item.error_code for item in answer.topics[0].partitions]
     assert codes == [ErrorCode.INVALID_REQUEST]
 
 
-async def test_a_topic_without_partitions_is_not_answered(filled: LogsBroker) -> None:
-    """Nothing was asked."""
+async def test_topic_without_partitions_is_omitted(filled: LogsBroker) -> None:
+    """The topic is not in the response."""
     answer = await filled.ask(list_offsets, request(-1, count=0), 9)
     assert answer.topics == []
 
@@ -133,24 +135,22 @@ async def test_a_topic_without_partitions_is_not_answered(filled: LogsBroker) ->
     [(2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH), (3, ErrorCode.NONE)],
 )
 async def test_leader_epochs_fence(filled: LogsBroker, epoch: int, code: ErrorCode) -> None:
-    """Who believes in another leader epoch hears so."""
+    """A client with another leader epoch gets an error."""
     assert (await found(filled, request(-1, current_leader_epoch=epoch))).error_code == code
 
 
-async def test_an_unknown_topic_is_refused(broker: LogsBroker) -> None:
-    """UNKNOWN_TOPIC_OR_PARTITION for the partition."""
+async def test_unknown_topic_is_rejected(broker: LogsBroker) -> None:
+    """The partition has the error UNKNOWN_TOPIC_OR_PARTITION."""
     answer = await found(broker, request(-1, topic="nope"))
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize(("replica", "end"), [(-1, 1), (-2, 3), (OTHER, 3)])
-async def test_only_consumers_are_kept_from_what_is_not_committed(
-    broker: LogsBroker, replica: int, end: int
-) -> None:
-    """Whoever asks as a broker sees the end of the log."""
+async def test_replicas_see_uncommitted_records(broker: LogsBroker, replica: int, end: int) -> None:
+    """A replica reads to the log end."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b", b"c")
     broker.partition("t").follower_fetched(OTHER, 1, 0)
-    asked = request(-1)
-    asked.replica_id = replica
-    assert (await found(broker, asked)).offset == end
+    list_request = request(-1)
+    list_request.replica_id = replica
+    assert (await found(broker, list_request)).offset == end

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: what is on its way, and nothing else."""
+"""ListPartitionReassignments: the current reassignments."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.handlers.admin import AdminBroker, admin_broker
 
 
 async def under_way(broker: AdminBroker, *partitions: tuple[str, int]) -> Any:
-    """Ask for single partitions, or for all moves."""
+    """List reassignments of single partitions, or all of them."""
     topics = [
         ListPartitionReassignmentsTopics(name=name, partition_indexes=[number])
         for name, number in partitions
@@ -26,7 +26,7 @@ async def under_way(broker: AdminBroker, *partitions: tuple[str, int]) -> Any:
 
 
 def rows(answer: Any) -> list[tuple[str, int, list[int], list[int], list[int]]]:
-    """Return topic, partition, replicas, and those that come and go."""
+    """Return topic, partition, replicas, added and removed replicas."""
     return [
         (
             topic.name,
@@ -40,8 +40,8 @@ def rows(answer: Any) -> list[tuple[str, int, list[int], list[int], list[int]]]:
     ]
 
 
-async def test_moves_under_way_are_listed() -> None:
-    """Of all topics, or of partitions by name; others are left out."""
+async def test_current_reassignments_are_listed() -> None:
+    """They are listed for all topics or for partitions by name; other partitions are omitted."""
     async with admin_broker() as broker:
         await broker.controller.create_topics([TopicRequest("t", 2, 1), TopicRequest("u", 1, 1)])
         assert rows(await under_way(broker)) == []
@@ -55,8 +55,8 @@ async def test_moves_under_way_are_listed() -> None:
         assert rows(await under_way(broker, ("t", 0), ("t", 9))) == []
 
 
-async def test_only_the_controller_knows() -> None:
-    """Another broker says so."""
+async def test_only_the_controller_answers() -> None:
+    """Another broker returns an error."""
     async with admin_broker() as broker:
         controller = broker.controller
         await controller.stop()

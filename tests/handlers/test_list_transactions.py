@@ -1,4 +1,4 @@
-"""ListTransactions: every transactional id of a broker, through filters (KIP-664, KIP-994, KIP-1152)."""
+"""ListTransactions: all transactional ids of a broker, with filters (KIP-664, KIP-994, KIP-1152)."""
 
 import pytest
 
@@ -9,14 +9,14 @@ from tests.handlers.transactions import transactions_broker
 
 
 async def listed(broker, version=1, **filters):
-    """Return the answer and the ids in it."""
+    """Return the response and its transactional ids."""
     answer = await broker.ask(list_transactions, ListTransactionsRequest(**filters), version)
     return answer, {item.transactional_id for item in answer.transaction_states}
 
 
 @pytest.mark.parametrize("version", range(list_transactions.MAX_VERSION + 1))
-async def test_without_filters_all_are_listed(version):
-    """With producer id and state."""
+async def test_all_are_listed_without_filters(version):
+    """Each has its producer id and state."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
@@ -30,7 +30,7 @@ async def test_without_filters_all_are_listed(version):
 
 
 async def test_filters_narrow_the_list():
-    """By state, by producer id, by duration; states that nobody knows are named."""
+    """Filters by state, producer id and duration apply; unknown states are returned."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
@@ -41,8 +41,8 @@ async def test_filters_narrow_the_list():
         assert "tx" not in (await listed(broker, duration_filter=0))[1]
 
 
-async def test_pattern_is_of_the_whole_id():
-    """KIP-1152; an empty one, as none, lets all through, and a wrong one has a code."""
+async def test_pattern_matches_the_whole_id():
+    """An empty pattern matches every id, and an invalid one has an error code (KIP-1152)."""
     async with transactions_broker() as broker:
         for name in ("tx", "other"):
             await broker.producer(name)
@@ -53,8 +53,8 @@ async def test_pattern_is_of_the_whole_id():
         assert (answer.error_code, names) == (ErrorCode.INVALID_REGULAR_EXPRESSION, set())
 
 
-async def test_list_is_not_given_while_it_would_be_incomplete(monkeypatch):
-    """A partition is being read."""
+async def test_no_list_is_returned_while_it_would_be_incomplete(monkeypatch):
+    """The error is returned while a partition is being loaded."""
     async with transactions_broker() as broker:
         monkeypatch.setattr(broker.transactions, "is_loading", lambda: True)
         answer, _ = await listed(broker)

@@ -1,4 +1,4 @@
-"""Metadata: brokers, topics and leaders, and topics that come into being by being asked for."""
+"""Metadata: brokers, topics and leaders, and topic creation on first use."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def everything(version: int) -> MetadataRequest:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_all_topics_with_their_leaders(broker: LogsBroker, version: int) -> None:
-    """Every version lists topics, partitions and brokers."""
+    """Every version returns topics, partitions and brokers."""
     topic = broker.create("t", partitions=2, leader_epoch=4)
     broker.create(GROUP_OFFSETS_TOPIC, replicas=(NODE, OTHER))
     answer = await broker.ask(metadata, everything(version), version)
@@ -42,14 +42,14 @@ async def test_all_topics_with_their_leaders(broker: LogsBroker, version: int) -
     assert answer.cluster_id == ("cluster" if version >= 2 else None)
 
 
-async def test_the_broker_is_where_the_client_found_it(broker: LogsBroker) -> None:
-    """Without advertised.listeners a client is told the address it came in on."""
+async def test_broker_has_the_address_of_the_connection(broker: LogsBroker) -> None:
+    """Without advertised.listeners a client gets the address of its connection."""
     answer = await broker.ask(metadata, everything(9), 9)
     assert [(item.host, item.port) for item in answer.brokers] == [("127.0.0.1", 7), ("b2", 9093)]
 
 
-async def test_advertised_listeners_win(broker: LogsBroker) -> None:
-    """Where they are set, they are what clients are told."""
+async def test_advertised_listeners_have_precedence(broker: LogsBroker) -> None:
+    """With advertised.listeners clients get these addresses."""
     broker.advertised = {"PLAINTEXT": ("public", 99)}
     answer = await broker.ask(metadata, everything(9), 9)
     assert next((item.host, item.port) for item in answer.brokers) == ("public", 99)
@@ -63,17 +63,17 @@ async def test_an_empty_list_means_no_topic_from_version_1(broker: LogsBroker) -
 
 
 @pytest.mark.parametrize("version", [v for v in VERSIONS if v >= 4])
-async def test_a_topic_comes_into_being_when_asked_for(broker: LogsBroker, version: int) -> None:
-    """The answer waits for it, so that the first use works at once."""
+async def test_topic_is_created_on_request(broker: LogsBroker, version: int) -> None:
+    """The response waits for the creation, so that the first use succeeds at once."""
     answer = await broker.ask(metadata, request("new"), version)
     assert (answer.topics[0].error_code, answer.topics[0].name) == (0, "new")
     assert len(answer.topics[0].partitions) == 1
 
 
-async def test_while_creation_is_off_not_even_the_brokers_own_topics_are_made(
+async def test_disabled_creation_includes_internal_topics(
     broker: LogsBroker,
 ) -> None:
-    """Whoever needs them has the coordinator make them."""
+    """The coordinator creates internal topics when it needs them."""
     broker.options = BROKER_OPTIONS.parse({"auto.create.topics.enable": "false"})
     answer = await broker.ask(metadata, request(GROUP_OFFSETS_TOPIC), 9)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -81,31 +81,29 @@ async def test_while_creation_is_off_not_even_the_brokers_own_topics_are_made(
 
 
 @pytest.mark.parametrize("version", [1, 13])
-async def test_creation_can_be_forbidden(broker: LogsBroker, version: int) -> None:
-    """By the client, or by auto.create.topics.enable."""
+async def test_creation_can_be_disabled(broker: LogsBroker, version: int) -> None:
+    """The client can forbid it, and so can auto.create.topics.enable."""
     if version >= 4:
-        asked = request("new", allow_auto_topic_creation=False)
+        metadata_request = request("new", allow_auto_topic_creation=False)
     else:
         broker.options = BROKER_OPTIONS.parse({"auto.create.topics.enable": "false"})
-        asked = request("new")
-    answer = await broker.ask(metadata, asked, version)
+        metadata_request = request("new")
+    answer = await broker.ask(metadata, metadata_request, version)
     assert answer.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert broker.image.topic("new") is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "a b", "x" * 250, "a/b"])
 @pytest.mark.parametrize("is_allowed", [True, False])
-async def test_impossible_names_are_refused(
-    broker: LogsBroker, name: str, is_allowed: bool
-) -> None:
-    """INVALID_TOPIC_EXCEPTION, and nothing is created."""
-    asked = request(name, allow_auto_topic_creation=is_allowed)
-    answer = await broker.ask(metadata, asked, 9)
+async def test_invalid_names_are_rejected(broker: LogsBroker, name: str, is_allowed: bool) -> None:
+    """The error is INVALID_TOPIC_EXCEPTION, and nothing is created."""
+    metadata_request = request(name, allow_auto_topic_creation=is_allowed)
+    answer = await broker.ask(metadata, metadata_request, 9)
     assert answer.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert not broker.image.topics
 
 
-async def test_one_refused_topic_leaves_the_others_alone(broker: LogsBroker) -> None:
+async def test_rejected_topic_does_not_affect_the_others(broker: LogsBroker) -> None:
     """Each topic has its own error."""
     broker.create("t")
     answer = await broker.ask(metadata, request("t", "a b", "new"), 9)
@@ -113,35 +111,35 @@ async def test_one_refused_topic_leaves_the_others_alone(broker: LogsBroker) -> 
     assert codes == [0, ErrorCode.INVALID_TOPIC_EXCEPTION, 0]
 
 
-async def test_what_the_controller_refuses_is_told(broker: LogsBroker) -> None:
-    """The controller's reason becomes the topic's error."""
+async def test_error_of_the_controller_is_returned(broker: LogsBroker) -> None:
+    """The controller's error becomes the topic's error."""
     broker.controller_refuses = ApiError(ErrorCode.INVALID_REPLICATION_FACTOR)
     answer = await broker.ask(metadata, request("new"), 9)
     assert answer.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-async def test_a_slow_controller_is_not_waited_for_for_ever(
-    broker: LogsBroker, monkeypatch: Any
-) -> None:
-    """LEADER_NOT_AVAILABLE makes the client ask again."""
+async def test_wait_for_a_slow_controller_times_out(broker: LogsBroker, monkeypatch: Any) -> None:
+    """The error LEADER_NOT_AVAILABLE makes the client retry."""
     monkeypatch.setattr(metadata, "_CREATION_SECONDS", 0.0)
     answer = await broker.ask(metadata, request("new"), 9)
     assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
 
 
 async def test_topics_are_found_by_id_from_version_12(broker: LogsBroker) -> None:
-    """An id that is not known is UNKNOWN_TOPIC_ID, without a name."""
+    """An unknown id has the error UNKNOWN_TOPIC_ID and no name."""
     topic = broker.create("t")
     ids = [topic.topic_id, bytes(15) + b"\x09"]
-    asked = MetadataRequest(topics=[MetadataRequestTopic(topic_id=each, name=None) for each in ids])
-    answer = await broker.ask(metadata, asked, 12)
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(topic_id=each, name=None) for each in ids]
+    )
+    answer = await broker.ask(metadata, request, 12)
     assert [item.name for item in answer.topics] == ["t", None]
     assert [item.error_code for item in answer.topics] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
     assert answer.topics[1].topic_id == ids[1]
 
 
-async def test_each_topic_is_told_once(broker: LogsBroker) -> None:
-    """However often it is asked for; where there are ids, names alone are not looked at."""
+async def test_each_topic_is_returned_once(broker: LogsBroker) -> None:
+    """A repeated topic has one result; if there are ids, names without an id are ignored."""
     topic = broker.create("t")
     broker.create("u")
     answer = await broker.ask(metadata, request("t", "u", "t"), 12)
@@ -153,8 +151,8 @@ async def test_each_topic_is_told_once(broker: LogsBroker) -> None:
 
 
 @pytest.mark.parametrize("version", [10, 11])
-async def test_ids_are_refused_before_version_12(broker: LogsBroker, version: int) -> None:
-    """INVALID_REQUEST for all that is asked, though the request has room for ids."""
+async def test_ids_are_rejected_before_version_12(broker: LogsBroker, version: int) -> None:
+    """Every topic has INVALID_REQUEST, although the request has a field for ids."""
     topic = broker.create("t")
     named = MetadataRequestTopic(name="t")
     for odd in (
@@ -166,8 +164,8 @@ async def test_ids_are_refused_before_version_12(broker: LogsBroker, version: in
         assert (answer.brokers, answer.cluster_id) == ([], None)
 
 
-async def test_a_partition_without_leader_says_so(broker: LogsBroker) -> None:
-    """LEADER_NOT_AVAILABLE, and the replicas that are gone are offline."""
+async def test_partition_without_leader_has_an_error(broker: LogsBroker) -> None:
+    """The error is LEADER_NOT_AVAILABLE, and replicas on dead brokers are offline."""
     broker.create("t", leader=9, replicas=(NODE, 9))
     answer = await broker.ask(metadata, request("t"), 9)
     partition = answer.topics[0].partitions[0]
@@ -178,10 +176,10 @@ async def test_a_partition_without_leader_says_so(broker: LogsBroker) -> None:
 @pytest.mark.parametrize(
     ("version", "code"), [(5, "LEADER_NOT_AVAILABLE"), (6, "LISTENER_NOT_FOUND")]
 )
-async def test_a_leader_without_this_listener_says_so(
+async def test_leader_without_this_listener_is_an_error(
     broker: LogsBroker, version: int, code: str
 ) -> None:
-    """LISTENER_NOT_FOUND exists since version 6."""
+    """The code LISTENER_NOT_FOUND exists since version 6."""
     broker.create("t", leader=OTHER, replicas=(NODE, OTHER))
     context = broker.context(metadata, version, listener="INTERNAL")
     answer = metadata.handle(context, request("t"))
@@ -189,13 +187,13 @@ async def test_a_leader_without_this_listener_says_so(
     assert [item.node_id for item in answer.brokers] == [NODE]
 
 
-async def test_authorized_operations_are_told_when_asked_for(broker: LogsBroker) -> None:
-    """Without an authorizer everything is allowed (KIP-430)."""
+async def test_authorized_operations_are_returned_on_request(broker: LogsBroker) -> None:
+    """Without an authorizer all operations are allowed (KIP-430)."""
     broker.create("t")
-    asked = request(
+    metadata_request = request(
         "t", include_cluster_authorized_operations=True, include_topic_authorized_operations=True
     )
-    answer = await broker.ask(metadata, asked, 8)
+    answer = await broker.ask(metadata, metadata_request, 8)
     assert answer.cluster_authorized_operations == operations.ON_CLUSTER
     assert answer.topics[0].topic_authorized_operations == operations.ON_TOPIC
     missing = request(

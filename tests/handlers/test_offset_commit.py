@@ -1,4 +1,4 @@
-"""OffsetCommit: by name, by id, and what does not exist."""
+"""OffsetCommit: by name and by id, and unknown topics."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.handlers.groups import TOPIC_ID, UNKNOWN_ID, commit_request, groups_b
 
 
 def codes(answer: OffsetCommitResponse) -> dict[int, str]:
-    """Return the errors by partition; every topic must be named once."""
+    """Return the errors by partition; every topic must be in the response once."""
     names = [(topic.name, topic.topic_id) for topic in answer.topics]
     assert len(set(names)) == len(names)
     return {
@@ -22,7 +22,7 @@ def codes(answer: OffsetCommitResponse) -> dict[int, str]:
 
 @pytest.mark.parametrize("version", range(2, 10))
 async def test_offsets_are_stored_by_topic_name(version):
-    """Every version up to 9."""
+    """Versions up to 9 use topic names."""
     async with groups_broker() as broker:
         answer = await broker.ask(offset_commit, commit_request((0, 5), (1, 6)), version)
         assert codes(answer) == {0: "NONE", 1: "NONE"}
@@ -33,7 +33,7 @@ async def test_offsets_are_stored_by_topic_name(version):
 
 
 async def test_offsets_are_stored_by_topic_id():
-    """Version 10 names topics by id only, and is answered so."""
+    """Version 10 has only topic ids, in the request and in the response."""
     async with groups_broker() as broker:
         answer = await broker.ask(offset_commit, commit_request((0, 5)), 10)
         assert codes(answer) == {0: "NONE"}
@@ -42,8 +42,8 @@ async def test_offsets_are_stored_by_topic_id():
         assert codes(answer) == {0: "UNKNOWN_TOPIC_ID"}
 
 
-async def test_partition_that_does_not_exist_is_refused_alone():
-    """The others are stored; the topic appears once in the answer."""
+async def test_only_the_unknown_partition_is_rejected():
+    """The other offsets are stored; the topic is in the response once."""
     async with groups_broker() as broker:
         answer = await broker.ask(offset_commit, commit_request((0, 5), (2, 6)), 9)
         assert codes(answer) == {0: "NONE", 2: "UNKNOWN_TOPIC_OR_PARTITION"}
@@ -51,8 +51,8 @@ async def test_partition_that_does_not_exist_is_refused_alone():
         assert codes(answer) == {0: "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
-async def test_error_of_the_group_is_said_of_every_partition():
-    """The response has no place for it elsewhere."""
+async def test_error_of_the_group_is_at_every_partition():
+    """The response has no top-level error code."""
     async with groups_broker() as broker:
         member, generation = await broker.stable()
         request = commit_request(
@@ -63,15 +63,15 @@ async def test_error_of_the_group_is_said_of_every_partition():
         assert codes(answer) == {0: illegal, 1: illegal, 2: "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
-async def test_commit_of_nothing_is_answered():
-    """A request without topics still checks who asks, and has nothing to say."""
+async def test_commit_without_topics_is_answered():
+    """A request without topics still checks the member, and its response is empty."""
     async with groups_broker() as broker:
         answer = await broker.ask(offset_commit, OffsetCommitRequest(group_id="g"), 9)
         assert answer.topics == []
 
 
-async def test_commit_answers_only_when_it_is_stored():
-    """The future of the handler is done by the commit of the record."""
+async def test_commit_is_answered_when_it_is_stored():
+    """The handler's future completes when the record is committed."""
     async with groups_broker() as broker:
         broker.log.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
         answer = await broker.ask(offset_commit, commit_request((0, 5)), 9)

@@ -1,4 +1,4 @@
-"""OffsetDelete: single offsets go, unless somebody reads the topic."""
+"""OffsetDelete: offsets of topics without a subscribed consumer are deleted."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.handlers.groups import GroupsBroker, commit_request, groups_broker, j
 async def delete(
     broker: GroupsBroker, *partitions: tuple[str, int], group: str = "g"
 ) -> tuple[str, dict[tuple[str, int], str]]:
-    """Delete offsets; return the name of the request's error, and that of each partition's."""
+    """Delete offsets; return the name of the top-level error and that of each partition."""
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for name, index in partitions:
         asked = OffsetDeleteRequestPartition(partition_index=index)
@@ -49,7 +49,7 @@ async def offsets(broker: GroupsBroker, group: str = "g") -> list[int]:
 
 
 async def consumer(broker: GroupsBroker, *topics: str) -> None:
-    """Have a group `g` of one consumer that reads `topics`."""
+    """Create a group `g` of one consumer that subscribes to `topics`."""
     cls = consumer_protocol.ConsumerProtocolSubscription
     subscription = b"\0\0" + schema.encode(cls(topics=list(topics)), 0)
     protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription)]
@@ -64,8 +64,8 @@ async def consumer(broker: GroupsBroker, *topics: str) -> None:
     await broker.ask(sync, request, 3)
 
 
-async def test_one_offset_goes_and_the_others_stay() -> None:
-    """An offset that nobody stored is as good as deleted."""
+async def test_one_offset_is_deleted_and_the_others_stay() -> None:
+    """Deleting a missing offset succeeds."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
         answered = await delete(broker, ("t", 1))
@@ -75,8 +75,8 @@ async def test_one_offset_goes_and_the_others_stay() -> None:
         assert await offsets(broker) == [-1, -1]
 
 
-async def test_what_does_not_exist_is_told_beside_what_does() -> None:
-    """Unknown topics and partitions; a topic is named once in the answer."""
+async def test_unknown_partitions_have_errors_and_others_succeed() -> None:
+    """Unknown topics and partitions have errors, and a topic is in the response once."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5), (1, 6)), 9)
         unknown = "UNKNOWN_TOPIC_OR_PARTITION"
@@ -86,8 +86,8 @@ async def test_what_does_not_exist_is_told_beside_what_does() -> None:
         assert await delete(broker, ("nope", 1), group="h") == ("GROUP_ID_NOT_FOUND", {})
 
 
-async def test_topics_that_a_consumer_reads_keep_their_offsets() -> None:
-    """The offsets of others can go while the group is at work."""
+async def test_offsets_of_subscribed_topics_are_kept() -> None:
+    """Offsets of other topics can be deleted while the group is active."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
         await consumer(broker, "t")
@@ -105,14 +105,14 @@ async def test_topics_that_a_consumer_reads_keep_their_offsets() -> None:
         ("workers", ErrorCode.NON_EMPTY_GROUP),
     ],
 )
-async def test_some_groups_refuse_the_request(group: str, code: ErrorCode) -> None:
-    """What the members of other kinds of groups read is not known, so nothing is deleted."""
+async def test_some_groups_reject_the_request(group: str, code: ErrorCode) -> None:
+    """The subscriptions of other kinds of groups are unknown, so nothing is deleted."""
     async with groups_broker() as broker:
         await broker.ask(join_group, join_request("workers", protocol_type="connect"), 3)
         assert await delete(broker, ("t", 0), group=group) == (code.name, {})
 
 
-async def test_a_coordinator_that_is_loading_says_so() -> None:
-    """Nothing is deleted from what has not been read."""
+async def test_loading_coordinator_returns_an_error() -> None:
+    """Nothing is deleted from a partition that has not been loaded."""
     async with groups_broker(is_loaded=False) as broker:
         assert await delete(broker, ("t", 0)) == ("NOT_COORDINATOR", {})

@@ -14,7 +14,7 @@ from tests.handlers.groups import TOPIC_ID, UNKNOWN_ID, commit_request, groups_b
 
 
 def one_group(topics):
-    """Return the request of versions 1 to 7."""
+    """Return a request of versions 1 to 7."""
     if topics is not None:
         topics = [
             OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
@@ -45,7 +45,7 @@ def found(topics):
 
 @pytest.mark.parametrize("version", range(1, 8))
 async def test_offsets_of_one_group(version):
-    """What was committed, -1 for what was not."""
+    """Committed offsets are returned, and -1 for missing ones."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
         answer = await broker.ask(offset_fetch, one_group({"t": [0, 1], "u": [0]}), version)
@@ -58,7 +58,7 @@ async def test_offsets_of_one_group(version):
 
 @pytest.mark.parametrize("version", range(2, 8))
 async def test_null_topics_are_all_topics(version):
-    """The group knows what it has offsets of."""
+    """The response has every topic that the group has offsets of."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5), (1, 6)), 9)
         answer = await broker.ask(offset_fetch, one_group(None), version)
@@ -67,7 +67,7 @@ async def test_null_topics_are_all_topics(version):
 
 @pytest.mark.parametrize("version", [8, 9])
 async def test_offsets_of_several_groups(version):
-    """Each group has its own answer, and its own error."""
+    """Each group has its own topics and its own error."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
         await broker.ask(offset_commit, commit_request((0, 9), group="h"), 9)
@@ -82,7 +82,7 @@ async def test_offsets_of_several_groups(version):
 
 
 async def test_topics_by_id():
-    """Version 10: unknown ids are refused one by one, offsets of vanished topics are left out."""
+    """In version 10 unknown ids have an error each, and offsets of deleted topics are omitted."""
     async with groups_broker() as broker:
         await broker.ask(offset_commit, commit_request((0, 5)), 9)
         groups = [group("g", {"t": [0], "u": [3]}, u=UNKNOWN_ID), group("g", None)]
@@ -103,8 +103,8 @@ async def test_topics_by_id():
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-async def test_error_of_the_group_is_where_the_version_has_room(version):
-    """On every partition in version 1, on top until 7, with the group since 8."""
+async def test_error_of_the_group_has_its_field_in_each_version(version):
+    """It is at every partition in version 1, at the top level until 7, and with the group since 8."""
     async with groups_broker(is_loaded=False) as broker:
         code = ErrorCode.NOT_COORDINATOR
         if version < 8:

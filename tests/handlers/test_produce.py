@@ -1,4 +1,4 @@
-"""Produce: request values in, response values and records out."""
+"""Produce: requests with records, their responses, and the log."""
 
 import asyncio
 import dataclasses
@@ -31,7 +31,7 @@ VERSIONS = range(produce.MIN_VERSION, produce.MAX_VERSION + 1)
 def request(
     broker: LogsBroker, records: Any, *, topic: str = "t", partition: int = 0, **fields: Any
 ) -> ProduceRequest:
-    """Return a request for one partition, with name and id of the topic."""
+    """Return a request for one partition, with the topic's name and id."""
     known = broker.image.topic(topic)
     return ProduceRequest(
         acks=fields.pop("acks", 1),
@@ -60,7 +60,7 @@ def stored(broker: LogsBroker, topic: str = "t") -> list[bytes | None]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_records_get_the_next_offsets(broker: LogsBroker, version: int) -> None:
-    """Every version appends, and tells offset and log start."""
+    """Every version appends, and returns the offset and the log start."""
     broker.create("t")
     first = await broker.ask(produce, request(broker, batch(b"a", b"b")), version)
     second = await broker.ask(produce, request(broker, batch(b"c")), version)
@@ -72,8 +72,8 @@ async def test_records_get_the_next_offsets(broker: LogsBroker, version: int) ->
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_an_unknown_topic_is_refused(broker: LogsBroker, version: int) -> None:
-    """By name UNKNOWN_TOPIC_OR_PARTITION, by id UNKNOWN_TOPIC_ID."""
+async def test_unknown_topic_is_rejected(broker: LogsBroker, version: int) -> None:
+    """The error is UNKNOWN_TOPIC_OR_PARTITION by name, and UNKNOWN_TOPIC_ID by id."""
     answer = await broker.ask(produce, request(broker, batch(b"a")), version)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert only(answer).error_code == (unknown if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID)
@@ -81,7 +81,7 @@ async def test_an_unknown_topic_is_refused(broker: LogsBroker, version: int) -> 
 
 
 async def test_one_partition_may_fail_and_the_next_succeed(broker: LogsBroker) -> None:
-    """Errors are per partition."""
+    """Each partition has its own error."""
     broker.create("t")
     both = request(broker, batch(b"a"), partition=7)
     both.topic_data += request(broker, batch(b"b")).topic_data
@@ -109,10 +109,10 @@ async def test_one_partition_may_fail_and_the_next_succeed(broker: LogsBroker) -
     ],
     ids=["acks", "transaction", "null", "empty", "short", "checksum", "two batches", "too large"],
 )
-async def test_what_cannot_be_written_has_its_code(
+async def test_invalid_batches_have_error_codes(
     broker: LogsBroker, fields: dict[str, Any], records: Any, code: ErrorCode
 ) -> None:
-    """Nothing is written and the answer says why."""
+    """Nothing is appended, and the response has the reason."""
     broker.create("t")
     answer = await broker.ask(produce, request(broker, records, **fields), 9)
     assert only(answer).error_code == code
@@ -122,7 +122,7 @@ async def test_what_cannot_be_written_has_its_code(
 
 @pytest.mark.parametrize(("version", "is_refused"), [(6, True), (7, False)])
 async def test_zstd_needs_version_7(broker: LogsBroker, version: int, is_refused: bool) -> None:
-    """An older producer's consumers could not read it (KIP-110)."""
+    """Consumers of older versions could not read it (KIP-110)."""
     broker.create("t")
     answer = await broker.ask(produce, request(broker, batch(b"a", compression=4)), version)
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_refused else ErrorCode.NONE
@@ -130,15 +130,15 @@ async def test_zstd_needs_version_7(broker: LogsBroker, version: int, is_refused
 
 
 @pytest.mark.parametrize("name", sorted(INTERNAL_TOPICS))
-async def test_the_brokers_own_topics_are_not_written_to(broker: LogsBroker, name: str) -> None:
-    """INVALID_TOPIC_EXCEPTION: a record of somebody else's would break its coordinator."""
+async def test_internal_topics_cannot_be_written(broker: LogsBroker, name: str) -> None:
+    """The error is INVALID_TOPIC_EXCEPTION: a foreign record would break the coordinator."""
     broker.create(name)
     answer = await broker.ask(produce, request(broker, batch(b"a"), topic=name), 9)
     assert only(answer).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-async def test_an_unknown_topic_is_told_before_a_wrong_acks(broker: LogsBroker) -> None:
-    """Kafka looks for the partition first."""
+async def test_unknown_topic_is_reported_before_invalid_acks(broker: LogsBroker) -> None:
+    """Kafka looks up the partition first."""
     answer = await broker.ask(produce, request(broker, batch(b"a"), topic="no", acks=2), 9)
     assert only(answer).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -153,10 +153,10 @@ async def test_an_unknown_topic_is_told_before_a_wrong_acks(broker: LogsBroker) 
     ],
     ids=["sequence", "two batches", "checksum", "too large"],
 )
-async def test_what_the_log_refuses_comes_with_its_start(
+async def test_batch_rejected_by_the_log_returns_the_log_start(
     broker: LogsBroker, records: Any, start: int
 ) -> None:
-    """Unless it was refused for its size, its checksum or for being no batch."""
+    """The log start is omitted for a wrong size or checksum, or if the data is no batch."""
     broker.create("t")
     broker.write("t", b"a", b"b")
     broker.partition("t").delete_records(1)
@@ -165,27 +165,27 @@ async def test_what_the_log_refuses_comes_with_its_start(
     assert answer.error_code != 0
 
 
-async def test_a_topic_without_partitions_is_not_answered(broker: LogsBroker) -> None:
-    """There is nothing to say about it."""
-    asked = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t")])
-    assert (await broker.ask(produce, asked, 9)).responses == []
+async def test_topic_without_partitions_is_omitted(broker: LogsBroker) -> None:
+    """The response does not have the topic."""
+    request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t")])
+    assert (await broker.ask(produce, request, 9)).responses == []
 
 
 async def test_acks_0_has_no_answer(broker: LogsBroker) -> None:
-    """The records are there all the same."""
+    """The records are appended without a response."""
     broker.create("t")
     assert await broker.ask(produce, request(broker, batch(b"a"), acks=0), 9) is None
     assert stored(broker) == [b"a"]
 
 
 async def test_acks_0_that_fails_closes_the_connection(broker: LogsBroker) -> None:
-    """There is no other way to tell the client."""
+    """There is no response that could have an error code."""
     with pytest.raises(ProtocolError):
         await broker.ask(produce, request(broker, batch(b"a"), acks=0), 9)
 
 
 async def test_acks_all_waits_for_the_followers(broker: LogsBroker) -> None:
-    """The answer comes when the last in-sync replica has fetched the records."""
+    """The response is sent when the last in-sync replica has fetched the records."""
     broker.create("t", replicas=(NODE, OTHER))
     answer = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
     assert not answer.done()
@@ -194,16 +194,16 @@ async def test_acks_all_waits_for_the_followers(broker: LogsBroker) -> None:
     assert (only(response).error_code, only(response).base_offset) == (0, 0)
 
 
-async def test_acks_all_gives_up_in_time(broker: LogsBroker) -> None:
-    """REQUEST_TIMED_OUT after the request's own limit; the record stays."""
+async def test_acks_all_times_out(broker: LogsBroker) -> None:
+    """After the request's timeout the error is REQUEST_TIMED_OUT; the record stays."""
     broker.create("t", replicas=(NODE, OTHER))
     answer = await broker.ask(produce, request(broker, batch(b"a"), acks=-1, timeout_ms=1), 9)
     assert only(answer).error_code == ErrorCode.REQUEST_TIMED_OUT
     assert stored(broker) == [b"a"]
 
 
-async def test_acks_all_hears_of_a_new_leader(broker: LogsBroker) -> None:
-    """Whoever leads now may not have the record."""
+async def test_acks_all_fails_on_a_new_leader(broker: LogsBroker) -> None:
+    """The new leader may not have the record."""
     broker.create("t", replicas=(NODE, OTHER))
     answer = broker.begin(produce, request(broker, batch(b"a"), acks=-1), 9)
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
@@ -211,7 +211,7 @@ async def test_acks_all_hears_of_a_new_leader(broker: LogsBroker) -> None:
 
 
 async def test_acks_all_needs_enough_replicas(broker: LogsBroker) -> None:
-    """Below min.insync.replicas nothing is written."""
+    """Below min.insync.replicas nothing is appended."""
     broker.create("t", replicas=(NODE, OTHER), config={"min.insync.replicas": "2"})
     partition = broker.partition("t")
     assert partition.isr is not None
@@ -222,8 +222,8 @@ async def test_acks_all_needs_enough_replicas(broker: LogsBroker) -> None:
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_flush_on_ack_answers_from_the_disk(broker: LogsBroker, acks: int) -> None:
-    """With flush.on.ack the answer means that the record survives the loss of power."""
+async def test_flush_on_ack_waits_for_the_disk(broker: LogsBroker, acks: int) -> None:
+    """With flush.on.ack an acknowledged record survives a power loss."""
     broker.create("t", config={"flush.on.ack": "true"})
     answer = broker.begin(produce, request(broker, batch(b"a"), acks=acks), 9)
     assert not answer.done()
@@ -234,8 +234,8 @@ async def test_flush_on_ack_answers_from_the_disk(broker: LogsBroker, acks: int)
 
 
 @pytest.mark.parametrize("version", [9, 10])
-async def test_who_leads_is_told_from_version_10(broker: LogsBroker, version: int) -> None:
-    """NOT_LEADER_OR_FOLLOWER brings the new leader and its address (KIP-951)."""
+async def test_new_leader_is_returned_from_version_10(broker: LogsBroker, version: int) -> None:
+    """The error NOT_LEADER_OR_FOLLOWER has the new leader and its address (KIP-951)."""
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
     answer = await broker.ask(produce, request(broker, batch(b"a")), version)
     assert only(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -248,7 +248,7 @@ async def test_who_leads_is_told_from_version_10(broker: LogsBroker, version: in
 
 
 async def test_records_of_a_compacted_topic_need_keys(broker: LogsBroker) -> None:
-    """The answer names each record that has none (KIP-467)."""
+    """The response lists each record without a key (KIP-467)."""
     broker.create("t", config={"cleanup.policy": "compact"})
     answer = await broker.ask(produce, request(broker, batch(b"a", b"b")), 8)
     assert only(answer).error_code == ErrorCode.INVALID_RECORD
@@ -256,7 +256,7 @@ async def test_records_of_a_compacted_topic_need_keys(broker: LogsBroker) -> Non
 
 
 async def test_a_broken_disk_takes_its_partitions_offline(broker: LogsBroker) -> None:
-    """KAFKA_STORAGE_ERROR for this request and for every later one of that directory."""
+    """This request and all later ones of that directory fail with KAFKA_STORAGE_ERROR."""
     broker.create("t")
     broker.create(GROUP_OFFSETS_TOPIC)
     broker.files.faults.fail("append", error=errno.EIO)
@@ -265,8 +265,8 @@ async def test_a_broken_disk_takes_its_partitions_offline(broker: LogsBroker) ->
         assert only(answer).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def test_many_wait_and_all_are_answered(broker: LogsBroker) -> None:
-    """One fetch of a follower answers everything it covers, nothing else."""
+async def test_many_waiting_requests_are_all_answered(broker: LogsBroker) -> None:
+    """A fetch of a follower completes exactly the requests that it covers."""
     broker.create("t", replicas=(NODE, OTHER))
     waiting = [
         broker.begin(produce, request(broker, batch(b"a"), acks=-1, timeout_ms=60_000), 9)
@@ -285,7 +285,7 @@ async def test_many_wait_and_all_are_answered(broker: LogsBroker) -> None:
     [(10, ErrorCode.INVALID_TXN_STATE), (11, ErrorCode.TRANSACTION_ABORTABLE)],
 )
 async def test_partition_must_be_part_of_the_transaction(version: int, code: ErrorCode) -> None:
-    """KIP-890: before the transaction, outside of it, and after its end."""
+    """A batch before, outside or after the transaction is rejected (KIP-890)."""
     async with transactions_broker() as running:
         producer = await running.producer()
         assert await running.send(producer, b"a", version=version) == code
@@ -297,8 +297,8 @@ async def test_partition_must_be_part_of_the_transaction(version: int, code: Err
         assert (await running.read(1)).high_watermark == 0
 
 
-async def test_batch_of_a_stranger_is_refused() -> None:
-    """Another transactional id, and a producer that was fenced."""
+async def test_batch_of_another_producer_is_rejected() -> None:
+    """Another transactional id and a fenced producer are rejected."""
     async with transactions_broker() as running:
         producer = await running.producer()
         await running.add(producer, 0)
@@ -309,7 +309,7 @@ async def test_batch_of_a_stranger_is_refused() -> None:
 
 
 async def test_verification_waits_for_the_coordinator() -> None:
-    """Clients come again, and do not ask for metadata first."""
+    """Clients get a retriable error that does not make them refresh their metadata."""
     async with transactions_broker() as running:
         producer = await running.producer()
         await running.add(producer, 0)
@@ -317,8 +317,8 @@ async def test_verification_waits_for_the_coordinator() -> None:
         assert await running.send(producer, b"a") == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-async def test_verification_can_be_turned_off() -> None:
-    """transaction.partition.verification.enable, as before KIP-890."""
+async def test_verification_can_be_disabled() -> None:
+    """With transaction.partition.verification.enable=false batches are written as before KIP-890."""
     async with transactions_broker(transaction_partition_verification_enable="false") as running:
         producer = await running.producer()
         assert await running.send(producer, b"a") == 0
@@ -328,16 +328,14 @@ COMPACTED = {"cleanup.policy": "compact"}
 
 
 def heavy(keyed: bool = True) -> bytes:
-    """Return a sound batch of more records than the event loop is held up for."""
+    """Return a valid batch of more records than are validated on the event loop."""
     key = b"k" if keyed else None
     return bytes(encode_batch([Record(key, b"v", (), 1_767_225_600_000)] * 3000, compression=4))
 
 
 @pytest.mark.parametrize("acks", [-1, 0, 1])
-async def test_a_batch_that_takes_long_to_judge_is_judged_off_the_loop(
-    broker: LogsBroker, acks: int
-) -> None:
-    """The answer comes later, and what the client sends next waits for it, without acks as well."""
+async def test_heavy_batch_is_validated_off_the_loop(broker: LogsBroker, acks: int) -> None:
+    """The response comes later, and the client's next request waits for it, also with acks=0."""
     broker.create("t", config=COMPACTED)
     context = broker.context(produce, 9)
     waiting = produce.handle(context, request(broker, bytearray(heavy()), acks=acks))
@@ -354,8 +352,8 @@ async def test_a_batch_that_takes_long_to_judge_is_judged_off_the_loop(
         assert answer is None
 
 
-async def test_a_batch_that_is_refused_off_the_loop_is_refused_in_full(broker: LogsBroker) -> None:
-    """Code, message and the records at fault, beside another partition that is well."""
+async def test_error_of_a_batch_validated_off_the_loop_is_complete(broker: LogsBroker) -> None:
+    """The response has code, message and invalid records, next to a valid partition."""
     broker.create("t", partitions=2, config=COMPACTED)
     made = request(broker, bytearray(heavy(keyed=False)))
     sound = bytearray(encode_batch([Record(b"k", b"v", (), 1_767_225_600_000)]))
@@ -368,8 +366,8 @@ async def test_a_batch_that_is_refused_off_the_loop_is_refused_in_full(broker: L
     assert broker.partition("t", 0).log.log_end_offset == 0
 
 
-async def test_heavy_batches_are_judged_one_at_a_time_and_in_order(broker: LogsBroker) -> None:
-    """What several of them unpack to is never in memory together."""
+async def test_heavy_batches_are_validated_one_at_a_time_and_in_order(broker: LogsBroker) -> None:
+    """The decompressed contents of several batches are never in memory together."""
     broker.create("t", config=COMPACTED)
     running = [
         asyncio.ensure_future(broker.ask(produce, request(broker, bytearray(heavy())), 9))
@@ -379,10 +377,10 @@ async def test_heavy_batches_are_judged_one_at_a_time_and_in_order(broker: LogsB
     assert offsets == [0, 3000, 6000]
 
 
-async def test_a_heavy_batch_is_not_written_by_a_broker_that_leads_no_more(
+async def test_heavy_batch_is_not_written_by_a_former_leader(
     broker: LogsBroker,
 ) -> None:
-    """Leadership may move while the batch is judged."""
+    """The leader may change during the validation."""
     broker.create("t", config=COMPACTED)
     waiting = broker.begin(produce, request(broker, bytearray(heavy())), 9)
     broker.create("t", leader=OTHER, leader_epoch=4, replicas=(NODE, OTHER))
@@ -392,7 +390,7 @@ async def test_a_heavy_batch_is_not_written_by_a_broker_that_leads_no_more(
 def change_while_judged(
     monkeypatch: pytest.MonkeyPatch, log: Log, *changes: dict[str, Any]
 ) -> list[str]:
-    """Give the log another configuration during each judgement; return the codecs they were by."""
+    """Change the log's configuration during each validation; return the codecs that were used."""
     following = [dataclasses.replace(log.config, **fields) for fields in changes]
     judged: list[str] = []
     vet = validation.vet
@@ -407,10 +405,10 @@ def change_while_judged(
     return judged
 
 
-async def test_an_equal_configuration_that_comes_meanwhile_changes_nothing(
+async def test_equal_configuration_during_the_validation_changes_nothing(
     broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options that records are not judged by change while a heavy batch is judged off the loop."""
+    """The options that change during the validation do not affect records."""
     broker.create("t", config=COMPACTED)
     log = broker.partition("t").log
     judged = change_while_judged(monkeypatch, log, {"retention_ms": 5})
@@ -420,10 +418,10 @@ async def test_an_equal_configuration_that_comes_meanwhile_changes_nothing(
 
 
 @pytest.mark.parametrize("former", ["CreateTime", "LogAppendTime"])
-async def test_a_heavy_batch_is_judged_again_by_a_changed_configuration(
+async def test_heavy_batch_is_validated_again_after_a_configuration_change(
     broker: LogsBroker, former: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The topic's codec and timestamps change twice while it is judged; the last configuration counts."""
+    """The topic's codec and timestamp type change twice during it; the last configuration applies."""
     latter = {"CreateTime": "LogAppendTime", "LogAppendTime": "CreateTime"}[former]
     broker.create("t", config={**COMPACTED, "message.timestamp.type": former})
     log = broker.partition("t").log
@@ -439,10 +437,10 @@ async def test_a_heavy_batch_is_judged_again_by_a_changed_configuration(
     assert header.has_log_append_time == (latter == "LogAppendTime")
 
 
-async def test_a_heavy_batch_is_not_judged_for_ever(
+async def test_validation_of_a_heavy_batch_is_not_repeated_forever(
     broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A configuration that changes during each judgement makes the client retry."""
+    """If the configuration changes during each validation, the client gets a retriable error."""
     broker.create("t", config=COMPACTED)
     log = broker.partition("t").log
     sizes = [{"max_message_bytes": 1_000_000 + number} for number in range(9)]
@@ -453,10 +451,10 @@ async def test_a_heavy_batch_is_not_judged_for_ever(
     assert log.log_end_offset == 0
 
 
-async def test_a_heavy_batch_that_a_new_configuration_forbids_is_refused(
+async def test_heavy_batch_is_rejected_by_a_new_configuration(
     broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """max.message.bytes falls below its size while it is judged."""
+    """During the validation max.message.bytes becomes smaller than the batch."""
     broker.create("t", config=COMPACTED)
     log = broker.partition("t").log
     change_while_judged(monkeypatch, log, {"max_message_bytes": 100})
@@ -465,13 +463,13 @@ async def test_a_heavy_batch_that_a_new_configuration_forbids_is_refused(
     assert log.log_end_offset == 0
 
 
-async def test_a_header_name_may_be_any_bytes(broker: LogsBroker) -> None:
-    """As in Kafka, which checks only its length, in a topic whose records are opened."""
+async def test_header_name_can_be_any_bytes(broker: LogsBroker) -> None:
+    """Only the length is checked, as in Kafka, even in a topic whose records are read."""
     broker.create("t", config=COMPACTED)
     record = Record(b"k", b"v", (("name", b"1"),), 1_767_225_600_000)
     sent = encode_batch([record]).replace(b"name", b"\xff\x80ne")
     seal(sent, 0, len(sent))
     assert only(await broker.ask(produce, request(broker, sent), 9)).error_code == 0
-    found = broker.partition("t").log.read(0, 1 << 20, max_offset=1)
-    assert found is not None
-    assert b"\xff\x80ne" in bytes(found.records)
+    result = broker.partition("t").log.read(0, 1 << 20, max_offset=1)
+    assert result is not None
+    assert b"\xff\x80ne" in bytes(result.records)

@@ -1,4 +1,4 @@
-"""PushTelemetry: what is kept, and the code for what is not."""
+"""PushTelemetry: stored metrics, and the error codes of rejected pushes."""
 
 from ottla.base.errors import ErrorCode
 from ottla.base.uuids import ZERO_UUID
@@ -10,13 +10,13 @@ from tests.handlers.telemetry import MetricsBroker
 
 
 def request_of(broker: MetricsBroker) -> PushTelemetryRequest:
-    """Return a push as the broker wants it."""
-    asked = get_telemetry_subscriptions.handle(
+    """Return a push that follows the broker's subscription."""
+    subscription = get_telemetry_subscriptions.handle(
         broker.context(), GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID)
     )
     return PushTelemetryRequest(
-        client_instance_id=asked.client_instance_id,
-        subscription_id=asked.subscription_id,
+        client_instance_id=subscription.client_instance_id,
+        subscription_id=subscription.subscription_id,
         compression_type=CODECS["zstd"],
         metrics=compress(CODECS["zstd"], b"figures"),
     )
@@ -27,15 +27,15 @@ def push(broker: MetricsBroker, request: PushTelemetryRequest) -> ErrorCode:
     return ErrorCode(push_telemetry.handle(broker.context(), request).error_code)
 
 
-def test_the_latest_figures_of_each_client_are_kept() -> None:
-    """With who it is and when it was, for whoever shows them."""
+def test_latest_metrics_of_each_client_are_stored() -> None:
+    """Each is stored with the client's attributes and the time."""
     broker = MetricsBroker()
     broker.subscribe(metrics="*", interval_ms="1000")
     assert push(broker, request_of(broker)) is ErrorCode.NONE
-    (kept,) = broker.client_metrics.pushed()
-    assert (kept.payload, kept.at_ms) == (b"figures", 10_000)
-    assert kept.attributes == {
-        "client_instance_id": kept.instance_id,
+    (pushed,) = broker.client_metrics.pushed()
+    assert (pushed.payload, pushed.at_ms) == (b"figures", 10_000)
+    assert pushed.attributes == {
+        "client_instance_id": pushed.instance_id,
         "client_id": "app",
         "client_software_name": "librdkafka",
         "client_software_version": "2.6.1",
@@ -44,8 +44,8 @@ def test_the_latest_figures_of_each_client_are_kept() -> None:
     }
 
 
-def test_each_refusal_has_its_code() -> None:
-    """So that a client knows whether to wait, ask again, shrink or give up."""
+def test_rejected_pushes_have_error_codes() -> None:
+    """The code lets a client decide whether to wait, subscribe again, send less or stop."""
     broker = MetricsBroker()
     broker.subscribe(metrics="*", interval_ms="1000")
     request = request_of(broker)
@@ -66,8 +66,8 @@ def test_each_refusal_has_its_code() -> None:
     assert push(broker, request) is ErrorCode.INVALID_REQUEST
 
 
-def test_a_client_says_goodbye_once() -> None:
-    """Even before its interval is over."""
+def test_client_can_push_once_as_terminating() -> None:
+    """A terminating push is accepted once, even before its interval has passed."""
     broker = MetricsBroker()
     broker.subscribe(metrics="*", interval_ms="1000")
     request = request_of(broker)

@@ -1,4 +1,4 @@
-"""SyncGroup: assignments."""
+"""SyncGroup: assignments of classic groups."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.handlers.groups import groups_broker
 
 @pytest.mark.parametrize("version", range(sync_group.MAX_VERSION + 1))
 async def test_member_gets_its_assignment(version):
-    """Protocol type and name come with it since version 5."""
+    """The response has the protocol type and name since version 5."""
     async with groups_broker() as broker:
         member, generation = await broker.stable()
         request = SyncGroupRequest(
@@ -25,8 +25,8 @@ async def test_member_gets_its_assignment(version):
         assert answer.protocol_name == ("range" if version >= 5 else None)
 
 
-async def test_other_protocol_than_the_groups_is_refused():
-    """Since version 5 the member says what it believes to have joined (KIP-559)."""
+async def test_other_protocol_than_the_groups_is_rejected():
+    """Since version 5 a member sends the protocol that it expects (KIP-559)."""
     async with groups_broker() as broker:
         member, generation = await broker.stable()
         request = SyncGroupRequest(
@@ -41,8 +41,8 @@ async def test_other_protocol_than_the_groups_is_refused():
 
 
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
-async def test_since_version_5_a_member_says_what_it_has_joined(missing):
-    """Without it, it cannot be right."""
+async def test_member_sends_its_protocol_since_version_5(missing):
+    """A request without it is inconsistent."""
     async with groups_broker() as broker:
         member, generation = await broker.stable()
         request = SyncGroupRequest(

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets that count with the transaction (KIP-98, KIP-447)."""
+"""TxnOffsetCommit: offsets that are committed with a transaction (KIP-98, KIP-447)."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ MEMBER = ConsumerGroupHeartbeatRequest(
 
 
 async def add(broker, producer):
-    """Make group `g` part of the transaction."""
+    """Add group `g` to the transaction."""
     request = AddOffsetsToTxnRequest(
         transactional_id="tx",
         producer_id=producer.producer_id,
@@ -69,7 +69,7 @@ async def commit(broker, producer, *places, version=3, **fields):
 
 
 async def stored(broker, *, require_stable=False):
-    """Return offset and code of partition 0."""
+    """Return the offset and error code of partition 0."""
     request = OffsetFetchRequest(
         group_id="g",
         topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])],
@@ -80,7 +80,7 @@ async def stored(broker, *, require_stable=False):
 
 
 async def joined(broker):
-    """Make a member of the group, which is of generation 1 then; return its id."""
+    """Join the group, in generation 1; return the member id."""
     answer = broker.groups.join_group(
         join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
     )
@@ -91,8 +91,8 @@ async def joined(broker):
 
 
 @pytest.mark.parametrize("version", range(txn_offset_commit.MAX_VERSION + 1))
-async def test_offsets_count_when_the_transaction_is_committed(version):
-    """Until then they are unstable."""
+async def test_offsets_apply_when_the_transaction_is_committed(version):
+    """Before the commit the offsets are unstable."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await add(broker, producer)
@@ -103,8 +103,8 @@ async def test_offsets_count_when_the_transaction_is_committed(version):
         assert await stored(broker, require_stable=True) == (7, "NONE")
 
 
-async def test_group_is_made_part_of_the_transaction():
-    """Version 5 of KIP-890: nobody has added it; the end of the transaction decides about it."""
+async def test_commit_adds_the_group_to_the_transaction():
+    """In version 5 (KIP-890) the commit adds the group, and the end of the transaction decides."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await commit(broker, producer, (0, 7), version=5) == ["NONE"]
@@ -120,7 +120,7 @@ async def test_group_is_made_part_of_the_transaction():
 
 
 async def test_offsets_of_an_aborted_transaction_are_dropped():
-    """What was stored before stays."""
+    """The offset from before stays."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         for offset, is_commit in ((7, True), (9, False)):
@@ -131,7 +131,7 @@ async def test_offsets_of_an_aborted_transaction_are_dropped():
 
 
 async def restarted(broker):
-    """Load the group's partition of __consumer_offsets again, from the log."""
+    """Load the group's partition of __consumer_offsets from the log again."""
     partition = broker.groups.partition_for("g")
     broker.groups.unload(partition)
     broker.groups.load(partition, 3)
@@ -140,7 +140,7 @@ async def restarted(broker):
 
 
 async def test_groups_survive_a_bad_record():
-    """A record of __consumer_offsets or __transaction_state that cannot be read is skipped."""
+    """An invalid record of __consumer_offsets or __transaction_state is skipped."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await commit(broker, producer, (0, 7), version=5) == ["NONE"]
@@ -164,7 +164,7 @@ async def test_groups_survive_a_bad_record():
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 @pytest.mark.parametrize("protocol", ["none", "classic", "consumer"])
-async def test_offset_written_later_wins_whichever_transaction_ends_last(protocol, is_restarted):
+async def test_later_offset_wins_whichever_transaction_ends_last(protocol, is_restarted):
     """Transactions a and b commit 100, then 200; b ends first, and 200 stays, after a restart too."""
     async with transactions_broker() as broker:
         if protocol == "classic":
@@ -187,7 +187,7 @@ async def test_offset_written_later_wins_whichever_transaction_ends_last(protoco
     ("version", "code"), [(3, "INVALID_TXN_STATE"), (4, "TRANSACTION_ABORTABLE")]
 )
 async def test_group_must_be_part_of_the_transaction(version, code):
-    """KIP-890: else no marker would ever decide the offsets."""
+    """Otherwise no marker would ever complete the offsets (KIP-890)."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
@@ -196,7 +196,7 @@ async def test_group_must_be_part_of_the_transaction(version, code):
 
 
 async def test_former_producer_is_fenced():
-    """Its offsets do not count."""
+    """Its offsets are not stored."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await add(broker, producer)
@@ -205,7 +205,7 @@ async def test_former_producer_is_fenced():
 
 
 async def test_member_that_lost_its_partitions_cannot_commit():
-    """KIP-447: its generation is over; a client that names no member is not checked."""
+    """Its generation has ended (KIP-447); a client without a member id is not checked."""
     async with transactions_broker() as broker:
         broker.groups.join_group(
             join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
@@ -219,29 +219,29 @@ async def test_member_that_lost_its_partitions_cannot_commit():
 
 
 async def test_member_of_a_former_generation_cannot_commit():
-    """KIP-447: it is a member again, but its partitions may be another's by now."""
+    """The member has joined again, but its partitions may be another member's (KIP-447)."""
     async with transactions_broker() as broker:
         member = await joined(broker)
         producer = await broker.producer()
         await add(broker, producer)
         for generation, code in ((0, "ILLEGAL_GENERATION"), (2, "ILLEGAL_GENERATION"), (1, "NONE")):
-            found = await commit(
+            codes = await commit(
                 broker, producer, (0, 7), member_id=member, generation_id=generation
             )
-            assert found == [code]
+            assert codes == [code]
 
 
 async def test_generation_of_no_group_is_illegal():
-    """Somebody believes in a group that is gone."""
+    """The group of the request does not exist."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await add(broker, producer)
-        found = await commit(broker, producer, (0, 7), member_id="m", generation_id=1)
-        assert found == ["ILLEGAL_GENERATION"]
+        codes = await commit(broker, producer, (0, 7), member_id="m", generation_id=1)
+        assert codes == ["ILLEGAL_GENERATION"]
 
 
-async def test_unknown_partitions_are_refused_beside_known_ones():
-    """A topic is named once in the answer."""
+async def test_only_unknown_partitions_are_rejected():
+    """A topic is in the response once."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await add(broker, producer)
@@ -252,8 +252,8 @@ async def test_unknown_partitions_are_refused_beside_known_ones():
         assert await commit(broker, producer, (9, 1)) == ["UNKNOWN_TOPIC_OR_PARTITION"]
 
 
-async def test_empty_group_is_refused():
-    """INVALID_GROUP_ID."""
+async def test_empty_group_is_rejected():
+    """The error is INVALID_GROUP_ID."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await commit(broker, producer, (0, 7), group_id="") == ["INVALID_GROUP_ID"]
@@ -262,8 +262,8 @@ async def test_empty_group_is_refused():
 @pytest.mark.parametrize(
     ("version", "code"), [(1, "COORDINATOR_NOT_AVAILABLE"), (2, "COORDINATOR_LOAD_IN_PROGRESS")]
 )
-async def test_loading_is_told_to_clients_that_survive_it(version, code, monkeypatch):
-    """KAFKA-7296."""
+async def test_loading_error_depends_on_the_version(version, code, monkeypatch):
+    """The error code depends on the version, because old clients fail on others (KAFKA-7296)."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await add(broker, producer)
@@ -273,7 +273,7 @@ async def test_loading_is_told_to_clients_that_survive_it(version, code, monkeyp
 
 
 def refuse(code):
-    """Return a function that raises."""
+    """Return a function that raises an ApiError."""
 
     def raising(_):
         raise ApiError(code)

@@ -1,4 +1,4 @@
-"""UpdateFeatures: other levels of features, all or none."""
+"""UpdateFeatures: all updates are applied, or none."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +17,7 @@ DOWN, UP = 2, 1
 
 @pytest.fixture
 async def started(broker: LogsBroker) -> AsyncIterator[LogsBroker]:
-    """A broker with features, and in the controller's office."""
+    """Return a broker with features that is the elected controller."""
     broker.is_active = True  # type: ignore[attr-defined]
     await broker.features.start(EmbeddedTree(broker.files, broker.clock).session())
     yield broker
@@ -33,53 +33,53 @@ def request(*rows: tuple[str, int, int], validate_only: bool = False) -> UpdateF
 
 
 async def ask(broker: LogsBroker, asked: UpdateFeaturesRequest, version: int) -> Any:
-    """Return the answer."""
+    """Return the response."""
     return through_codec(await broker.begin(update_features, asked, version), version)
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_level_is_another_one_from_then_on(started: LogsBroker, version: int) -> None:
-    """Down, and up again; version 1 has a result of each."""
-    asked = request(("transaction.version", 0, DOWN))
-    answer = await ask(started, asked, version)
+async def test_level_is_changed(started: LogsBroker, version: int) -> None:
+    """A level can be lowered and raised again; version 1 has a result for each feature."""
+    update_request = request(("transaction.version", 0, DOWN))
+    answer = await ask(started, update_request, version)
     assert (answer.error_code, started.features.level("transaction.version")) == (0, 0)
     names = [item.feature for item in answer.results]
     assert names == (["transaction.version"] if version < 2 else [])
-    asked = request(("transaction.version", 2, UP), ("transaction.version", 2, UP))
-    answer = await ask(started, asked, version)
+    update_request = request(("transaction.version", 2, UP), ("transaction.version", 2, UP))
+    answer = await ask(started, update_request, version)
     assert (answer.error_code, len(answer.results)) == (0, 2 if version < 2 else 0)
     assert started.features.level("transaction.version") == 2
 
 
-async def test_nothing_is_updated_where_one_is_refused(started: LogsBroker) -> None:
-    """INVALID_UPDATE_VERSION of the whole, with the reason."""
-    asked = request(("transaction.version", 0, DOWN), ("metadata.version", 25, UP))
-    answer = await ask(started, asked, 2)
+async def test_rejected_update_prevents_all_updates(started: LogsBroker) -> None:
+    """The top-level error is INVALID_UPDATE_VERSION, with the reason."""
+    update_request = request(("transaction.version", 0, DOWN), ("metadata.version", 25, UP))
+    answer = await ask(started, update_request, 2)
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert "metadata.version" in answer.error_message
     assert started.features.level("transaction.version") == 2
 
 
-async def test_it_can_be_tried(started: LogsBroker) -> None:
-    """validate_only tells, and does nothing."""
-    asked = request(("transaction.version", 1, DOWN), validate_only=True)
-    assert (await ask(started, asked, 2)).error_code == 0
+async def test_validate_only_changes_nothing(started: LogsBroker) -> None:
+    """With validate_only all checks run, and nothing changes."""
+    update_request = request(("transaction.version", 1, DOWN), validate_only=True)
+    assert (await ask(started, update_request, 2)).error_code == 0
     assert started.features.level("transaction.version") == 2
 
 
-async def test_version_0_cannot_go_down(started: LogsBroker) -> None:
-    """As in Kafka 4, which does not look at its allow_downgrade."""
+async def test_version_0_cannot_lower_a_level(started: LogsBroker) -> None:
+    """The field allow_downgrade is ignored, as in Kafka 4."""
     update = FeatureUpdateKey(
         feature="transaction.version", max_version_level=0, allow_downgrade=True
     )
-    asked = UpdateFeaturesRequest(feature_updates=[update])
-    answer = await ask(started, asked, 0)
+    request = UpdateFeaturesRequest(feature_updates=[update])
+    answer = await ask(started, request, 0)
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_only_the_controller_does_it(broker: LogsBroker, version: int) -> None:
-    """Clients look for it and come again."""
+async def test_only_the_controller_updates(broker: LogsBroker, version: int) -> None:
+    """Clients look for the controller and retry."""
     broker.is_active = False  # type: ignore[attr-defined]
     with pytest.raises(ApiError) as refused:
         await broker.begin(update_features, request(), version)

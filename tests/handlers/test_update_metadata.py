@@ -9,6 +9,7 @@ from ottla.server.handlers import update_metadata
 from ottla.server.local_broker import LocalBroker
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.handlers.logs import OTHER, LogsBroker
+from tests.handlers.peers import accept_peer
 
 VERSIONS = range(update_metadata.MIN_VERSION, update_metadata.MAX_VERSION + 1)
 BROKERS = (
@@ -28,6 +29,7 @@ BROKERS = (
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
     broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
+    accept_peer(broker, OTHER)
     return broker
 
 
@@ -121,3 +123,11 @@ async def test_one_topic_is_split_into_several_requests() -> None:
         [("t", 3)],
         [("t", 1), ("u", 2)],
     ]
+
+
+@pytest.mark.parametrize("peer", [-1, 3])
+async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: int) -> None:
+    """A client, or another broker than the request claims, changes nothing."""
+    accept_peer(broker, peer)
+    answer = await broker.ask(update_metadata, request(ClusterImage(), ClusterImage()), 8)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: what the coordinator of another broker sends, and tools for hanging transactions."""
+"""WriteTxnMarkers: sent by coordinators of other brokers, and by tools for hanging transactions."""
 
 from ottla.base.errors import ErrorCode
 from ottla.server.handlers import write_txn_markers
@@ -26,7 +26,7 @@ def marker(producer, *places, epoch=0, is_commit=True, transaction_version=0):
 
 
 async def write(broker, *markers, version=1):
-    """Write markers; return the codes of each."""
+    """Write markers; return the error codes of each."""
     request = WriteTxnMarkersRequest(markers=list(markers))
     answer = await broker.ask(write_txn_markers, request, version)
     return [
@@ -36,19 +36,19 @@ async def write(broker, *markers, version=1):
 
 
 async def test_marker_ends_a_transaction():
-    """Without its coordinator, which is what tools need for one that hangs."""
+    """No coordinator is involved, as tools need it for a hanging transaction."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
         await broker.send(producer, b"a")
         assert await write(broker, marker(producer, ("t", 0), is_commit=False)) == [["NONE"]]
-        found = await broker.read()
-        assert found.last_stable_offset == 2
-        assert len(found.aborted_transactions) == 1
+        partition = await broker.read()
+        assert partition.last_stable_offset == 2
+        assert len(partition.aborted_transactions) == 1
 
 
 async def test_marker_may_be_written_twice():
-    """A coordinator that did not hear the answer sends it again."""
+    """A coordinator that lost the response sends it again."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
@@ -58,15 +58,15 @@ async def test_marker_may_be_written_twice():
         assert await broker.committed_values() == [b"a"]
 
 
-async def test_marker_for_nowhere_is_not_answered():
-    """Kafka leaves it out."""
+async def test_marker_without_partitions_is_omitted():
+    """Kafka omits it as well."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await write(broker, marker(producer)) == []
 
 
-async def test_stale_markers_are_refused():
-    """Of an older producer epoch, and of a coordinator that has been replaced."""
+async def test_stale_markers_are_rejected():
+    """Markers of an older producer epoch or of a replaced coordinator are rejected."""
     async with transactions_broker() as broker:
         old = await broker.producer()
         new = await broker.producer()
@@ -78,8 +78,8 @@ async def test_stale_markers_are_refused():
         assert await write(broker, marker(new, ("t", 0), epoch=4)) == refused
 
 
-async def test_each_partition_has_its_own_answer():
-    """Also those of __consumer_offsets, which go through the groups' coordinator."""
+async def test_each_partition_has_its_own_result():
+    """Markers in __consumer_offsets are written by the group coordinator."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         places = (("t", 0), ("t", 9), ("nope", 0), (OFFSETS, 1))
@@ -92,7 +92,9 @@ async def test_each_partition_has_its_own_answer():
 
 
 async def test_late_marker_does_not_end_the_next_transaction():
-    """KIP-1228: with transaction.version 2 its epoch is one that no record of its transaction has."""
+    """In transaction.version 2 a marker's epoch is above that of its transaction's records
+    (KIP-1228).
+    """
     async with transactions_broker() as broker:
         producer = await broker.producer()
         places = (("t", 0), (OFFSETS, 0))
@@ -112,25 +114,25 @@ async def test_late_marker_does_not_end_the_next_transaction():
         assert await broker.committed_values() == [b"a", b"b"]
 
 
-async def test_marker_of_before_has_the_epoch_of_its_records():
-    """It cannot be told from a late one; there the epoch stays for many transactions."""
+async def test_marker_of_transaction_version_1_has_the_epoch_of_its_records():
+    """In earlier versions an epoch has many transactions, so a late marker cannot be detected."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         await broker.add(producer, 0)
         await broker.send(producer, b"a")
         for version in (0, 1):
-            found = marker(producer, ("t", 0), transaction_version=version)
-            assert await write(broker, found, version=2) == [["NONE"]]
+            request_marker = marker(producer, ("t", 0), transaction_version=version)
+            assert await write(broker, request_marker, version=2) == [["NONE"]]
 
 
-async def test_markers_of_no_transaction_are_refused():
-    """Nothing is written for a producer, an epoch or a version that cannot be."""
+async def test_invalid_markers_are_rejected():
+    """A marker with an invalid producer id, epoch or version is not written."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         before = (await broker.read()).high_watermark
         for changes in ({"producer_id": -1}, {"producer_epoch": -1}):
-            found = marker(producer._replace(**changes), ("t", 0))
-            assert await write(broker, found) == [["UNKNOWN_SERVER_ERROR"]]
-        found = marker(producer, ("t", 0), transaction_version=-1)
-        assert await write(broker, found, version=2) == [["UNKNOWN_SERVER_ERROR"]]
+            request_marker = marker(producer._replace(**changes), ("t", 0))
+            assert await write(broker, request_marker) == [["UNKNOWN_SERVER_ERROR"]]
+        request_marker = marker(producer, ("t", 0), transaction_version=-1)
+        assert await write(broker, request_marker, version=2) == [["UNKNOWN_SERVER_ERROR"]]
         assert (await broker.read()).high_watermark == before

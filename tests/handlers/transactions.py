@@ -36,7 +36,7 @@ OFFSETS = names.GROUP_OFFSETS_TOPIC
 
 
 class ProducerIds:
-    """Ids from 1000 on."""
+    """Producer ids from 1000 upwards."""
 
     def __init__(self) -> None:
         self.last = 999
@@ -88,7 +88,7 @@ class TransactionsBroker(LogsBroker):
             self.transactions.load(partition.partition, partition.leader_epoch)
 
     async def ask(self, handler: ModuleType, request: Any, version: int) -> Any:
-        """Send a request through the codec; return the answer through it, or None."""
+        """Send a request through the codec; return the response through it, or None."""
         answer = self.begin(handler, request, version)
         if answer is not None and hasattr(answer, "__await__"):
             answer = await answer
@@ -97,7 +97,7 @@ class TransactionsBroker(LogsBroker):
     # -- steps of a transaction
 
     async def init(self, transactional_id: str = "tx", **fields: Any) -> Any:
-        """Ask for a producer id and epoch; return the answer."""
+        """Request a producer id and epoch; return the response."""
         request = InitProducerIdRequest(
             transactional_id=transactional_id,
             transaction_timeout_ms=fields.pop("timeout_ms", 60_000),
@@ -112,7 +112,7 @@ class TransactionsBroker(LogsBroker):
         return Producer(answer.producer_id, answer.producer_epoch)
 
     async def add(self, producer: Producer, *numbers: int, transactional_id: str = "tx") -> int:
-        """Add partitions of `t`; return the code of the first."""
+        """Add partitions of `t`; return the error code of the first."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=transactional_id,
             v3_and_below_producer_id=producer.producer_id,
@@ -120,13 +120,13 @@ class TransactionsBroker(LogsBroker):
             v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=list(numbers))],
         )
         answer = await self.ask(add_partitions_to_txn, request, 3)
-        found = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
-        return int(found.partition_error_code)
+        result = answer.results_by_topic_v3_and_below[0].results_by_partition[0]
+        return int(result.partition_error_code)
 
     async def send(
         self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0, **fields: Any
     ) -> int:
-        """Write one batch in the transaction; return the code."""
+        """Write one batch in the transaction; return the error code."""
         request = self.produce_request(producer, *texts, sequence=sequence, number=number)
         request.transactional_id = fields.get("transactional_id", "tx")
         answer = await self.ask(produce, request, fields.get("version", 10))
@@ -145,7 +145,7 @@ class TransactionsBroker(LogsBroker):
         )
 
     async def send_many(self, *producers: Producer, version: int) -> list[int]:
-        """Write one batch of each producer, to a partition each; return the codes."""
+        """Write one batch of each producer to a partition each; return the error codes."""
         items = [
             PartitionProduceData(index=number, records=self._batch(producer, b"v", sequence=0))
             for number, producer in enumerate(producers)
@@ -161,7 +161,7 @@ class TransactionsBroker(LogsBroker):
     def _batch(self, producer: Producer, *texts: bytes, sequence: int) -> bytearray:
         return batch(
             *texts,
-            # Or each marker, which has the broker's time, would begin a segment.
+            # Otherwise each marker, which has the broker's time, would roll the segment.
             timestamp=self.clock.time_ms(),
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
@@ -177,7 +177,7 @@ class TransactionsBroker(LogsBroker):
         version: int = 3,
         transactional_id: str = "tx",
     ) -> int:
-        """End the transaction; return the code."""
+        """End the transaction; return the error code."""
         request = EndTxnRequest(
             transactional_id=transactional_id,
             producer_id=producer.producer_id,
@@ -189,7 +189,7 @@ class TransactionsBroker(LogsBroker):
     async def read(
         self, number: int = 0, *, offset: int = 0, isolation: int = 1, max_bytes: int = 1 << 20
     ) -> Any:
-        """Fetch from `t` at once; return the partition's answer."""
+        """Fetch from `t` without a wait; return the partition of the response."""
         request = FetchRequest(
             max_wait_ms=0,
             min_bytes=1,
@@ -210,7 +210,7 @@ class TransactionsBroker(LogsBroker):
         return answer.responses[0].partitions[0]
 
     async def committed_values(self, number: int = 0) -> list[bytes | None]:
-        """Return what a read-committed consumer gets, markers left out."""
+        """Return the values that a read-committed consumer gets, without markers."""
         return [text for text in values((await self.read(number)).records) if len(text or b"") != 6]
 
 

@@ -1,4 +1,4 @@
-"""Consumers that speak either protocol, as simple as can be, and honest about what they have."""
+"""Simple clients of both group protocols, which report truthfully which partitions they own."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,16 +28,16 @@ REBALANCE_TIMEOUT_MS = 300_000
 _START_OVER = (
     ErrorCode.FENCED_MEMBER_EPOCH,
     ErrorCode.UNKNOWN_MEMBER_ID,
-    # The group has become classic without it: somebody has to start the consumer again.
+    # The group became classic without this member, which must therefore be started again.
     ErrorCode.GROUP_ID_NOT_FOUND,
 )
 
 
 @dataclass(eq=False)
 class ConsumerClient:
-    """One member. `heard_at` is when it sent the last request that was answered well (seconds).
+    """One member. `heard_at` is the time of the last successful request, in seconds.
 
-    It gives partitions back when `revoke` is called, not before, and takes what it is told to have.
+    It revokes partitions only when `revoke` is called, and accepts every assignment.
     """
 
     member_id: str
@@ -57,10 +57,11 @@ class ConsumerClient:
     must_join: bool = True
 
     def beat(self, coordinator, now):
-        """Send a heartbeat unless the last one still waits for its answer."""
+        """Send a heartbeat unless the last one still waits for its response."""
         if self.waiting is not None and not self.waiting.done():
             return
-        # In full where it joins, or does not know whether the last one was heard.
+        # The request is complete if the member joins, or does not know whether the last one
+        # arrived.
         reply = coordinator.consumer_heartbeat(
             self.request(is_full=self.epoch == 0 or self.is_unsure),
             api_version=1,
@@ -73,8 +74,8 @@ class ConsumerClient:
             self._hear(reply, now)
 
     def request(self, *, is_full):
-        """Return its next heartbeat."""
-        made = ConsumerGroupHeartbeatRequest(
+        """Return the next heartbeat."""
+        request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
             member_id=self.member_id,
             member_epoch=self.epoch,
@@ -82,11 +83,11 @@ class ConsumerClient:
             topic_partitions=_by_topic(self.owned if self.epoch else ()),
         )
         if is_full:
-            made.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
-            made.subscribed_topic_names = self.topics
-            made.subscribed_topic_regex = self.regex
-            made.server_assignor = self.assignor
-        return made
+            request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
+            request.subscribed_topic_names = self.topics
+            request.subscribed_topic_regex = self.regex
+            request.server_assignor = self.assignor
+        return request
 
     def _hear(self, answer, now):
         self.last_error = answer.error_code
@@ -108,15 +109,15 @@ class ConsumerClient:
                 self.owned = set(self.target)
 
     def revoke(self):
-        """Give back what it shall not have, and take the rest."""
+        """Revoke partitions that are not in the target, and accept the others."""
         self.owned &= self.target
 
     def start_over(self):
-        """Give everything up and join again."""
+        """Give up all partitions and join again."""
         self.epoch, self.owned, self.target = 0, set(), set()
 
     def leave(self, coordinator, epoch=-1):
-        """Leave, or with -2 go away for a while; what comes of it is not waited for."""
+        """Leave, or with -2 leave temporarily, without waiting for the response."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
             member_id=self.member_id,
@@ -140,9 +141,9 @@ def _by_topic(places):
 
 @dataclass(eq=False)
 class ClassicClient:
-    """A member by the classic protocol, eager: it gives everything up before it joins again.
+    """An eager member of the classic protocol: it gives up all partitions before it joins again.
 
-    `image` is asked for the topics as they are, which the leader of a classic group must know.
+    `image` returns the current topics, which the leader of a classic group must know.
     """
 
     image: "Callable[[], ClusterImage]"
@@ -159,19 +160,19 @@ class ClassicClient:
     waiting: "asyncio.Future | None" = None
     must_join: bool = True
     is_unsure: bool = False
-    # The partition counts for which it has assigned as a leader.
+    # The partition counts of its last assignment as the leader.
     assigned_for: dict[str, int] | None = None
 
     @property
     def target(self):
-        """It has nothing that it shall not have."""
+        """The owned partitions, because an eager member has no others."""
         return self.owned
 
     def revoke(self):
-        """Nothing is left to give back."""
+        """Do nothing, because an eager member has nothing to revoke."""
 
     def beat(self, coordinator, now):
-        """Do what is due: join, or say that it is alive."""
+        """Perform the next step: join, or send a heartbeat."""
         if self.waiting is not None and not self.waiting.done():
             return
         if self.assigned_for is not None and self.assigned_for != self._counts():
@@ -253,7 +254,7 @@ class ClassicClient:
         return {name: len(topic.partitions) for name, topic in self.image().topics.items()}
 
     def _assignments(self, members):
-        """Assign as the leader of a classic group: each partition to a member that reads it."""
+        """Assign as the leader of a classic group: each partition to one of its subscribers."""
         self.assigned_for = self._counts()
         reads = {
             member.member_id: consumer_protocol.decode_subscription(member.metadata).topics
@@ -273,7 +274,7 @@ class ClassicClient:
         ]
 
     def leave(self, coordinator, epoch=-1):
-        """Leave; what comes of it is not waited for."""
+        """Leave without waiting for the response."""
         self.owned = set()
         request = LeaveGroupRequest(
             group_id=self.group, members=[MemberIdentity(member_id=self.member_id)]

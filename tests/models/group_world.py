@@ -1,4 +1,4 @@
-"""What models of groups share: a coordinator on virtual time, and a log that stalls, loses and refuses."""
+"""The common part of the group models: a coordinator on virtual time, and a log with faults."""
 
 import os
 
@@ -27,7 +27,7 @@ SETTINGS = settings(
 
 
 class GroupWorld(RuleBasedStateMachine):
-    """Rules are what the log, the broker and time may do; models add clients, and what must hold."""
+    """The rules are faults of log and broker, and the time; models add clients and invariants."""
 
     image: ClusterImage
     options: Snapshot
@@ -58,7 +58,7 @@ class GroupWorld(RuleBasedStateMachine):
         await self.tasks.close()
 
     async def _calm_down(self):
-        """See that everything comes to rest, now that the log works again."""
+        """Wait until everything is settled, now that the log works again."""
         raise AssertionError("a model says what has to come to rest")
 
     def _run(self, work):
@@ -71,7 +71,7 @@ class GroupWorld(RuleBasedStateMachine):
             await self.clock.sleep(0.001)
 
     def _act(self):
-        """Let clients act on answers; True if there were some."""
+        """Let clients process responses; return whether there were any."""
         return False
 
     async def _restart(self):
@@ -89,14 +89,14 @@ class GroupWorld(RuleBasedStateMachine):
         self.coordinator.load(0, self.epoch)
 
     def _shard(self):
-        """The coordinator's only partition; None while there is none or it is being loaded."""
+        """The coordinator's only partition; None if it is not loaded."""
         if self.epoch == 1:
             return None
         shard = self.coordinator._runtime.find(0)
         return None if isinstance(shard, ErrorCode) else shard
 
     def _loaded(self):
-        """The same partition as another coordinator would read it from the log."""
+        """The same partition, as another coordinator would load it from the log."""
         loaded = GroupShard(None, self.clock, lambda: None)
         loader = Loader(self.log, self.clock, chunk_bytes=1000, is_wanted=lambda: True)
         self.loop.run(loader.load(OFFSETS_TOPIC, 0, loaded))
@@ -111,12 +111,12 @@ class GroupWorld(RuleBasedStateMachine):
         self.log.holds_commits = True
 
     @rule()
-    def log_goes_on(self):
-        async def go_on():
+    def log_resumes(self):
+        async def resume():
             self.log.holds_commits = False
             self.log.commit()
 
-        self._run(go_on())
+        self._run(resume())
 
     @rule()
     def log_loses_its_tail(self):
@@ -133,7 +133,7 @@ class GroupWorld(RuleBasedStateMachine):
     @rule()
     def broker_restarts(self):
         async def restart():
-            # A broker that dies loses what was not committed.
+            # A broker that dies loses uncommitted records.
             self.log.lose()
             await self._restart()
 

@@ -1,4 +1,4 @@
-"""Compaction against a model: the newest record of each key is left, wherever the power goes."""
+"""Compaction against a model: the newest record of each key remains, even after power losses."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from ottla.testing.sim.faults import PowerLoss
 from tests.unit.storage.compacted import Compacted, in_virtual_time
 from tests.unit.storage.world import read_all
 
-# Never over: deletions stay, so that the model need not know of time.
+# Infinite, so that tombstones stay and the model does not depend on time.
 FOR_EVER = 2**62
 
 KEYS = [b"a", b"b", b"key-that-is-so-long-that-a-digest-stands-for-it", b""]
@@ -40,7 +40,7 @@ Entry = tuple[int, bytes | None, bytes | None]
 
 
 class History:
-    """A compacted log, and all that was ever appended to it and counts."""
+    """A compacted log, and all committed records that were ever appended to it."""
 
     def __init__(self) -> None:
         self.compacted = Compacted(
@@ -53,7 +53,7 @@ class History:
         self.durable = 0
 
     def do(self, step: str, argument: Any, extra: Any) -> None:
-        """Carry out one step."""
+        """Perform one step."""
         compacted = self.compacted
         if step == "append":
             self.note(argument, compacted.append(*argument, compression=extra))
@@ -73,11 +73,11 @@ class History:
             compacted.restart(clean=argument)
 
     def note(self, records: list[tuple[bytes, bytes | None]], offset: int) -> None:
-        """Remember records that were appended."""
+        """Store the appended records in the model."""
         self.entries.update(enumerate(records, offset))
 
     def transaction(self, records: list[tuple[bytes, bytes | None]], outcome: str) -> None:
-        """Append a transaction as a whole; its producer's sequence numbers go on."""
+        """Append a whole transaction and advance the sequence numbers of its producer."""
         producer_id = 7 if outcome == "ABORT" else 8
         fields = {"producer_id": producer_id, "producer_epoch": 0, "transactional": True}
         sequence = self.sequences.get(producer_id, 0)
@@ -90,7 +90,7 @@ class History:
         self.compacted.end_transaction(producer_id, outcome)
 
     def truncate(self, back: int) -> None:
-        """Cut off records that are not compacted (they were committed) nor transactional."""
+        """Truncate records that are neither compacted (those were committed) nor transactional."""
         log = self.compacted.log
         end = log.log_end_offset
         if any(header.has_producer_id for header in self.headers(max(0, end - back - 8))):
@@ -107,12 +107,12 @@ class History:
         return [header for header in found if header.last_offset >= start]
 
     def forget_from(self, end: int) -> None:
-        """Forget what is no longer in the log."""
+        """Remove records that are no longer in the log."""
         self.entries = {offset: entry for offset, entry in self.entries.items() if offset < end}
         self.aborted = {offset for offset in self.aborted if offset < end}
 
     def check(self) -> None:
-        """Hold the log against the model, and read it from any offset."""
+        """Compare the log with the model, and read it from each offset."""
         found = self.check_records()
         log = self.compacted.log
         for start in range(log.log_start_offset, log.log_end_offset):
@@ -120,7 +120,7 @@ class History:
             assert [(e.offset, e.key, e.value) for e in read_all(log, start=start)] == ahead
 
     def check_records(self) -> list[Entry]:
-        """Hold offsets, keys and values against the model; return what there is."""
+        """Compare offsets, keys and values with the model; return the records."""
         log = self.compacted.log
         found = [(each.offset, each.key, each.value) for each in read_all(log)]
         visible = [entry for entry in found if entry[0] not in self.aborted]
@@ -135,7 +135,7 @@ class History:
         return found
 
     def check_order(self) -> None:
-        """Batches follow each other, and segments have what lies between their names."""
+        """Check that batches are in order and within their segments."""
         log = self.compacted.log
         end = log.log_start_offset
         for segment, behind in zip(log.segments, [*log.segments[1:], None], strict=True):
@@ -153,8 +153,8 @@ class History:
 
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)
-def test_the_newest_record_of_each_key_is_left(steps: list[tuple[str, Any, Any]]) -> None:
-    """Through appends of all codecs, transactions, cuts, restarts and rounds with little memory."""
+def test_the_newest_record_of_each_key_remains(steps: list[tuple[str, Any, Any]]) -> None:
+    """Steps are appends, transactions, truncations, restarts, and passes with little memory."""
     history = History()
     for step, argument, extra in steps:
         history.do(step, argument, extra)
@@ -179,10 +179,10 @@ def test_the_newest_record_of_each_key_is_left(steps: list[tuple[str, Any, Any]]
     again=st.integers(1, 25),
     power=st.booleans(),
 )  # fmt: skip
-def test_a_round_that_is_cut_short_loses_nothing(
+def test_an_interrupted_pass_loses_nothing(
     batches: list[tuple[Any, str]], change: int, seed: int, again: int, power: bool
 ) -> None:
-    """Power or process gone at any change to the disk, in the round and in the start behind it."""
+    """Power or process fails at any change to the disk, in the pass or in the start after it."""
     history = History()
     for records, kind in batches:
         if kind == "plain":
@@ -210,7 +210,7 @@ def test_a_round_that_is_cut_short_loses_nothing(
 
 
 def cut_short_again(history: History, change: int, seed: int, *, power: bool) -> None:
-    """Start, and end that start at a change as well."""
+    """Start, and interrupt that start at a change as well."""
     world, files = history.compacted.world, history.compacted.files
     world.files = files.power_loss(SeededRng(seed)) if power else files.kill()
     world.files.faults.lose_power_at(change)  # type: ignore[attr-defined]
@@ -222,7 +222,7 @@ def cut_short_again(history: History, change: int, seed: int, *, power: bool) ->
 
 
 def crowded() -> History:
-    """Return a history whose cleaning merges segments and drops an aborted transaction."""
+    """Return a history whose compaction merges segments and drops an aborted transaction."""
     history = History()
     for number in range(6):
         history.do("append", [(KEYS[number % 2], b"%d" % number * 10), (KEYS[2], b"x")], 0)
@@ -239,7 +239,7 @@ def crowded() -> History:
 
 
 def clean_twice(history: History) -> None:
-    """Clean up to where half of the log is committed, and then all of it."""
+    """Compact up to the half of the log that is committed, and then the rest."""
     log = history.compacted.log
     for committed in (log.log_end_offset // 2, log.log_end_offset):
         log.high_watermark = committed
@@ -248,7 +248,7 @@ def clean_twice(history: History) -> None:
 
 
 def changes_of_two_rounds() -> int:
-    """Return how many changes to the disk `clean_twice` makes."""
+    """Return the number of changes to the disk that `clean_twice` makes."""
     history = crowded()
     before = history.compacted.files.faults.changes_count
     clean_twice(history)
@@ -257,8 +257,8 @@ def changes_of_two_rounds() -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_power_may_go_at_every_change_of_a_round(seed: int) -> None:
-    """Whatever subset of the unsynced names and bytes survives: the newest records are there."""
+def test_power_may_fail_at_every_change_of_a_pass(seed: int) -> None:
+    """The newest records remain for any subset of the unsynced names and bytes that survives."""
     for change in range(1, changes_of_two_rounds() + 1):
         history = crowded()
         history.compacted.files.faults.lose_power_at(change)

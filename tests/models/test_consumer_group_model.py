@@ -1,13 +1,12 @@
-"""Groups of the consumer protocol under members that come, go and vanish, topics that change, and a
-log that stalls and loses.
+"""Consumer groups with random members, topic changes, and a log that stalls and loses records.
 
-What must hold whatever happens:
+The invariants are:
 
 * no partition has two owners among members that are still within their session
-* memory says what the log says: a coordinator that loads the log has the same groups
-* left alone, every group becomes stable: complete, fair, and every member has what it shall have
+* memory equals the log: a coordinator that loads the log has the same groups
+* without further changes, every group becomes stable: complete, balanced, and at its target
 
-Members of the classic protocol take part, so groups change their protocol back and forth.
+Members of the classic protocol take part, so groups change their protocol in both directions.
 """
 
 from collections import Counter
@@ -31,7 +30,7 @@ def topic_image(name, topic_id, partitions):
 
 
 class ConsumerGroupModel(GroupWorld):
-    """Rules are what members and topics may do."""
+    """The rules are actions of members and changes of topics."""
 
     def __init__(self):
         super().__init__()
@@ -76,13 +75,13 @@ class ConsumerGroupModel(GroupWorld):
         assert set(owned) == self._readable()
         assert all(client.owned == client.target for client in self.clients)
         reads = {frozenset(self._topics_of(client)) for client in self.clients}
-        asked = {client.assignor for client in self.clients}
-        if len(reads) == 1 and asked == {None}:
+        assignors = {client.assignor for client in self.clients}
+        if len(reads) == 1 and assignors == {None}:
             loads = [len(client.owned) for client in self.clients]
             assert max(loads) - min(loads) <= 1
 
     def _topics_of(self, client):
-        """The names of the topics that a client reads and that exist."""
+        """The names of the existing topics to which a client is subscribed."""
         names = [name for name in self.image.topics if name != OFFSETS_TOPIC]
         if client.regex == "t.*":
             return [name for name in names if name.startswith("t")]
@@ -200,7 +199,7 @@ class ConsumerGroupModel(GroupWorld):
     @precondition(lambda self: any(client.instance for client in self.clients))
     @rule(data=st.data())
     def static_member_moves(self, data):
-        """It goes away for a while and comes back as another member."""
+        """A static member leaves temporarily and returns with another member id."""
         static = [client for client in self.clients if client.instance]
         client = data.draw(st.sampled_from(static))
         self.clients.remove(client)
@@ -210,7 +209,7 @@ class ConsumerGroupModel(GroupWorld):
     async def _leaves(self, client, epoch):
         client.leave(self.coordinator, epoch)
 
-    # -- what must hold
+    # -- invariants
 
     @invariant()
     def no_partition_has_two_owners(self):
@@ -224,7 +223,7 @@ class ConsumerGroupModel(GroupWorld):
         assert len(owned) == len(set(owned))
 
     @invariant()
-    def memory_says_what_the_log_says(self):
+    def memory_equals_the_log(self):
         shard = self._shard()
         if shard is not None:
             assert self._loaded().consumers._groups == shard.consumers._groups
@@ -234,4 +233,4 @@ ConsumerGroupModel.TestCase.settings = SETTINGS
 
 
 class TestConsumerGroupModel(ConsumerGroupModel.TestCase):
-    """Groups keep their promises, whatever members, topics, log and time do."""
+    """Run the model with random members, topics, faults of the log, and times."""

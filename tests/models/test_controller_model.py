@@ -1,8 +1,9 @@
-"""A cluster under a random controller's life: whatever happens, nobody is told anything impossible.
+"""A cluster with a random history: brokers never receive an impossible notice.
 
-Brokers come, go and restart, ISRs shrink, topics are made, grown and deleted. After every step each
-live broker's own image, made of nothing but the notices it was sent, is the controller's; leaders are
-alive and in sync; leader epochs and partition epochs only grow, and grow with every change.
+Brokers join, leave and restart, ISRs shrink, and topics are created, extended and deleted. After
+every step, each live broker's image, built only from its notices, equals the controller's. Leaders
+are alive and in sync. Leader epochs and partition epochs never decrease, and increase with every
+change.
 """
 
 from dataclasses import replace
@@ -26,7 +27,7 @@ FENCE = Fence(1, 1, 0)
 
 
 class ControllerModel(RuleBasedStateMachine):
-    """The planner against brokers that believe only what they are told."""
+    """The planner, with brokers that know only their notices."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,13 +35,13 @@ class ControllerModel(RuleBasedStateMachine):
         self.rng = SeededRng(3)
         self.registrations = 0
         self.unclean: set[str] = set()
-        self.told: dict[int, ClusterImage] = {}
+        self.images: dict[int, ClusterImage] = {}
         self.states: dict[int, dict[tuple[bytes, int], PartitionState]] = {}
-        # What was written last of each partition: (leader epoch, partition epoch, leader, isr).
+        # The last written state of each partition: (leader epoch, partition epoch, leader, isr).
         self.written: dict[tuple[bytes, int], tuple[int, int, int, tuple[int, ...]]] = {}
 
     def become(self, after: ClusterImage, came: frozenset[int] = frozenset()) -> None:
-        """Tell everybody of the way to another image."""
+        """Send all brokers the notices for another image."""
         before, self.image = self.image, after
         for notice in planner.plan_notices(before, after, came):
             states = self.states[notice.broker_id]
@@ -50,11 +51,13 @@ class ControllerModel(RuleBasedStateMachine):
                 assert notice.broker_id in state.replicas
                 states[state.topic_id, state.partition] = state
             assert notice.metadata is not None
-            self.told[notice.broker_id] = notice.metadata.apply(self.told[notice.broker_id], FENCE)
+            self.images[notice.broker_id] = notice.metadata.apply(
+                self.images[notice.broker_id], FENCE
+            )
 
     @rule(live=st.sets(st.sampled_from(IDS), min_size=1), restarted=st.sets(st.sampled_from(IDS)))
     def brokers_change(self, live: set[int], restarted: set[int]) -> None:
-        """Any brokers come, go or restart at the same moment."""
+        """Any brokers join, leave or restart at the same time."""
         registered = {}
         for key in sorted(live):
             broker = self.image.broker(key)
@@ -64,23 +67,23 @@ class ControllerModel(RuleBasedStateMachine):
             registered[key] = broker
         change = planner.compare_brokers(self.image.brokers, registered)
         for key in change.gone:
-            self.told.pop(key)
+            self.images.pop(key)
             self.states.pop(key)
         for key in change.came:
-            self.told[key], self.states[key] = ClusterImage(), {}
+            self.images[key], self.states[key] = ClusterImage(), {}
         after = planner.plan_brokers(self.image, registered, self.unclean.__contains__)
         for write in planner.write_states(self.image, after, 1):
             after = after.with_topics(write.topics)
         self.become(after, change.came)
 
     def now(self) -> creation.Environment:
-        """Return what plans depend on."""
+        """Return the environment of a plan."""
         return creation.Environment(image=self.image, options=OPTIONS, rng=self.rng)
 
     @precondition(lambda self: self.image.brokers)
     @rule(name=st.sampled_from(NAMES), partitions=st.integers(1, 3), factor=st.integers(1, 3))
     def create(self, name: str, partitions: int, factor: int) -> None:
-        """A topic is made, if it can be."""
+        """Create a topic if it is valid."""
         try:
             new = creation.plan_topic(
                 TopicRequest(name, partitions, factor), self.image.topics, self.now()
@@ -93,7 +96,7 @@ class ControllerModel(RuleBasedStateMachine):
     @precondition(lambda self: self.image.brokers and self.image.topics)
     @rule(data=st.data())
     def grow(self, data: st.DataObject) -> None:
-        """A topic gets another partition, if it can."""
+        """Add a partition to a topic if possible."""
         topic = self.image.topics[data.draw(st.sampled_from(sorted(self.image.topics)))]
         request = PartitionsRequest(topic.name, len(topic.partitions) + 1)
         try:
@@ -107,14 +110,14 @@ class ControllerModel(RuleBasedStateMachine):
     @precondition(lambda self: self.image.topics)
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
-        """A topic leaves the image."""
+        """Delete a topic from the image."""
         name = data.draw(st.sampled_from(sorted(self.image.topics)))
         self.become(self.image.with_topics(deleted=[name]))
 
     @precondition(lambda self: self.image.topics)
     @rule(data=st.data())
     def shrink(self, data: st.DataObject) -> None:
-        """A leader drops a follower from the ISR."""
+        """Let a leader remove a follower from the ISR."""
         topic = self.image.topics[data.draw(st.sampled_from(sorted(self.image.topics)))]
         partition = data.draw(st.sampled_from(topic.partitions))
         if partition.leader == NO_LEADER:
@@ -129,12 +132,12 @@ class ControllerModel(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES))
     def allow_unclean(self, name: str) -> None:
-        """From now on the topic prefers to live."""
+        """Allow unclean elections for the topic from now on."""
         self.unclean.add(name)
 
     @invariant()
     def leaders_are_alive_and_in_sync(self) -> None:
-        """And who is in sync is a replica; dead replicas are known as offline."""
+        """Members of the ISR are replicas, and dead replicas are marked as offline."""
         for topic in self.image.topics.values():
             for item in topic.partitions:
                 assert item.isr
@@ -150,7 +153,7 @@ class ControllerModel(RuleBasedStateMachine):
 
     @invariant()
     def every_change_has_an_epoch(self) -> None:
-        """Neither epoch ever goes back; another leader means another leader epoch."""
+        """Epochs never decrease, and another leader has another leader epoch."""
         for topic in self.image.topics.values():
             for item in topic.partitions:
                 key = (topic.topic_id, item.partition)
@@ -165,11 +168,11 @@ class ControllerModel(RuleBasedStateMachine):
                 self.written[key] = found
 
     @invariant()
-    def every_live_broker_knows_what_the_controller_knows(self) -> None:
-        """From notices alone; and each knows the state of its own partitions."""
-        for key, told in self.told.items():
-            assert told.topics == self.image.topics
-            assert told.brokers == self.image.brokers
+    def live_brokers_have_the_controllers_image(self) -> None:
+        """Images are built only from notices, and contain the state of the broker's partitions."""
+        for key, seen in self.images.items():
+            assert seen.topics == self.image.topics
+            assert seen.brokers == self.image.brokers
             for topic in self.image.topics.values():
                 for item in topic.partitions:
                     if key in item.replicas:

@@ -1,4 +1,4 @@
-"""The coordination tree against a model: a plain dictionary that is copied before every transaction."""
+"""The coordination tree against a model: a dictionary that is copied before every transaction."""
 
 import copy
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class Model:
     entries: dict[str, Entry] = field(default_factory=lambda: {"/": Entry(b"", 0)})
 
     def children(self, path: str) -> list[str]:
-        """Names below a node, by looking at every path."""
+        """Return the names of the children of a node, found among all paths."""
         return sorted(
             item.rpartition("/")[2]
             for item in self.entries
@@ -60,7 +60,7 @@ class Model:
         )
 
     def do(self, operation: Operation, owner: int) -> None:
-        """Change the dictionary, or raise the error that the tree must raise."""
+        """Apply an operation, or raise the error that the tree must raise."""
         path = operation.path
         if isinstance(operation, Create):
             self._create(operation, owner)
@@ -94,15 +94,15 @@ class Model:
 
 
 def below_ephemeral(model: Model, operations: list[Operation]) -> bool:
-    """Tell whether a child of an ephemeral node might be made, which the tree asserts against."""
+    """Return whether an operation may create a child of an ephemeral node, which is forbidden."""
     ephemeral = {path for path, entry in model.entries.items() if entry.owner}
     ephemeral |= {item.path for item in operations if isinstance(item, Create) and item.ephemeral}
-    made = [item.path for item in operations if isinstance(item, Create)]
-    return any(parent_of(path) in ephemeral for path in made)
+    created = [item.path for item in operations if isinstance(item, Create)]
+    return any(parent_of(path) in ephemeral for path in created)
 
 
 class TreeMachine(RuleBasedStateMachine):
-    """Random transactions by two sessions; the journal and the snapshot give the same tree."""
+    """Random transactions of two sessions; journal and snapshot must yield the same tree."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class TreeMachine(RuleBasedStateMachine):
 
     @rule(operations=st.lists(OPERATIONS, min_size=1, max_size=4), owner=OWNERS)
     def transact(self, operations: list[Operation], owner: int) -> None:
-        """All or nothing, with the model's error."""
+        """Apply all operations or none, with the model's error."""
         if below_ephemeral(self.model, operations):
             return
         attempt = copy.deepcopy(self.model)
@@ -133,7 +133,7 @@ class TreeMachine(RuleBasedStateMachine):
 
     @rule(owner=OWNERS)
     def end_session(self, owner: int) -> None:
-        """Every ephemeral node of a session goes at once."""
+        """Remove all ephemeral nodes of a session together."""
         owned = [path for path, entry in self.model.entries.items() if entry.owner == owner]
         assert sorted(self.tree.ephemerals(owner)) == sorted(owned)
         outcome = self.tree.apply([Delete(path) for path in self.tree.ephemerals(owner)], owner)
@@ -143,7 +143,7 @@ class TreeMachine(RuleBasedStateMachine):
         self.keep(outcome)
 
     def keep(self, outcome: Outcome) -> None:
-        """Write a transaction as the journal does."""
+        """Write a transaction in the format of the journal."""
         touched = [path for path in self.model.entries if path != "/"]
         assert all(parent_of(path) in self.model.entries for path in touched)
         if outcome.changes:
@@ -152,7 +152,7 @@ class TreeMachine(RuleBasedStateMachine):
 
     @invariant()
     def tree_is_the_model(self) -> None:
-        """Paths, data, versions, owners and children agree."""
+        """Compare paths, data, versions, owners and children."""
         assert set(self.tree.nodes) == set(self.model.entries)
         for path, entry in self.model.entries.items():
             node, stat = self.tree.node(path), self.tree.stat(path)
@@ -165,7 +165,7 @@ class TreeMachine(RuleBasedStateMachine):
             assert self.tree.children(path) == self.model.children(path)
 
     def teardown(self) -> None:
-        """Replaying the journal, and restoring a snapshot, give the same nodes and counters."""
+        """Check that replaying the journal, and restoring a snapshot, yields the same tree."""
         replayed = Tree()
         position = 0
         while position < len(self.journal):

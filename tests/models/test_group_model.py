@@ -1,12 +1,12 @@
-"""Groups under clients that join, commit, vanish and come back, and a log that stalls and loses.
+"""Classic groups with random clients, and a log that stalls and loses records.
 
-What must hold whatever happens:
+The invariants are:
 
-* in one generation no partition is given to two owners
-* the generation that a member is given an assignment for never goes back
-* whoever joins or syncs is answered in the end
-* an offset whose commit was answered is never replaced by an older one, through any restart
-* memory says what the log says: a coordinator that loads the log has the same state
+* in one generation no partition is assigned to two owners
+* the generation of a member's assignment never decreases
+* every join and sync is answered eventually
+* an offset whose commit was acknowledged is never replaced by an older one, even after restarts
+* memory equals the log: a coordinator that loads the log has the same state
 """
 
 import asyncio
@@ -36,20 +36,20 @@ PARTITIONS = 4
 IMAGE = ClusterImage().with_topics(
     [TopicImage(OFFSETS_TOPIC, bytes(15) + b"\x07", (PartitionImage(0, 0, 0, (0,), (0,)),))]
 )
-# Longer than every deadline: sessions, rebalances, joins of new members, commits.
+# Longer than every timeout: sessions, rebalances, joins of new members, commits.
 FOREVER_SECONDS = 1000
 
 
 @dataclass(eq=False)
 class Client:
-    """A consumer, as simple as can be: it does what the last answer tells it to."""
+    """A simple consumer, which acts on the last response."""
 
     instance: str | None
     version: int
     protocols: list[str]
     member_id: str = ""
     generation: int = -1
-    # What it waits for: an answer to a join or to a sync.
+    # The response to a join or sync that it waits for.
     waiting: "asyncio.Future | None" = None
     is_gone: bool = False
     assigned: tuple[int, ...] | None = None
@@ -57,12 +57,12 @@ class Client:
 
     @property
     def owner(self):
-        """Static members keep their partitions under a new member id."""
+        """The id of the member, or of static members the instance id."""
         return self.instance or self.member_id
 
 
 class GroupModel(GroupWorld):
-    """Rules are what clients may do; they act on every answer at once."""
+    """The rules are actions of clients, which act on every response immediately."""
 
     image = IMAGE
 
@@ -78,7 +78,7 @@ class GroupModel(GroupWorld):
         self._run(self._restart())
 
     async def _calm_down(self):
-        """Everyone who waits is answered once the log works again and enough time has passed."""
+        """Check that all waiting clients are answered when the log works and time has passed."""
         waiting = [client.waiting for client in self.clients if client.waiting is not None]
         await self.clock.sleep(FOREVER_SECONDS)
         assert all(item.done() for item in waiting)
@@ -159,7 +159,7 @@ class GroupModel(GroupWorld):
         client.waiting = reply if isinstance(reply, asyncio.Future) else _done(reply)
 
     def _act(self):
-        """Let the first client that has an answer do what it tells; True if there was one."""
+        """Let the first client with a response act on it; return whether there was one."""
         for client in self.clients:
             if client.waiting is not None and client.waiting.done():
                 answer, client.waiting = client.waiting.result(), None
@@ -251,7 +251,7 @@ class GroupModel(GroupWorld):
         if answer.topics[0].partitions[0].error_code == ErrorCode.NONE:
             self.committed[partition] = max(offset, self.committed.get(partition, 0))
 
-    # -- what must hold
+    # -- invariants
 
     @invariant()
     def offsets_never_go_back(self):
@@ -269,13 +269,13 @@ class GroupModel(GroupWorld):
             assert found.get(partition, -1) >= offset, "a committed offset was lost"
 
     async def _fetch(self):
-        """Return every offset of the group; None where the answer has to wait."""
+        """Return all offsets of the group, or None if the response has to wait."""
         request = OffsetFetchRequestGroup(group_id="g", topics=None)
         reply = self.coordinator.fetch_offsets(request, require_stable=False)
         return None if isinstance(reply, asyncio.Future) else reply
 
     @invariant()
-    def memory_says_what_the_log_says(self):
+    def memory_equals_the_log(self):
         shard = self._shard()
         if shard is None:
             return
@@ -306,4 +306,4 @@ GroupModel.TestCase.settings = SETTINGS
 
 
 class TestGroupModel(GroupModel.TestCase):
-    """Groups keep their promises, whatever clients, log and time do."""
+    """Run the model with random clients, faults of the log, and times."""

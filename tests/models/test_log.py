@@ -1,4 +1,4 @@
-"""The log against a list: whatever is done to it, and however it ends, it holds what the list holds."""
+"""The log against a list: after any operation and any restart, both have the same records."""
 
 import shutil
 import tempfile
@@ -16,12 +16,12 @@ from tests.unit.storage.world import START_MS, World, read_all
 
 HOUR_MS = 3_600_000
 PRODUCER = 9
-# Files that can be lost or damaged at any time without a change to what the log answers.
+# Files that can be lost or damaged at any time without an effect on the log's answers.
 SIDECARS = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint", "partition.metadata")
 
 
 class Batch(NamedTuple):
-    """What the list holds for one batch."""
+    """A batch in the list."""
 
     base_offset: int
     leader_epoch: int
@@ -30,12 +30,12 @@ class Batch(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """Offset behind the batch."""
+        """The offset after the batch."""
         return self.base_offset + len(self.timestamps)
 
 
 class LogAgainstList(RuleBasedStateMachine):
-    """Appends, cuts, retention, restarts and damage in any order."""
+    """Appends, truncations, retention, restarts and damage in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.world = World(Path(self.folder) / "data", config)
         self.log = self.world.load()
         self.batches: list[Batch] = []
-        # What the idempotent producer sent and nobody cut off, whether or not it is still readable.
+        # The batches of the idempotent producer that were not truncated, whether or not readable.
         self.sent: list[Batch] = []
         self.start = 0
         self.end = 0
@@ -58,18 +58,18 @@ class LogAgainstList(RuleBasedStateMachine):
         self.serial = 0
 
     def teardown(self) -> None:
-        """Leave no files."""
+        """Remove all files."""
         self.log.abandon()
         shutil.rmtree(self.folder)
 
     @initialize(epoch=st.integers(0, 5))
     def lead(self, epoch: int) -> None:
-        """Some leader comes first."""
+        """Set the first leader epoch."""
         self.epoch = epoch
 
     @rule(step=st.integers(1, 3))
     def new_leader(self, step: int) -> None:
-        """A later leader epoch begins."""
+        """Begin a later leader epoch."""
         self.epoch += step
 
     @rule(
@@ -78,7 +78,7 @@ class LogAgainstList(RuleBasedStateMachine):
         idempotent=st.booleans(),
     )
     def append(self, deltas: list[int], size: int, idempotent: bool) -> None:
-        """A batch gets the next offsets."""
+        """Append a batch, which gets the next offsets."""
         timestamps = tuple(self.world.clock.now_ms + delta for delta in deltas)
         data = self._batch(timestamps, size, self.sequence if idempotent else -1)
         info = self.log.append_as_leader(data, self.epoch)
@@ -92,7 +92,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 40), size=st.integers(0, 200), idempotent=st.booleans())
     def append_many(self, count: int, size: int, idempotent: bool) -> None:
-        """Several batches, so that there are segments and index entries to get wrong."""
+        """Append several batches, so that there are several segments and index entries."""
         for number in range(count):
             self.append([number * 10, -number][: 1 + number % 2], size, idempotent)
 
@@ -105,7 +105,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @precondition(lambda self: self.sent)
     @rule(back=st.integers(0, 4))
     def repeat(self, back: int) -> None:
-        """A repeated batch of the last five is answered as the first time, and not written."""
+        """Repeat one of the last five batches, which is acknowledged again but not written."""
         readable = [batch for batch in self.sent if batch.base_offset >= self.start]
         if back >= len(readable):
             return
@@ -116,18 +116,18 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule()
     def roll(self) -> None:
-        """A new segment begins."""
+        """Begin a new segment."""
         self.log.roll()
 
     @rule()
     def flush(self) -> None:
-        """What there is becomes durable."""
+        """Make all records durable."""
         self.log.flush()
         assert self.log.recovery_point == self.end
 
     @rule(share=st.floats(0.6, 1))
     def truncate(self, share: float) -> None:
-        """Everything goes from the batch on that holds an offset."""
+        """Truncate from the batch that contains an offset."""
         offset = int(self.start + share * (self.end - self.start))
         self.log.truncate_to(offset)
         if offset < self.end:
@@ -140,7 +140,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(offset=st.integers(0, 200), chance=st.integers(0, 5))
     def truncate_fully(self, offset: int, chance: int) -> None:
-        """The log begins anew somewhere else; not often, or there is never much in it."""
+        """Restart the log at another offset; rarely, because otherwise the log would stay small."""
         if chance:
             return
         self.log.truncate_fully_and_start_at(offset)
@@ -156,7 +156,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 0.4))
     def advance_start(self, share: float) -> None:
-        """The log begins later."""
+        """Increase the start of the log."""
         offset = int(self.start + share * (self.end - self.start))
         self.log.advance_log_start_offset(offset)
         self._start_at(offset)
@@ -167,7 +167,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(hours=st.integers(0, 9))
     def grow_old(self, hours: int) -> None:
-        """Time passes and retention deletes whole segments."""
+        """Advance the time, so that retention deletes whole segments."""
         self.world.clock.now_ms += hours * HOUR_MS
         before = self.log.segments_count
         deleted = self.log.apply_retention(self.end)
@@ -182,7 +182,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
-        """The process ends, in order or not, and comes back."""
+        """Stop the process, cleanly or not, and start it again."""
         self._stop(clean)
         self._come_back(clean)
 
@@ -197,7 +197,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(clean=st.booleans(), data=st.data(), damage=st.sampled_from(["lose", "zero", "garbage"]))
     def restart_damaged(self, clean: bool, data: st.DataObject, damage: str) -> None:
-        """Files beside the log are lost or garbage when it comes back."""
+        """Restart with index files and checkpoints that are lost or damaged."""
         self._stop(clean)
         sidecars = [
             path for path in sorted(self.world.folder.iterdir()) if path.name.endswith(SIDECARS)
@@ -215,7 +215,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1), max_bytes=st.integers(0, 2000), end=st.floats(0, 1))
     def read(self, share: float, max_bytes: int, end: float) -> None:
-        """A read returns the right batches and stays below its limit."""
+        """Read the right batches within the size limit."""
         offset = int(self.start + share * (self.end - self.start))
         limit = int(offset + end * (self.end - offset))
         fetched = self.log.read(offset, max_bytes, max_offset=limit, only_if_cached=True)
@@ -229,20 +229,20 @@ class LogAgainstList(RuleBasedStateMachine):
         found = [
             record.offset for record in iterate_records(fetched.records) if record.offset >= offset
         ]
-        wanted = [
+        offsets = [
             number
             for batch in expected
             for number in range(max(batch.base_offset, offset), batch.next_offset)
         ]
-        assert found == wanted[: len(found)]
-        if wanted:
+        assert found == offsets[: len(found)]
+        if offsets:
             assert found or not expected
         size = len(fetched.records)
         assert size <= max_bytes or size == fetched.first_batch_size
 
     @rule(share=st.floats(-0.1, 1.1))
     def search_time(self, share: float) -> None:
-        """The first record at or after a time is found."""
+        """Find the first record at or after a time."""
         stamps = [stamp for batch in self.batches for stamp in batch.timestamps]
         low, high = min(stamps, default=START_MS), max(stamps, default=START_MS)
         target = int(low + share * (high - low))
@@ -260,7 +260,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule(epoch=st.integers(-1, 30))
     def end_of_epoch(self, epoch: int) -> None:
-        """The end of a leader epoch is where the next one begins."""
+        """Find the end of a leader epoch, which is the start of the next one."""
         known, end = self.log.end_offset_for_epoch(epoch)
         later = [batch for batch in self.batches if batch.leader_epoch > epoch]
         if any(batch.leader_epoch == epoch for batch in self.batches):
@@ -268,8 +268,8 @@ class LogAgainstList(RuleBasedStateMachine):
             assert end == (later[0].base_offset if later else self.end)
 
     @invariant()
-    def holds_the_same(self) -> None:
-        """Start, end and every record are those of the list."""
+    def log_equals_the_list(self) -> None:
+        """Compare start, end and every record with the list."""
         assert self.log.log_start_offset == self.start
         assert self.log.log_end_offset == self.end
         expected = [

@@ -1,4 +1,4 @@
-"""Power losses at any change to the disk: what was flushed stays, what was not goes from the end only."""
+"""Power losses at any change to the disk: flushed records stay; others are lost from the end."""
 
 from typing import Any
 
@@ -31,13 +31,13 @@ STEPS = st.lists(
 
 
 class Life:
-    """A log on a simulated disk, and beside it what it should hold."""
+    """A log on a simulated disk, and the records that it should contain."""
 
     def __init__(self) -> None:
         self.world = World("/data", CONFIG)
         self.world.files = self.files = SimFileSystem()
         self.serial = 0
-        # The values of every record that was appended and not cut; a batch is one list.
+        # The values of all records that were appended and not truncated; a batch is one list.
         self.batches: list[list[bytes]] = []
         self.durable = 0
         self.sequence = 0
@@ -49,11 +49,11 @@ class Life:
         self.log: Log = self.directories.create("t", 0, TOPIC_ID, CONFIG)
 
     def end(self) -> int:
-        """Return the offset behind everything that was appended."""
+        """Return the offset after all appended records."""
         return sum(len(each) for each in self.batches)
 
     def do(self, step: str, argument: Any) -> None:
-        """Carry out one step."""
+        """Perform one step."""
         if step == "append":
             self.append(argument)
         elif step == "flush":
@@ -69,21 +69,21 @@ class Life:
             self.restart(argument)
 
     async def flush_in_background(self, sealed_only: bool) -> int:
-        """Make everything durable, or segments that were rolled."""
+        """Flush everything, or only the sealed segments."""
         return await self.log.flush_in_background(sealed_only=sealed_only)
 
     def append(self, count: int) -> None:
-        """Append a batch of values that no other batch has."""
+        """Append a batch with unique values."""
         values = [b"%d" % (self.serial + number) for number in range(count)]
         self.serial += count
-        # Before the call: a power loss inside it may leave the batch or not.
+        # Before the call, because a power loss inside it may keep the batch or not.
         self.batches.append(values)
         data = make_batch(values, timestamp=START_MS + self.serial)
         info = self.log.append_as_leader(data, self.serial // 20)
         assert info.last_offset == self.end() - 1
 
     def truncate(self, back: int) -> None:
-        """Cut off the last records; the cut may have happened if the power goes."""
+        """Truncate the last records; a power loss may keep the truncation or not."""
         offset = max(0, self.end() - back)
         kept: list[list[bytes]] = []
         for values in self.batches:
@@ -95,7 +95,7 @@ class Life:
         self.batches = kept
 
     def restart(self, clean: bool) -> None:
-        """End the process, and start it again."""
+        """Stop the process and start it again."""
         if clean:
             self.directories.close()
             self.durable = self.end()
@@ -104,7 +104,7 @@ class Life:
         self.check(self.end())
 
     def lose_power(self, seed: int) -> None:
-        """End the process and the power, and look at what is left."""
+        """Stop the process with a power loss, and check the remaining records."""
         self.world.files = self.files = self.files.power_loss(SeededRng(seed))
         self.open()
         self.check(self.durable)
@@ -116,7 +116,7 @@ class Life:
         self.batches, self.durable = kept, self.log.recovery_point
 
     def check(self, at_least: int) -> None:
-        """Hold the log against what was appended: all of it up to a point, and nothing else."""
+        """Check that the log has a prefix of the appended records with at least that many."""
         found = [record.value for record in read_all(self.log)]
         expected = [value for values in self.batches for value in values]
         assert found == expected[: len(found)]
@@ -135,7 +135,7 @@ class Life:
 def test_flushed_records_survive_a_power_loss_at_any_moment(
     steps: list[tuple[str, Any]], change: int, seed: int
 ) -> None:
-    """Afterwards the log is a beginning of what was appended, and not shorter than what was flushed."""
+    """Afterwards the log is a prefix of the appended records, including all flushed ones."""
     life = Life()
     life.files.faults.lose_power_at(change)
     try:
@@ -156,10 +156,10 @@ def test_flushed_records_survive_a_power_loss_at_any_moment(
 
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS, seed=st.integers(0, 9))
-def test_the_log_goes_on_after_a_power_loss_between_two_steps(
+def test_the_log_continues_after_a_power_loss_between_two_steps(
     steps: list[tuple[str, Any]], seed: int
 ) -> None:
-    """Again and again, after every step of a history."""
+    """There can be a power loss after every step of a history."""
     life = Life()
     for step, argument in steps:
         life.do(step, argument)

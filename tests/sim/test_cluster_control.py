@@ -312,9 +312,8 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         session.expire()
         await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
         fence = Fence(1, 1, cluster.nodes[2].broker.controller.broker_epoch)
-        port = RemoteBroker(
-            cluster.machine(1).net, cluster.clock, "b2", PORT, client_id="old controller"
-        )
+        channel = cluster.nodes[1]._channels.open("b2", PORT, purpose="test")
+        port = RemoteBroker(cluster.machine(1).net, cluster.clock, channel)
         with pytest.raises(ApiError) as refused:
             await port.update_metadata(fence, MetadataUpdate({}, (), ()))
         assert refused.value.code is ErrorCode.STALE_CONTROLLER_EPOCH

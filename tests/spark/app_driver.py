@@ -1,7 +1,7 @@
-"""An instance of an application for tests that kill it: counts words, exactly once, until it is killed.
+"""An application for tests that kill it: it counts words exactly once.
 
-`python -m tests.spark.app_driver BOOTSTRAP STATE_DIR MASTER FILE`; FILE is a module with a function `place` of a count,
-which only this program can import: executors are sent it.
+`python -m tests.spark.app_driver BOOTSTRAP STATE_DIR MASTER FILE`; FILE is a module with a function
+`place` of a count. Only this program can import it, so that it must be sent to the executors.
 """
 
 import importlib
@@ -23,7 +23,7 @@ _SPARK = {
 
 
 def topology(place: Callable[[int], str]) -> Topology:
-    """Count words."""
+    """Return a topology that counts words."""
     builder = StreamsBuilder()
     words = builder.stream("words", key=_TEXT, value=_TEXT)
     counted = words.group_by_key().count("counts")
@@ -32,7 +32,7 @@ def topology(place: Callable[[int], str]) -> Topology:
 
 
 def main(bootstrap: str, state_dir: str, master: str, file: str) -> None:
-    """Run."""
+    """Run the application."""
     sys.path.insert(0, str(Path(file).parent))
     module = importlib.import_module(Path(file).stem)
     app = KafkaStreams(

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder: starting it is what takes time."""
+"""One Spark session for all tests of this folder, because its start takes long."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from ottla.testing.cluster import Cluster
 
 @pytest.fixture(scope="session", autouse=True)
 def archive() -> None:
-    """What `ottla spark warm` writes: some thirty programs are started here, three seconds faster each."""
+    """Write the archive of `ottla spark warm`, which shortens thirty program starts by 3 s each."""
     java_home = find_java_home()
     if not archive_of(java_home).is_file():
         write_archive(java_home)
@@ -21,16 +21,16 @@ def archive() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session of two cores that knows the format `ottla`."""
-    # The C1 compiler alone: these tests are over before the better one pays.
+    """A local session with two cores and the format `ottla`."""
+    # Only the C1 compiler: these tests end before the better one pays off.
     settings = {"spark.driver.extraJavaOptions": SHORT}
-    made = session("ottla-tests", cores=2, settings=settings)
-    yield made
-    made.stop()
+    spark_session = session("ottla-tests", cores=2, settings=settings)
+    yield spark_session
+    spark_session.stop()
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Cluster]:
-    """A broker for all tests; each uses topics of its own."""
+    """A broker for all tests, each of which has its own topics."""
     with Cluster() as cluster:
         yield cluster

@@ -1,6 +1,7 @@
-"""A driver for tests that kill it: copies a topic to another one, exactly once, until it is killed.
+"""A driver for tests that kill it: it copies one topic to another exactly once.
 
-`python -m tests.spark.copying_driver BOOTSTRAP SOURCE TARGET CHECKPOINT`; a query that fails is started again.
+`python -m tests.spark.copying_driver BOOTSTRAP SOURCE TARGET CHECKPOINT`; a query that fails is
+restarted.
 """
 
 import sys
@@ -12,14 +13,14 @@ from ottla.streams.spark.session.class_archive import SHORT
 
 _SETTINGS = {
     "spark.driver.extraJavaOptions": SHORT,
-    # A task whose worker is killed runs again, a few times.
+    # A task whose worker is killed is retried a few times.
     "spark.master": "local[2,4]",
 }
 RECORDS_PER_BATCH = 1000
 
 
 def main(bootstrap: str, source: str, target: str, checkpoint: str) -> None:
-    """Copy."""
+    """Copy the topic."""
     spark = session("copying", cores=2, settings=_SETTINGS)
     rows = (
         spark.readStream.format("ottla")

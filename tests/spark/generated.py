@@ -1,4 +1,4 @@
-"""Topologies of Column expressions, and records for them, by a seed: whatever may be read, and much that may not."""
+"""Random topologies of Column expressions, and records for them, many of which are invalid."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from ottla.streams.serdes import Serde
 
 @dataclass
 class Place:
-    """An object within another one."""
+    """An object inside another one."""
 
     city: str
     height: float
@@ -24,7 +24,7 @@ class Place:
 
 @dataclass
 class Order:
-    """What JSON is read into."""
+    """A class for JSON values."""
 
     i: int
     j: int
@@ -63,7 +63,7 @@ _INTS = (
     -(1 << 63),
 )
 _FLOATS = (0.0, -0.0, 1.5, -2.25, 0.1, 1e300, 5e-324, 1e22, math.inf, -math.inf, math.nan)
-# What is one field of a class and may not be what the class says.
+# Valid and invalid values for the fields of a class.
 _ODD: tuple[Any, ...] = (None, True, 3, 2.0, "7", [], {}, [1], {"city": 1})
 _BROKEN = (
     b"",
@@ -125,7 +125,7 @@ def _json(chance: random.Random) -> bytes:
 
 
 def data(chance: random.Random, kind: str) -> bytes | None:
-    """Return a key or value as bytes: nothing, something of its kind, or what no serde reads."""
+    """Return a random key or value as bytes: None, a valid one, or one that no serde reads."""
     dice = chance.random()
     if dice < 0.1:
         return None
@@ -147,7 +147,7 @@ def data(chance: random.Random, kind: str) -> bytes | None:
 
 
 def records(chance: random.Random, kinds: tuple[str, str], count: int) -> list[TopicRecord]:
-    """Return records in any order of time; some have headers."""
+    """Return records with times in any order, some of them with headers."""
     return [
         TopicRecord(
             data(chance, kinds[0]),
@@ -161,7 +161,7 @@ def records(chance: random.Random, kinds: tuple[str, str], count: int) -> list[T
 
 @dataclass
 class Scope:
-    """What expressions may use: the kinds of key and value."""
+    """The types of key and value, which expressions can use."""
 
     chance: random.Random
     key: str
@@ -189,7 +189,7 @@ class Scope:
         return found
 
     def make(self, kind: str, depth: int) -> Column:
-        """Return an expression of a kind."""
+        """Return a random expression of a type."""
         chance = self.chance
         leaves = self._leaves(kind)
         if depth == 0 or chance.random() < 0.15:
@@ -289,7 +289,7 @@ _OF_TYPE = {"int": ("integer", "long", "any"), "float": ("double", "any"), "text
 
 
 def _serde(chance: random.Random, kind: str) -> Serde[Any]:
-    """Return a serde for what is of a kind."""
+    """Return a random serde for a type."""
     if kind in SERDES:
         return SERDES[kind]
     name = chance.choice(_OF_TYPE.get(kind, ("any",)))
@@ -297,7 +297,7 @@ def _serde(chance: random.Random, kind: str) -> Serde[Any]:
 
 
 def add_chain(builder: StreamsBuilder, chance: random.Random, name: str) -> tuple[str, str]:
-    """Add a stream from topic `name` to `name`-out of some steps; return the kinds of its keys and values."""
+    """Add a stream of random steps from `name` to `name`-out; return its types of key and value."""
     kinds = chance.choice(list(SERDES)), chance.choice(list(SERDES))
     scope = Scope(chance, *kinds)
     stream: Any = builder.stream(name, key=SERDES[kinds[0]], value=SERDES[kinds[1]])

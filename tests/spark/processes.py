@@ -1,4 +1,4 @@
-"""Programs that the tests of this folder kill, with all that runs below them; and who reads what they committed."""
+"""Programs with all their child processes, which tests kill, and a reader of committed records."""
 
 import contextlib
 import os
@@ -35,23 +35,23 @@ Seen = Counter[tuple[bytes | None, bytes | None]]
 
 
 def dice() -> random.Random:
-    """Return chance, from a seed that is printed; OTTLA_SEED gives the one of before."""
+    """Return a random generator with a printed seed; OTTLA_SEED repeats a run."""
     seed = int(os.environ.get("OTTLA_SEED") or random.SystemRandom().getrandbits(32))
     print(f"OTTLA_SEED={seed}")
     return random.Random(seed)
 
 
-def wait_until(ask: Callable[[], Any], told: Callable[[], str] = str) -> Any:
-    """Wait until the answer is a true one, and return it; `told` says more where it never is."""
+def wait_until(ask: Callable[[], Any], detail: Callable[[], str] = str) -> Any:
+    """Wait until `ask` returns a true value, and return it; `detail` is added to the failure."""
     deadline = time.monotonic() + PATIENCE_S
     while not (answer := ask()):
-        assert time.monotonic() < deadline, told()
+        assert time.monotonic() < deadline, detail()
         _PAUSE.wait(0.05)
     return answer
 
 
 class Program:
-    """A program with all below it, such as the JVM of a driver, Python's planners and workers."""
+    """A program with all its children, such as a driver's JVM and Python's planners and workers."""
 
     def __init__(
         self, words: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
@@ -62,7 +62,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Program":
-        """Start."""
+        """Start the program."""
         self.start()
         return self
 
@@ -72,11 +72,11 @@ class Program:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Kill."""
+        """Kill the program."""
         self.kill()
 
     def start(self) -> None:
-        """Start it, with what it says in a file."""
+        """Start the program; its output goes to a file."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._words, stdout=log, stderr=log, cwd=ROOT, env=self._environment
@@ -84,32 +84,32 @@ class Program:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether the program runs."""
         return self._process is not None and self._process.poll() is None
 
     def wait(self) -> int:
-        """Wait for its end; return its exit code."""
+        """Wait for the end of the program; return its exit code."""
         assert self._process is not None
         return self._process.wait(PATIENCE_S)
 
     def below(self) -> list[psutil.Process]:
-        """Return all that runs below it."""
+        """Return all descendants."""
         assert self._process is not None
         found: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
         return found
 
     def kill(self) -> None:
-        """Kill all of it, as a machine that loses power does; idempotent."""
+        """Kill the program and all descendants, as in a power loss; idempotent."""
         if self._process is not None and self.is_alive:
             kill_all(psutil.Process(self._process.pid))
             self._process.wait()
 
     def pause(self) -> None:
-        """Let nothing of it go on, as on a machine that is suspended."""
+        """Pause all processes, as on a suspended machine."""
         self._send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on where it was."""
+        """Resume all processes."""
         self._send(signal.SIGCONT)
 
     def _send(self, number: int) -> None:
@@ -118,18 +118,18 @@ class Program:
             _send(each, number)
 
     def text(self) -> str:
-        """What it said."""
+        """Return the output of the program."""
         return self._log.read_text()
 
 
 def driver(module: str, log: Path, *words: str) -> Program:
-    """Return a program of this folder; what it leaves behind when it is killed is beside its log."""
+    """Return a program of this folder; its temporary files are in the folder of its log."""
     own = {"TMPDIR": str(log.parent), "SPARK_LOCAL_DIRS": str(log.parent)}
     return Program([sys.executable, "-m", f"tests.spark.{module}", *words], log, own)
 
 
 def kill_all(process: psutil.Process) -> None:
-    """Kill a process and all below it, from the top: nobody is left to react to the death of those below."""
+    """Kill a process and all descendants, parents first, so that none reacts to a child's death."""
     try:
         processes = [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -145,15 +145,15 @@ def _send(process: psutil.Process, number: int) -> None:
 
 def workers(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     """Return Python's processes below JVMs: planners, daemons and their workers."""
-    return [each for each in processes if "python" in _told(each.name)]
+    return [each for each in processes if "python" in _or_empty(each.name)]
 
 
 def executors(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     """Return the JVMs of executors."""
-    return [each for each in processes if _EXECUTOR in " ".join(_told(each.cmdline))]
+    return [each for each in processes if _EXECUTOR in " ".join(_or_empty(each.cmdline))]
 
 
-def _told(ask: Callable[[], Any]) -> Any:
+def _or_empty(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except psutil.Error:
@@ -162,7 +162,7 @@ def _told(ask: Callable[[], Any]) -> Any:
 
 @contextmanager
 def local_cluster_url() -> Iterator[str]:
-    """Give the URL of a cluster that Spark starts with a driver; what its executors leave in Spark's folder is removed."""
+    """Yield the URL of a cluster that Spark starts with the driver; remove its executors' files."""
     work = _SPARK_HOME / "work"
     before = set(work.glob("app-*"))
     try:
@@ -173,7 +173,7 @@ def local_cluster_url() -> Iterator[str]:
 
 
 class StandaloneCluster:
-    """Spark's own master and two workers of one core each, started from pip's pyspark."""
+    """Spark's own master and two workers with one core each, started from pip's pyspark."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -181,7 +181,7 @@ class StandaloneCluster:
         self.url = ""
 
     def __enter__(self) -> "StandaloneCluster":
-        """Return once both workers are registered."""
+        """Start the processes and wait until both workers are registered."""
         (self.url,) = self._await(self._start("master", *_address("master.Master")), _MASTER)
         words = (*_address("worker.Worker"), "--cores", "1", "--memory", "1024m", self.url)
         started = [
@@ -198,7 +198,7 @@ class StandaloneCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Kill."""
+        """Kill all processes."""
         for each in self.programs:
             each.kill()
 
@@ -209,7 +209,7 @@ class StandaloneCluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            # What executors know of this package, they have been sent.
+            # The executors can import only the packages that they receive.
             "PYTHONPATH": "",
         }
         command = [str(_SPARK_HOME / "bin" / "spark-class"), *words]
@@ -228,7 +228,7 @@ def _address(name: str) -> tuple[str, ...]:
 
 
 class Reader:
-    """Reads committed records of a topic, from its beginning; counts how often each is there."""
+    """Read committed records of a topic from its beginning, and count each of them."""
 
     def __init__(self, consumer: confluent_kafka.Consumer, partitions: int) -> None:
         self.seen: Seen = Counter()
@@ -236,7 +236,7 @@ class Reader:
         self._open = set(range(partitions))
 
     def read(self, timeout_s: float) -> None:
-        """Take what comes in so many seconds, which is little while there is a lot."""
+        """Read the records that arrive within a timeout in seconds; a backlog needs less."""
         for message in self._consumer.consume(10_000, timeout_s):
             error = message.error()
             if error is not None:
@@ -245,15 +245,15 @@ class Reader:
                 continue
             self.seen[message.key(), message.value()] += 1
 
-    def read_until(self, count: int, told: Callable[[], str]) -> None:
-        """Read until so many different records are there."""
+    def read_until(self, count: int, detail: Callable[[], str]) -> None:
+        """Read until there are the given number of different records."""
         deadline = time.monotonic() + PATIENCE_S
         while len(self.seen) < count:
-            assert time.monotonic() < deadline, f"{len(self.seen)} of {count}: {told()[-4000:]}"
+            assert time.monotonic() < deadline, f"{len(self.seen)} of {count}: {detail()[-4000:]}"
             self.read(0.05)
 
     def read_to_end(self) -> Seen:
-        """Read until all partitions were read to their end once."""
+        """Read until each partition has been read to its end once."""
         deadline = time.monotonic() + PATIENCE_S
         while self._open:
             assert time.monotonic() < deadline, f"partitions {self._open} do not end"
@@ -263,7 +263,7 @@ class Reader:
 
 @contextmanager
 def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Reader]:
-    """Give a reader of a topic."""
+    """Yield a reader of a topic."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -282,6 +282,6 @@ def reading(bootstrap: str, topic: str, partitions: int) -> Iterator[Reader]:
 
 
 def committed(bootstrap: str, topic: str, partitions: int) -> Seen:
-    """Return how often each record is in a topic, for who reads committed ones up to its end."""
+    """Return the count of each committed record in a topic."""
     with reading(bootstrap, topic, partitions) as reader:
         return reader.read_to_end()

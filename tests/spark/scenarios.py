@@ -1,4 +1,4 @@
-"""The recorded scenarios of tests/streams as applications side by side, each with topics of its own, and their topics."""
+"""The recorded scenarios of tests/streams as parallel applications with separate topics."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,13 +27,13 @@ from tests.streams.recorded.topologies import build
 from tests.streams.staged import STRINGS
 from tests.streams.transcripts import transcript
 
-# Later versions name topics by id.
+# Later versions identify topics by id.
 _PRODUCE_VERSION = 12
 _BATCH_BYTES = 900_000
 
 
 def application(name: str) -> Application:
-    """Return a scenario whose topics begin with its name."""
+    """Return the application of a scenario; its topics begin with its name."""
     topology = build(name)
     nodes = {key: _renamed(name, node, topology) for key, node in topology.nodes.items()}
     interval_ms = 1000 if name.endswith("_throttled") else 0
@@ -66,7 +66,7 @@ def topics_of(name: str) -> dict[str, int]:
 
 
 def inputs(name: str) -> list[tuple[str, TopicRecord]]:
-    """Return the records of a scenario's script, in order, with their topics."""
+    """Return the records of a scenario's script with their topics, in order."""
     found = []
     for event, _ in transcript(name)[1]:
         words = event.split(" ")
@@ -77,7 +77,7 @@ def inputs(name: str) -> list[tuple[str, TopicRecord]]:
 
 
 def by_topic(records: Iterable[tuple[str, TopicRecord]]) -> dict[str, list[TopicRecord]]:
-    """Return records by topic."""
+    """Return the records grouped by topic."""
     found: dict[str, list[TopicRecord]] = {}
     for topic, record in records:
         found.setdefault(topic, []).append(record)
@@ -102,7 +102,7 @@ def _columns(rows: list[TopicRecord]) -> Rows:
 
 
 def produce_together(brokers: Brokers, records: Mapping[str, list[TopicRecord]]) -> None:
-    """Write records to partition 0 of their topics with one request, so that one micro-batch takes all of them."""
+    """Write records to partition 0 of their topics with one request, for a single micro-batch."""
     topics = [
         TopicProduceData(
             name=topic,
@@ -124,12 +124,12 @@ def _encoded(rows: list[TopicRecord]) -> bytes:
 
 
 def create(brokers: Brokers, topic: str) -> None:
-    """Create a topic of one partition that keeps its records, though they are of 1970."""
+    """Create a topic of one partition that keeps records with times in 1970."""
     create_topic(brokers, topic, partitions=1, config={"retention.ms": "-1"})
 
 
 def read(bootstrap: str, topic: str, start: int = 0) -> list[TopicRecord]:
-    """Return what a topic of one partition holds from an offset on."""
+    """Return the records of a topic with one partition, from an offset on."""
     columns = ["key", "value", "timestamp"]
     table = read_table(topic, bootstrap=bootstrap, columns=columns, start=start)
     times = pa.compute.divide(table.column("timestamp").cast(pa.int64()), 1000)

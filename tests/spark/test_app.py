@@ -1,4 +1,4 @@
-"""KafkaStreams on Spark: its states, its stores from outside, its errors."""
+"""KafkaStreams on Spark: states, interactive queries and errors."""
 
 import threading
 import time
@@ -36,7 +36,7 @@ _START = 1_700_000_000_000
 
 
 def _counting(topic: str, target: str) -> Topology:
-    """Counts words: in all, by windows of ten seconds, by sessions; with a table of names beside it."""
+    """Count words: in total, by windows of ten seconds, and by sessions; add a table of names."""
     builder = StreamsBuilder()
     builder.global_table("names", key=_TEXT, value=_TEXT, materialized="names-store")
     words = builder.stream(topic, key=_TEXT, value=_TEXT)
@@ -75,10 +75,10 @@ def _create(broker: Cluster, *topics: str) -> None:
         broker.create_topic(topic, partitions=2, config={"retention.ms": "-1"})
 
 
-def test_an_application_runs_and_its_stores_are_read(
+def test_an_application_runs_and_its_stores_can_be_queried(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """States as in Kafka Streams; every kind of store; the lag where Kafka's tools look; a fresh start goes on."""
+    """States, stores and the committed lag are as in Kafka Streams; a restart continues."""
     _create(broker, "app-words", "app-counts", "names")
     scenarios.produce(broker.bootstrap, {"names": [TopicRecord(b"a", b"Anna", _START)]})
     scenarios.produce(broker.bootstrap, {"app-words": _records(*"abacabad")})
@@ -92,7 +92,7 @@ def test_an_application_runs_and_its_stores_are_read(
         counts = app.store("all", timeout_s=_PATIENCE_S)
         _eventually(lambda: dict(counts.all()), {"a": 4, "b": 2, "c": 1, "d": 1})
         assert sorted(counts.range("b", "c")) == [("b", 2), ("c", 1)]
-        assert counts.get("nobody") is None
+        assert counts.get("missing") is None
         assert app.store("all", with_timestamps=True).get("b") == ValueAndTimestamp(
             2, _START + 5000
         )
@@ -154,10 +154,10 @@ def _failing(source: str) -> Topology:
     return builder.build()
 
 
-def test_an_error_ends_the_application_and_is_told(
+def test_an_error_ends_the_application_and_is_reported(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """The handler may have it tried again; in the end the state is ERROR, and the error shows the user's frame."""
+    """The handler can retry; finally the state is ERROR, and the error has the user's frame."""
     _create(broker, "app-poison", "app-out")
     scenarios.produce(broker.bootstrap, {"app-poison": _records("x")})
     seen: list[str] = []
@@ -178,8 +178,10 @@ def test_an_error_ends_the_application_and_is_told(
     assert "in _divide" in str(caught.value)
 
 
-def test_missing_topics_are_all_named(broker: Cluster, spark: SparkSession, tmp_path: Path) -> None:
-    """Before anything starts."""
+def test_missing_topics_are_all_named_in_the_error(
+    broker: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The error is raised before Spark starts."""
     builder = StreamsBuilder()
     builder.stream("not-here").merge(builder.stream("nor-there")).to("out")
     app = _app(builder.build(), spark, broker, "app-three", tmp_path)
@@ -193,7 +195,7 @@ def test_missing_topics_are_all_named(broker: Cluster, spark: SparkSession, tmp_
 def test_dropped_records_are_counted_by_task(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Where topics are read and in stages, over several micro-batches; what the sink gets is not touched."""
+    """Both source tasks and stages count over several micro-batches; the output is not affected."""
     _create(broker, "app-dropping", "app-dropped")
     builder = StreamsBuilder()
     words = builder.stream("app-dropping", key=_TEXT, value=_TEXT)
@@ -205,7 +207,7 @@ def test_dropped_records_are_counted_by_task(
         app.await_running(_PATIENCE_S)
         scenarios.produce(broker.bootstrap, {"app-dropping": _records("a", "none", "none")})
         _eventually(lambda: app.progress().dropped_records, 2)
-        # Behind what came before by more than the window.
+        # These records are older than the stream time by more than the window.
         late = _records("a", start=_START + 60_000) + _records("a", "a", "a", step=0)
         scenarios.produce(broker.bootstrap, {"app-dropping": late})
         _eventually(lambda: app.progress().dropped_records, 5)

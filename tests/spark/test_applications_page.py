@@ -1,4 +1,4 @@
-"""docs/applications.md: its program runs as it stands, and its table has every setting."""
+"""The page docs/applications.md: its program runs unchanged, and its table has every setting."""
 
 import dataclasses
 import re
@@ -15,8 +15,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "applications.md"
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
-    """It prints what its comment says."""
+def test_the_program_runs_unchanged(tmp_path: Path) -> None:
+    """The output is that in its comment."""
     program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     (expected,) = re.findall(r"print\(.*\)  # (.*)", program)
     path = tmp_path / "word_count.py"
@@ -29,12 +29,12 @@ def test_the_program_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_in_the_table() -> None:
-    """And nothing that is none."""
+    """The table contains no other settings."""
     table = PAGE.read_text(encoding="utf-8").split("## Settings")[1]
-    told = {
+    names = {
         name
         for line in table.splitlines()
         if line.startswith("| `")
         for name in re.findall(r"`(\w+)`", line.split("|")[1])
     }
-    assert told == {each.name for each in dataclasses.fields(AppSettings)}
+    assert names == {each.name for each in dataclasses.fields(AppSettings)}

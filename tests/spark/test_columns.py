@@ -1,4 +1,4 @@
-"""Column expressions give on Spark what they give record by record."""
+"""Column expressions have the same results in Spark and in Python."""
 
 import math
 from typing import Any
@@ -117,19 +117,19 @@ _KINDS |= {"t": Scalar.TEXT, "b": Scalar.FLAG, "c": Scalar.FLAG}
 
 
 def _sides() -> tuple[Value, Value]:
-    """Return key and value of _SCHEMA."""
+    """Return the types of key and value of _SCHEMA."""
     fields = {name: Value(kind, F.col(f"value.{name}")) for name, kind in _KINDS.items()}
     return Value(Scalar.TEXT, F.col("key")), Value(Structure(_KINDS), F.lit(True), fields)
 
 
 def _emitted(expression: Column) -> tuple[SparkColumn, SparkColumn]:
-    """Return an expression in Spark, and whether it is doubtful."""
+    """Return the Spark expression, and whether its equality is doubtful."""
     doubts: list[SparkColumn] = []
-    made = emit(expression, *_sides(), doubts).whole
+    column = emit(expression, *_sides(), doubts).whole
     doubtful = F.lit(False)
     for each in doubts:
         doubtful = doubtful | F.coalesce(each, F.lit(False))
-    return made, doubtful
+    return column, doubtful
 
 
 def _has_type(expression: Column) -> bool:
@@ -144,7 +144,7 @@ def _has_type(expression: Column) -> bool:
 def _same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, float) and isinstance(theirs, float) and math.isnan(ours):
         return math.isnan(theirs)
-    # A whole and a floating-point number are told apart by who reads the type, not here.
+    # The reader of the type distinguishes integers and floating-point numbers, not this test.
     return bool(ours == theirs) and (ours is None) == (theirs is None)
 
 
@@ -156,10 +156,10 @@ def _same(ours: Any, theirs: Any) -> bool:
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(_ANY, min_size=15, max_size=25), st.lists(_rows(), min_size=5, max_size=8))
-def test_spark_gives_what_is_given_record_by_record(
+def test_spark_and_python_yield_the_same_results(
     spark: SparkSession, expressions: list[Column], rows: list[dict[str, Any]]
 ) -> None:
-    """Whatever the expression: missing values, NaN, infinities, characters of any length; or it is doubtful."""
+    """Random expressions on None, NaN, infinities and all characters are equal, or are doubtful."""
     kept = [each for each in expressions if _has_type(each)]
     assert len(kept) > len(expressions) / 2
     frame = spark.createDataFrame(
@@ -175,12 +175,12 @@ def test_spark_gives_what_is_given_record_by_record(
             except OverflowError:
                 assert is_doubtful, f"{expression} of {row}"
                 continue
-            told = f"{expression} of {row}: {ours} != {found}"
-            assert is_doubtful or _same(ours, found), told
+            detail = f"{expression} of {row}: {ours} != {found}"
+            assert is_doubtful or _same(ours, found), detail
 
 
 def test_a_struct_has_its_fields(spark: SparkSession) -> None:
-    """A dict here is a row there."""
+    """A dict in Python is a row in Spark."""
     expression = struct(name=col("key"), twice=col("value.i") * 2)
     frame = spark.createDataFrame([("k", (4, *[None] * 7))], _SCHEMA)
     (row,) = frame.select(_emitted(expression)[0].alias("made")).collect()

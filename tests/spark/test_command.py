@@ -1,4 +1,4 @@
-"""`ottla streams run` on a terminal: one line of progress, no noise, a clean end."""
+"""The command `ottla streams run` on a terminal: one line of progress, no noise, a clean end."""
 
 import fcntl
 import os
@@ -25,14 +25,14 @@ _MODULE = """
 from ottla.streams import Serdes, StreamsBuilder
 
 builder = StreamsBuilder()
-words = builder.stream("told", value=Serdes.string())
-words.group_by(lambda word: word).count("told-counts").to_stream().to("told-out")
+words = builder.stream("terminal", value=Serdes.string())
+words.group_by(lambda word: word).count("terminal-counts").to_stream().to("terminal-out")
 topology = builder.build()
 """
 
 
 class _Terminal:
-    """A terminal of 80 columns, and what was written to it."""
+    """A terminal of 80 columns with its output."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self._main, side = pty.openpty()
@@ -50,7 +50,7 @@ class _Terminal:
         self.text = ""
 
     def read(self, until: str, timeout_s: float = 120.0) -> None:
-        """Read until a pattern is there, or the end."""
+        """Read until the output matches a pattern, or ends."""
         deadline = time.monotonic() + timeout_s
         while not re.search(until, self.text):
             if select.select([self._main], [], [], 1.0)[0]:
@@ -61,40 +61,40 @@ class _Terminal:
             assert time.monotonic() < deadline, self.text
 
     def press_ctrl_c(self) -> None:
-        """Type it."""
+        """Type Ctrl-C."""
         os.write(self._main, b"\x03")
 
     def close(self) -> None:
-        """End whatever runs there."""
+        """Kill the program and close the terminal."""
         self.process.kill()
         self.process.wait()
         os.close(self._main)
 
 
 def test_a_terminal_shows_one_line_until_ctrl_c(broker: Cluster, tmp_path: Path) -> None:
-    """What Spark's processes say of themselves stays out of it; the last line says what was done."""
-    # The records' times are long ago.
-    for topic in ("told", "told-out"):
+    """Messages of Spark's processes are hidden; the last line is a summary."""
+    # The times of the records are old.
+    for topic in ("terminal", "terminal-out"):
         broker.create_topic(topic, config={"retention.ms": "-1"})
-    scenarios.produce(broker.bootstrap, {"told": [TopicRecord(None, b"a", 1_000_000)] * 50})
-    (tmp_path / "telling.py").write_text(_MODULE)
-    words = ("streams", "run", "telling:topology", "-b", broker.bootstrap)
+    scenarios.produce(broker.bootstrap, {"terminal": [TopicRecord(None, b"a", 1_000_000)] * 50})
+    (tmp_path / "screens.py").write_text(_MODULE)
+    words = ("streams", "run", "screens:topology", "-b", broker.bootstrap)
     terminal = _Terminal([*COMMAND, *words, "--state-dir", str(tmp_path / "state")], tmp_path)
     try:
         terminal.read(r"RUNNING \| [\d,]+( records)?/s \| lag 0 \| state .* watermark")
         terminal.press_ctrl_c()
-        terminal.read(r"telling stops after .*\r\n")
+        terminal.read(r"screens stops after .*\r\n")
         assert terminal.process.wait(60) == 0
         terminal.read(r"\Z never")
     finally:
         terminal.close()
     lines = re.split(r"\r\x1b\[2K", terminal.text)
-    # A terminal shows what is typed behind it.
+    # A terminal shows typed characters after the line.
     wide = [each for each in lines if len(each.rstrip("\r\n").removesuffix("^C")) > 80]
     assert wide == []
-    shown = re.compile(r"telling (RUNNING|REBALANCING|CREATED|PENDING_SHUTDOWN) \| .*(\^C)?|")
+    shown = re.compile(r"screens (RUNNING|REBALANCING|CREATED|PENDING_SHUTDOWN) \| .*(\^C)?|")
     others = [each for each in lines[:-1] if not shown.fullmatch(each)]
     assert others == [], others
-    assert re.fullmatch(r"telling stops after 50 records and micro-batch \d+\r\n", lines[-1])
-    table = read_table("told-out", bootstrap=broker.bootstrap)
+    assert re.fullmatch(r"screens stops after 50 records and micro-batch \d+\r\n", lines[-1])
+    table = read_table("terminal-out", bootstrap=broker.bootstrap)
     assert table.num_rows == 50

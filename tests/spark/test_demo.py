@@ -1,4 +1,4 @@
-"""`make demo`, whole."""
+"""The complete `make demo`."""
 
 import os
 import subprocess
@@ -12,8 +12,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_demo_agrees_with_pandas_and_leaves_pictures(tmp_path: Path) -> None:
-    """It ends with exit code 0, every total right, and pictures where it was started."""
+def test_the_demo_agrees_with_pandas_and_writes_pictures(tmp_path: Path) -> None:
+    """The exit code is 0, all totals are correct, and the pictures are in the working directory."""
     done = subprocess.run(
         [sys.executable, "-m", "demo.flights", "--months", "1"],
         cwd=tmp_path,

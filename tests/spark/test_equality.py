@@ -1,4 +1,4 @@
-"""The same topology on the same input writes the same records on Spark as in the test driver, and as in Kafka Streams."""
+"""A topology writes the same records on Spark as on the test driver and in Kafka Streams."""
 
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.streams.transcripts import NAMES, line, transcript
 pytestmark = pytest.mark.spark
 
 _ROUNDS = 2
-# Nothing is kept, so that each topic is worked off by itself.
+# These are stateless, so each topic is processed independently.
 _UNORDERED = ("merge", "pattern")
 
 
@@ -34,7 +34,7 @@ def _tick(number: int) -> TopicRecord:
 
 @cache
 def _expected(name: str) -> dict[str, list[ProducedRecord]]:
-    """Return what the stages write without Spark, in the same micro-batches."""
+    """Return the records that the stages write without Spark, in the same micro-batches."""
     staged = StagedRun(scenarios.application(name), topics=scenarios.topics_of(name))
     for number, part in enumerate(_rounds(name)):
         batch = {(topic, 0): rows for topic, rows in part.items()}
@@ -55,7 +55,7 @@ def _prepare(broker: Cluster, expected: dict[str, dict[str, list[ProducedRecord]
 def test_all_recorded_scenarios_in_one_query(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Every operator, late and out-of-order records, tombstones, equal times; stopped and started in between."""
+    """All operators, late records, tombstones and equal times are covered, and a restart."""
     expected = {name: _expected(name) for name in NAMES}
     _prepare(broker, expected)
     applications = [scenarios.application(name) for name in NAMES]
@@ -79,15 +79,15 @@ def test_all_recorded_scenarios_in_one_query(
     assert not wrong
 
 
-def _told(name: str, event: str) -> tuple[str, TopicRecord]:
-    """Return the record of an event, and its topic."""
+def _record_of(name: str, event: str) -> tuple[str, TopicRecord]:
+    """Return the record of an event and its topic."""
     words = event.split(" ")
     key, value = (None if each == "-" else each.encode() for each in (words[2], words[4]))
     return f"{name}.{words[1]}", TopicRecord(key, value, int(words[3]))
 
 
 def _lines_by_topic(name: str) -> dict[str, list[str]]:
-    """Return what a scenario wrote in Kafka Streams, by our topics."""
+    """Return the lines that a scenario wrote in Kafka Streams, by our topics."""
     found: dict[str, list[str]] = {}
     for _, lines in transcript(name)[1]:
         for each in lines:
@@ -99,19 +99,19 @@ def _lines_by_topic(name: str) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_what_kafka_streams_wrote_is_written_event_by_event(
+def test_spark_writes_the_same_as_kafka_streams_event_by_event(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The transcripts of Kafka Streams, letter by letter, in micro-batches of one record a scenario."""
+    """Kafka's transcripts are replayed exactly, in micro-batches of one record per scenario."""
     steps = {name: [event for event, _ in transcript(name)[1]] for name in NAMES}
     steps = {name: own for name, own in steps.items() if not any("clock" in each for each in own)}
-    # Its buffer counts bytes, and those of topics' names are among them: ours are longer.
+    # Its buffer counts bytes, including the topic's name, and our names are longer.
     del steps["suppress_bytes"]
     assert len(steps) > 80
     with Cluster() as broker:
         _prepare(broker, {name: _expected(name) for name in steps})
         applications = [scenarios.application(name) for name in steps]
-        # Three times an event the query would wait for the next tenth of a second.
+        # Otherwise the query would wait up to a tenth of a second, three times per event.
         soon = {"processingTime": "10 milliseconds"}
         settings = QuerySettings(broker.bootstrap, str(tmp_path), trigger=soon)
         with (
@@ -119,8 +119,8 @@ def test_what_kafka_streams_wrote_is_written_event_by_event(
             broker.admin() as brokers,
         ):
             for events in zip(*steps.values(), strict=True):
-                told = (_told(*each) for each in zip(steps, events, strict=True))
-                scenarios.produce_together(brokers, scenarios.by_topic(told))
+                batch = (_record_of(*each) for each in zip(steps, events, strict=True))
+                scenarios.produce_together(brokers, scenarios.by_topic(batch))
                 query.process_all_available()
         wrong = {}
         for name in steps:

@@ -1,4 +1,4 @@
-"""What a running application meets: brokers that restart, records that cannot be read, schemas that change."""
+"""Faults of a running application: broker restarts, unreadable records, and schema changes."""
 
 import dataclasses
 from collections import Counter
@@ -41,14 +41,14 @@ def _app(
 
 
 def _await(app: KafkaStreams, ask: Callable[[], bool]) -> None:
-    """Wait until it is so; raise what ends the application before."""
+    """Wait until the condition is true; raise the application's error if it ends before."""
     wait_until(lambda: app.state.is_final or ask(), lambda: f"the application is {app.state.name}")
     if app.error is not None:
         raise app.error
 
 
 def _await_records(app: KafkaStreams, reader: Reader, count: int) -> None:
-    """Wait until so many different records are there; raise what ends the application before."""
+    """Wait for the number of different records; raise the application's error if it ends before."""
 
     def are_there() -> bool:
         reader.read(0.05)
@@ -67,7 +67,7 @@ def _values(broker: Cluster, topic: str) -> list[bytes]:
 
 
 def _rows(broker: Cluster, topic: str) -> list[dict[str, Any]]:
-    """Return what is committed: a transaction that was not is void, and is written again."""
+    """Return the committed records: those of aborted transactions are written again."""
     table = read_table(
         topic,
         bootstrap=broker.bootstrap,
@@ -99,8 +99,8 @@ def _produce(bootstrap: str, rounds: int) -> None:
     scenarios.produce(bootstrap, {"words": records})
 
 
-def test_an_application_outlives_its_broker(spark: SparkSession, tmp_path: Path) -> None:
-    """Killed, and stopped, at random moments of its work: source, sink, ledger, stores, lag and election go on."""
+def test_an_application_survives_broker_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    """After a kill and a stop at random moments, all parts of the application continue."""
     chance = dice()
     states: list[State] = []
     with BrokerProcess(tmp_path / "broker") as broker:
@@ -121,8 +121,8 @@ def test_an_application_outlives_its_broker(spark: SparkSession, tmp_path: Path)
             for number, end in enumerate((broker.kill, broker.stop)):
                 _produce(broker.bootstrap, ROUNDS)
                 before = number * ROUNDS * WORDS
-                wanted = before + chance.randint(1, ROUNDS * WORDS - 1)
-                _await_records(app, reader, wanted)
+                count = before + chance.randint(1, ROUNDS * WORDS - 1)
+                _await_records(app, reader, count)
                 reader.read(chance.random())
                 end()
                 broker.start()
@@ -159,10 +159,10 @@ def _numbers(*values: bytes) -> dict[str, list[TopicRecord]]:
     return {"numbers": [TopicRecord(b"k", value, _START) for value in values]}
 
 
-def test_a_record_that_cannot_be_read_ends_is_set_aside_or_is_left_out(
+def test_an_unreadable_record_ends_the_application_or_is_skipped(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """As the handler says; the application goes on from where it ended, with another handler, and nothing is lost."""
+    """The handler decides; the application continues at its last position with another handler."""
     _create(broker, "numbers", "doubled", "dead")
 
     def app(handlers: ExceptionHandlers | None) -> KafkaStreams:
@@ -174,8 +174,8 @@ def test_a_record_that_cannot_be_read_ends_is_set_aside_or_is_left_out(
     with failing, pytest.raises(StreamsError) as caught:
         failing.await_termination(PATIENCE_S)
     assert failing.state is State.ERROR
-    told, advice = str(caught.value).splitlines()
-    assert told.startswith(
+    error, advice = str(caught.value).splitlines()
+    assert error.startswith(
         "DeserializationError: the value of the record of numbers-0 at offset 1 is not what "
         "Serdes.json reads: "
     )
@@ -185,9 +185,9 @@ def test_a_record_that_cannot_be_read_ends_is_set_aside_or_is_left_out(
         _await(second, lambda: _values(broker, "doubled") == [b"2", b"4"])
     ((key, value, headers),) = (row.values() for row in _rows(broker, "dead"))
     assert (key, value) == (b"k", b"{broken")
-    told_of = {each["key"]: each["value"] for each in headers}
-    assert told_of["__streams.errors.topic"] == b"numbers"
-    assert told_of["__streams.errors.offset"] == b"1"
+    errors = {each["key"]: each["value"] for each in headers}
+    assert errors["__streams.errors.topic"] == b"numbers"
+    assert errors["__streams.errors.offset"] == b"1"
     scenarios.produce(broker.bootstrap, _numbers(b"3", b"[", b"4"))
     with app(ExceptionHandlers(goes_on)) as third:
         _await(third, lambda: _values(broker, "doubled") == [b"2", b"4", b"6", b"8"])
@@ -208,22 +208,22 @@ _ORDER_WITH_SHOP = _order({"name": "shop", "type": ["null", "string"], "default"
 
 
 class _Before:
-    """What a program knew."""
+    """The classes of the first release."""
 
     @dataclass(frozen=True)
     class Visit:
-        """Visits, and the page of the last one."""
+        """The number of visits and the last page."""
 
         page: str
         count: int = 1
 
 
 class _After:
-    """The same program, some releases later."""
+    """The classes of a later release."""
 
     @dataclass(frozen=True)
     class Visit:
-        """With the device of the last one."""
+        """The number of visits, and page and device of the last one."""
 
         page: str
         count: int = 1
@@ -231,7 +231,7 @@ class _After:
 
 
 def _sums(order: Serde[Any], visit: Any) -> Topology:
-    """Sum what comes of a key: Avro from a registry, and JSON of a class; both are kept as they came."""
+    """Add up records by key: Avro with a registry, and JSON of a class, also in the stores."""
 
     def add_order(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         return {**old, **new, "amount": old["amount"] + new["amount"]}
@@ -251,10 +251,10 @@ def _sums(order: Serde[Any], visit: Any) -> Topology:
     return builder.build()
 
 
-def test_record_types_change_while_an_application_runs_and_between_its_runs(
+def test_schemas_change_during_and_between_runs(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Writers are ahead of readers, then readers of writers; what stores hold is read by the new type, too."""
+    """First writers are newer than readers, then the reverse; stored values are read, too."""
     _create(broker, "orders", "visits", "sums")
     with FakeSchemaRegistry() as registry:
 
@@ -294,10 +294,10 @@ def test_record_types_change_while_an_application_runs_and_between_its_runs(
 # --- checkpoints ---
 
 
-def test_a_checkpoint_of_another_topology_is_refused_with_what_to_do(
+def test_a_checkpoint_of_another_topology_is_rejected_with_the_fix(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """The application ends in ERROR; its error shows what has changed, and both ways out."""
+    """The application ends in ERROR; its error shows the difference and both fixes."""
     _create(broker, "words", "counted")
     with _app(_counting(), spark, broker.bootstrap, "refused", tmp_path) as app:
         app.await_running(PATIENCE_S)

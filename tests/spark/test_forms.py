@@ -1,4 +1,4 @@
-"""Forms of the API that reach to the edges of a task do on Spark what they do in a test driver."""
+"""API features at the edges of a task work on Spark as in a test driver."""
 
 import threading
 import time
@@ -40,10 +40,10 @@ _PAUSE = threading.Event()
 
 
 class Known(Processor[str, str, str, str]):
-    """Forwards what begins like something that it knows."""
+    """Forward a value with the known values that have the same first letter."""
 
     def process(self, record: Record[str, str]) -> None:
-        """Look for it by its beginning."""
+        """Search the store by prefix, and add the value."""
         store = self.context.get_state_store("known")
         with store.prefix_scan(record.value[:1]) as entries:
             before = [key for key, _ in entries]
@@ -52,14 +52,14 @@ class Known(Processor[str, str, str, str]):
 
 
 class KnownSupplier(ProcessorSupplier[str, str, str, str]):
-    """Brings the store."""
+    """A supplier with its store."""
 
     def get(self) -> Known:
-        """Make one."""
+        """Return a new processor."""
         return Known()
 
     def stores(self) -> Iterable[StoreBuilder]:
-        """Name it."""
+        """Return the store."""
         supplier = Stores.persistent_key_value_store("known")
         return [Stores.key_value_store_builder(supplier, _TEXT, _TEXT)]
 
@@ -90,10 +90,10 @@ def _rows(broker: Cluster, topic: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_the_edges_of_a_task_are_those_of_the_driver(
+def test_extractors_topics_partitioners_and_stores_work_as_in_the_driver(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Times by partition, topics by context, several partitions or none, stores of suppliers and their prefixes."""
+    """Partition times, computed topics, multicast and prefix scans are covered."""
     for topic in ("forms", "forms-known", "forms-out"):
         broker.create_topic(topic, partitions=1, config={"retention.ms": "-1"})
     broker.create_topic("forms-both", partitions=2, config={"retention.ms": "-1"})
@@ -114,10 +114,10 @@ def test_the_edges_of_a_task_are_those_of_the_driver(
     assert sorted(both) == [(n, each) for n in (0, 1) for each in (b"ab", b"ac", b"b")]
 
 
-def test_an_application_answers_queries_that_are_values(
+def test_an_application_answers_queries_as_values(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """By options under Kafka's names, a cache among them; each partition for itself, and a store by its kind."""
+    """Options have Kafka's names; each partition has a result, and stores are accessed by type."""
     for topic in ("queried", "queried-out"):
         broker.create_topic(topic, partitions=2, config={"retention.ms": "-1"})
     records = [TopicRecord(key, b"x", 1_000_000) for key in (b"a", b"b", b"a")]
@@ -144,11 +144,11 @@ def test_an_application_answers_queries_that_are_values(
         only = result.get_only_partition_result()
         assert only is not None
         assert (only.get_result(), len(result.get_partition_results())) == (2, 2)
-        asked = StoreQueryParameters.from_name_and_type("counts", kind)
-        assert app.store(asked).get("b") == (1, 1_000_000)
+        parameters = StoreQueryParameters.from_name_and_type("counts", kind)
+        assert app.store(parameters).get("b") == (1, 1_000_000)
         (own,) = app.streams_metadata_for_store("counts")
         assert own == app.metadata_for_all_streams_clients()[0]
-    # One update a key: the two of `a` came in one micro-batch.
+    # There is one update per key, because the two of `a` were in one micro-batch.
     written = {row["key"]: int.from_bytes(row["value"]) for row in _rows(broker, "queried-out")}
     assert written == {b"a": 2, b"b": 1}
     assert len(_rows(broker, "queried-out")) == 2

@@ -1,4 +1,4 @@
-"""KafkaStreams as programs of their own: on clusters, several of them, and killed; each count is there once."""
+"""Instances of KafkaStreams as programs, on clusters, and killed: each count occurs once."""
 
 import random
 import re
@@ -36,14 +36,14 @@ from tests.spark.processes import (
     workers,
 )
 
-# Several JVMs start one after the other: on a busy machine that alone takes a minute.
+# Several JVMs start in sequence, which alone takes a minute on a busy machine.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
 PARTITIONS = 2
 WORDS = 10
 RECORDS = 12 * RECORDS_PER_BATCH
 _START = 1_700_000_000_000
-# Says where the package is that runs it, and the module itself.
+# Return the path of the package in the process that runs it, and of the module itself.
 _MODULE = """
 import ottla
 
@@ -54,7 +54,7 @@ def place(value):
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A cluster with `words`, each of WORDS as often, and the empty topic `counted`."""
+    """A cluster with `words`, which has each of WORDS equally often, and the empty `counted`."""
     with Cluster() as cluster:
         for topic in ("words", "counted"):
             cluster.create_topic(topic, partitions=PARTITIONS, config={"retention.ms": "-1"})
@@ -78,9 +78,9 @@ def _instance(cluster: Cluster, folder: Path, name: str, master: str) -> Program
 
 
 def _read_some(reader: Reader, chance: random.Random, program: Program) -> None:
-    """Read up to a moment between two micro-batches, or in one."""
-    wanted = min(len(reader.seen) + chance.randint(1, RECORDS // 3), RECORDS - 1)
-    reader.read_until(wanted, program.text)
+    """Read up to a random moment between or in micro-batches."""
+    count = min(len(reader.seen) + chance.randint(1, RECORDS // 3), RECORDS - 1)
+    reader.read_until(count, program.text)
     reader.read(chance.random())
 
 
@@ -94,7 +94,7 @@ def _counts(seen: Seen) -> Counter[tuple[bytes, int]]:
 
 
 def _places(seen: Seen) -> set[tuple[str, str]]:
-    """Return where the package was, and the module, that made each record."""
+    """Return the paths of package and module from each record."""
     rows = ((value or b"").decode().split() for _, value in seen)
     return {(package, module) for _, package, module in rows}
 
@@ -116,17 +116,17 @@ def _await_members(cluster: Cluster, count: int, program: Program) -> None:
         wait_until(is_so, program.text)
 
 
-def test_standbys_go_on_where_the_active_instance_was_paused_or_killed(
+def test_a_standby_takes_over_when_the_active_instance_is_paused_or_killed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The broker's group protocol elects them; who was paused comes back as a standby, and disturbs nobody.
+    """The broker's group protocol elects it; a paused instance resumes as a standby.
 
-    Each count is there once for a reader of committed ones.
+    Readers of committed records see each count once.
     """
     chance = dice()
     one, two = (_instance(cluster, tmp_path, name, "local[2]") for name in ("one", "two"))
     with one, reading(cluster.bootstrap, "counted", PARTITIONS) as reader:
-        # Whoever comes first is elected, and stays so.
+        # The first instance is elected and stays active.
         _await_members(cluster, 1, one)
         with two:
             _await_members(cluster, 2, two)
@@ -143,7 +143,7 @@ def test_standbys_go_on_where_the_active_instance_was_paused_or_killed(
     assert _counts(committed(cluster.bootstrap, "counted", PARTITIONS)) == _each_once()
 
 
-# What a user writes; BOOTSTRAP STATE_DIR.
+# A user's program with the arguments BOOTSTRAP STATE_DIR.
 _PROGRAM = """
 import sys
 
@@ -168,10 +168,10 @@ with app:
 """
 
 
-def test_a_program_that_fails_tells_its_user_what_and_where(
+def test_a_program_that_fails_shows_the_error_and_its_place(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """On the terminal there is the error, once, with the frame of the user's function; nothing of Spark's stacks."""
+    """The terminal shows the error once, with the frame of the user's function, without Spark's."""
     file = tmp_path / "inverting.py"
     file.write_text(_PROGRAM)
     words = [sys.executable, str(file), cluster.bootstrap, str(tmp_path / "state")]
@@ -179,7 +179,7 @@ def test_a_program_that_fails_tells_its_user_what_and_where(
         assert program.wait() == 1
     lines = program.text().splitlines()
     begin = lines.index("Traceback (most recent call last):")
-    # Java may warn of this and that before.
+    # Java may print warnings before.
     (ended,) = (line for line in lines[:begin] if "ERROR" in line)
     assert re.fullmatch(
         r"\S+ ERROR MicroBatchExecution: Query failing \[.*\] terminated with error", ended
@@ -200,20 +200,20 @@ def test_a_program_that_fails_tells_its_user_what_and_where(
 
 @contextmanager
 def _master(kind: str, folder: Path) -> Iterator[tuple[str, list[Program]]]:
-    """Give a master's URL, and the programs below which its executors are besides the driver."""
+    """Yield a master's URL, and the programs besides the driver that start its executors."""
     if kind == "local-cluster":
         with local_cluster_url() as url:
             yield url, []
         return
-    with StandaloneCluster(folder) as made:
-        yield made.url, made.programs
+    with StandaloneCluster(folder) as standalone:
+        yield standalone.url, standalone.programs
 
 
 @pytest.mark.parametrize("kind", ["local-cluster", "standalone"])
-def test_on_a_cluster_executors_are_sent_what_they_run_and_may_be_killed(
+def test_executors_on_a_cluster_receive_the_code_and_can_be_killed(
     cluster: Cluster, tmp_path: Path, kind: str
 ) -> None:
-    """Whole executors and single workers die at random moments: each count is there once all the same."""
+    """Executors and workers are killed at random moments; each count still occurs once."""
     chance = dice()
     with _master(kind, tmp_path) as (url, programs):
         app = _instance(cluster, tmp_path, "app", url)

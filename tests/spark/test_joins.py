@@ -1,4 +1,4 @@
-"""Joins of tables on Spark: what is left does not depend on how records fall into micro-batches."""
+"""Joins of tables on Spark: the final state does not depend on the micro-batches."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _TEXT = Serdes.string()
 
 
 def _topology() -> Topology:
-    """Join orders ("customer item") with customers, whatever partitioner placed these."""
+    """Join orders ("customer item") with customers, which any partitioner may have placed."""
     builder = StreamsBuilder()
     orders = builder.table("join-orders", key=_TEXT, value=_TEXT)
     customers = builder.stream("join-customers", key=_TEXT, value=_TEXT)
@@ -39,12 +39,12 @@ def _produce(
     assert producer.flush(30) == 0
 
 
-def test_foreign_key_join_takes_back_results_of_rows_updated_twice_in_a_micro_batch(
+def test_foreign_key_join_deletes_results_of_rows_updated_twice_in_a_micro_batch(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Rows whose last value names a missing customer have no result; those of known ones have theirs.
+    """Rows whose last value has a missing foreign key have no result; the others have one.
 
-    librdkafka's default partitioner places the customers; the table is repartitioned.
+    Customers are placed by librdkafka's default partitioner, and the table is repartitioned.
     """
     for topic in ("join-orders", "join-customers", "join-out"):
         broker.create_topic(topic, partitions=3)
@@ -68,7 +68,7 @@ def test_foreign_key_join_takes_back_results_of_rows_updated_twice_in_a_micro_ba
 
 
 def _ends(broker: Cluster) -> dict[str, str]:
-    """Return what a table of the results has."""
+    """Return the final state of the results as a table."""
     rows = read_table("join-out", bootstrap=broker.bootstrap).to_pylist()
     last = {row["key"].decode(): row["value"] for row in rows}
     return {key: value.decode() for key, value in last.items() if value is not None}

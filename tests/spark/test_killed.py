@@ -1,4 +1,4 @@
-"""Exactly once while processes are killed: no record is lost, none is there twice, for a reader of committed ones."""
+"""Exactly once while processes are killed: readers of committed records see each record once."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from ottla.wire.records.columnar_encoding import Rows
 from tests.spark.copying_driver import RECORDS_PER_BATCH
 from tests.spark.processes import committed, dice, driver, kill_all, reading, workers
 
-# Three JVMs start one after the other: on a busy machine that alone takes a minute.
+# Three JVMs start in sequence, which alone takes a minute on a busy machine.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(300)]
 
 RECORDS = 24 * RECORDS_PER_BATCH
@@ -27,7 +27,7 @@ KILLS = ("worker", "worker", "driver", "worker", "worker", "driver")
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A cluster with `numbers`, each of RECORDS once, and the empty topic `copied`."""
+    """A cluster with `numbers`, which has each of RECORDS once, and the empty topic `copied`."""
     with Cluster() as cluster:
         for topic in ("numbers", "copied"):
             cluster.create_topic(topic, partitions=PARTITIONS)
@@ -43,17 +43,17 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def test_nothing_is_lost_or_doubled_while_workers_and_drivers_are_killed(
+def test_nothing_is_lost_or_duplicated_while_workers_and_drivers_are_killed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Workers and whole drivers die at random moments between two reads; the last driver ends the work."""
+    """Workers and drivers are killed at random moments; the last driver finishes the copy."""
     chance = dice()
     words = (cluster.bootstrap, "numbers", "copied", str(tmp_path / "checkpoint"))
     program = driver("copying_driver", tmp_path / "driver.txt", *words)
     with program, reading(cluster.bootstrap, "copied", PARTITIONS) as reader:
         for kind in KILLS:
-            wanted = len(reader.seen) + chance.randint(1, 3) * RECORDS_PER_BATCH
-            reader.read_until(min(wanted, RECORDS - 1), program.text)
+            count = len(reader.seen) + chance.randint(1, 3) * RECORDS_PER_BATCH
+            reader.read_until(min(count, RECORDS - 1), program.text)
             reader.read(chance.random() * 0.7)
             if kind == "worker":
                 found: list[psutil.Process] = workers(program.below())

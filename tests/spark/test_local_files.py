@@ -1,4 +1,4 @@
-"""Checkpoints on this machine's disk: files as Hadoop makes them, without a process for each."""
+"""Checkpoints on a local disk: files as Hadoop creates them, but without processes."""
 
 import os
 from pathlib import Path
@@ -11,40 +11,40 @@ MODES = ("644", "600", "755", "700", "444", "1777")
 
 
 def hadoop(spark: SparkSession) -> Any:
-    """Return Hadoop's package of file systems, in Spark's Java."""
+    """Return Hadoop's package of file systems in Spark's JVM."""
     jvm: Any = spark._jvm
     return jvm.org.apache.hadoop.fs
 
 
 def files(spark: SparkSession) -> Any:
-    """Return the file system of this machine, as Spark has it."""
+    """Return Spark's local file system."""
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     return hadoop(spark).FileSystem.getLocal(configuration).getRaw()
 
 
 def context(spark: SparkSession) -> Any:
-    """Return the same as a FileContext, which writes offsets and commits of streams."""
+    """Return it as a FileContext, which writes the offsets and commits of streams."""
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     return hadoop(spark).FileContext.getLocalFSFileContext(configuration)
 
 
 def seconds_of_children(spark: SparkSession) -> float:
-    """Return the CPU time of processes that Spark's Java has started and waited for."""
+    """Return the CPU time of the child processes that Spark's JVM has waited for."""
     jvm: Any = spark._jvm
     pid = int(jvm.java.lang.ProcessHandle.current().pid())
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_sessions_use_the_classes(spark: SparkSession) -> None:
-    """FileSystem and FileContext are ours, compiled at the first start."""
+def test_sessions_use_our_classes(spark: SparkSession) -> None:
+    """FileSystem and FileContext are our classes, compiled at the first start."""
     assert files(spark).getClass().getName() == "ottla.RawFiles"
     assert context(spark).getDefaultFileSystem().getClass().getName() == "ottla.LocalContext"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_permissions_are_what_was_asked_for(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """Of files, as `chmod` would set them; the sticky bit, too."""
+def test_permissions_are_set_as_requested(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """They are those that `chmod` would set, including the sticky bit."""
     path = tmp_path / "file"
     path.touch()
     permission = hadoop(spark).permission.FsPermission(mode)
@@ -52,15 +52,15 @@ def test_permissions_are_what_was_asked_for(spark: SparkSession, tmp_path: Path,
     assert path.stat().st_mode & 0o7777 == int(mode, 8)
 
 
-def test_new_files_have_what_the_mask_leaves(spark: SparkSession, tmp_path: Path) -> None:
-    """Hadoop's mask is 022 where nobody says otherwise."""
+def test_new_files_have_permissions_of_the_mask(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop's default mask is 022."""
     stream = files(spark).create(hadoop(spark).Path(str(tmp_path / "made")), True)
     stream.close()
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
 
 
-def test_a_link_is_told_from_a_file(spark: SparkSession, tmp_path: Path) -> None:
-    """A status of a link names its target; a status of a file its size; nothing there is an error."""
+def test_the_status_of_links_and_files(spark: SparkSession, tmp_path: Path) -> None:
+    """The status of a link has its target, that of a file its size; a missing path is an error."""
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"abc")
     link.symlink_to(target)
@@ -74,11 +74,13 @@ def test_a_link_is_told_from_a_file(spark: SparkSession, tmp_path: Path) -> None
         files(spark).getFileLinkStatus(hadoop(spark).Path(str(tmp_path / "none")))
 
 
-def test_files_are_made_and_renamed_without_processes(spark: SparkSession, tmp_path: Path) -> None:
-    """As the log of offsets is written: fifty times, and no CPU time of children."""
+def test_files_are_written_and_renamed_without_processes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Fifty writes of the kind for an offset log use no CPU time of child processes."""
     jvm, fs = spark._jvm, hadoop(spark)
     assert jvm is not None
-    made: Any = context(spark)
+    file_context: Any = context(spark)
     overwrite = fs.Options.Rename.OVERWRITE
     flags = jvm.java.util.EnumSet.of(fs.CreateFlag.CREATE, fs.CreateFlag.OVERWRITE)
     options = spark.sparkContext._gateway.new_array(fs.Options.CreateOpts, 0)  # type: ignore[union-attr]
@@ -87,7 +89,7 @@ def test_files_are_made_and_renamed_without_processes(spark: SparkSession, tmp_p
     before = seconds_of_children(spark)
     for number in range(50):
         path = fs.Path(str(tmp_path / f"{number}.tmp"))
-        made.create(path, flags, options).close()
-        made.rename(path, fs.Path(str(tmp_path / str(number))), renames)
+        file_context.create(path, flags, options).close()
+        file_context.rename(path, fs.Path(str(tmp_path / str(number))), renames)
     assert seconds_of_children(spark) == before
     assert {each.name for each in tmp_path.glob("[0-9]*")} == {str(each) for each in range(50)}

@@ -1,4 +1,4 @@
-"""Steps that run in the JVM write what the test driver writes, record for record, whatever the records hold."""
+"""Steps in the JVM write the same records as the test driver, for any input."""
 
 import hashlib
 import os
@@ -60,7 +60,7 @@ Written = dict[str, list[tuple[Any, ...]]]
 
 
 def _driven(topology: Topology, records: Mapping[str, list[TopicRecord]]) -> Written:
-    """Return what the test driver writes, by source topic: those of different ones have no order."""
+    """Return the test driver's output by source topic, because topics have no common order."""
     found: Written = defaultdict(list)
     with TopologyTestDriver(topology, settings=_SETTINGS) as driver:
         for topic, rows in records.items():
@@ -69,14 +69,14 @@ def _driven(topology: Topology, records: Mapping[str, list[TopicRecord]]) -> Wri
             for name in sorted(driver.produced_topic_names):
                 queue = driver.produced(name)
                 found[name] += [
-                    (e.key, e.value, e.timestamp, *_told(name, e.headers)) for e in queue
+                    (e.key, e.value, e.timestamp, *_shown_headers(name, e.headers)) for e in queue
                 ]
                 queue.clear()
     return dict(found)
 
 
-def _told(topic: str, headers: Iterable[Any]) -> tuple[Any, ...]:
-    """Return headers; of a dead letter without the trace, which has the lines of the code."""
+def _shown_headers(topic: str, headers: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the headers; those of a dead letter without the stack trace."""
     return tuple(each for each in headers if topic != "lowered.dead" or "stack" not in each[0])
 
 
@@ -102,14 +102,16 @@ def _layout(topology: Topology, topics: Iterable[str]) -> Layout:
 def _on_spark(
     spark: SparkSession, topology: Topology, records: Mapping[str, list[TopicRecord]]
 ) -> tuple[Written, int]:
-    """Return what is written through the JVM, and how many records went through Python."""
+    """Return the output through the JVM, and the number of records that Python processed."""
     layout = _layout(topology, records)
     lowered = lower_layout(layout, spark_types(spark))
     if lowered is None:
         return _driven(topology, records), -1
     frame = columns_frame(spark.createDataFrame(_rows(lowered, records)).coalesce(1), lowered)
-    made: Any = columns_source("x", SourceSettings(ship(layout, 1)), lowered)
-    sink = made({"kafka.bootstrap.servers": "127.0.0.1:1"}).streamWriter(frame.schema, False)
+    source_class: Any = columns_source("x", SourceSettings(ship(layout, 1)), lowered)
+    sink = source_class({"kafka.bootstrap.servers": "127.0.0.1:1"}).streamWriter(
+        frame.schema, False
+    )
     table = frame.toArrow()
     finishing = Finishing(sink.settings)
     found: Written = defaultdict(list)
@@ -117,13 +119,13 @@ def _on_spark(
         for row in finishing.finish(batch).to_pylist():
             headers = tuple((e["key"], e["value"]) for e in row["headers"] or ())
             time = round(row["timestamp"].timestamp() * 1000)
-            told = row["key"], row["value"], time, *_told(row["topic"], headers)
-            found[row["topic"]].append(told)
+            record = row["key"], row["value"], time, *_shown_headers(row["topic"], headers)
+            found[row["topic"]].append(record)
     return dict(found), sum(each < 0 for each in table.column("target").to_pylist())
 
 
-def test_whatever_the_expressions_and_the_records(spark: SparkSession) -> None:
-    """Chains of every kind of step and serde: nulls, extremes, malformed and odd records, errors of expressions."""
+def test_random_expressions_and_records_yield_the_same_output(spark: SparkSession) -> None:
+    """All steps and serdes are covered, with nulls, extremes, malformed records and errors."""
     first = int(os.environ.get("OTTLA_SEED", "1"))
     in_python = total = 0
     for seed in range(first, first + _ROUNDS):
@@ -150,7 +152,7 @@ _TEXT = Serdes.string()
 
 
 def _create(broker: Cluster, topic: str) -> None:
-    """Create a topic that keeps its records, though they are old."""
+    """Create a topic that keeps records with old times."""
     broker.create_topic(topic, config={"retention.ms": "-1"})
 
 
@@ -162,7 +164,7 @@ def _run(
     tasks: TaskSettings = _SETTINGS,
     **settings: Any,
 ) -> str:
-    """Work off what is there; return the plan of the last micro-batch."""
+    """Process the existing records; return the plan of the last micro-batch."""
     query = start(
         topology,
         spark,
@@ -174,15 +176,15 @@ def _run(
     )
     with query:
         query.process_all_available()
-        # What Spark ran, not what it was asked for.
+        # This is the executed plan, not the logical one.
         plan: str = query.queries[0]._jsq.explainInternal(False)
     return plan
 
 
-def test_a_query_of_expressions_runs_no_python_between_source_and_sink(
+def test_a_query_of_expressions_runs_without_python(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Its plan filters and projects in the JVM; records, poison and dead letters among them, are the driver's, in order."""
+    """Spark's plan filters and projects in the JVM; the output is the driver's."""
     builder = StreamsBuilder()
     stream = builder.stream("lowered.in", key=_TEXT, value=_TEXT)
     kept = stream.filter(col("value").length() > 1).map_values(col("value").upper())
@@ -209,10 +211,10 @@ def test_a_query_of_expressions_runs_no_python_between_source_and_sink(
     assert len(expected["lowered.dead"]) > 5
 
 
-def test_a_record_that_cannot_be_read_ends_the_query(
+def test_an_unreadable_record_ends_the_query(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """With the error of the driver, which names the record."""
+    """The error is that of the driver and names the record."""
     builder = StreamsBuilder()
     kept = builder.stream("poison.in", key=_TEXT, value=_TEXT).filter(col("value") != "x")
     kept.to("poison.out", key=_TEXT, value=_TEXT)
@@ -224,10 +226,10 @@ def test_a_record_that_cannot_be_read_ends_the_query(
         _run(spark, broker, builder.build(), tmp_path, tasks=TaskSettings("app"))
 
 
-def test_columns_of_pyspark_run_in_the_jvm_and_mean_the_same_in_the_driver(
+def test_pyspark_columns_have_the_same_meaning_in_the_driver(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """They see records that came so far and no others."""
+    """They are evaluated for the records that reach their step, and for no others."""
     builder = StreamsBuilder()
     stream = builder.stream("sparks.in", key=_TEXT, value=_TEXT)
     numbers = stream.filter(F.col("value").rlike("^[0-9]+$")).map_values(
@@ -248,10 +250,10 @@ def test_columns_of_pyspark_run_in_the_jvm_and_mean_the_same_in_the_driver(
     assert [each[:2] for each in expected] == found
 
 
-def test_columns_of_pyspark_run_beside_state_and_behind_functions(
+def test_pyspark_columns_run_in_stateful_queries_and_after_functions(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Python's workers evaluate them, without a session of Spark's; SQL is one of their forms."""
+    """Python's workers evaluate them without a Spark session; SQL text is one of their forms."""
     builder = StreamsBuilder()
     stream = builder.stream("beside.in", key=_TEXT, value=_TEXT).map_values(str.strip)
     kept = stream.filter(F.length("value") > 1).select_key(F.expr("left(value, 2)"))
@@ -272,10 +274,10 @@ def test_columns_of_pyspark_run_beside_state_and_behind_functions(
     assert [each[:2] for each in expected] == found
 
 
-def test_columns_of_pyspark_that_python_does_not_know_are_refused_where_it_runs(
+def test_pyspark_columns_unknown_to_python_are_rejected_in_python_steps(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Before anything starts, and it is told which step is Python's; the test driver says so, too."""
+    """The error is raised before the start and names the step; the test driver raises it, too."""
     builder = StreamsBuilder()
     stream = builder.stream("refused.in", key=_TEXT, value=_TEXT).map_values(str.upper)
     stream.filter(F.soundex("value") == "A123").to("out", key=_TEXT, value=_TEXT)

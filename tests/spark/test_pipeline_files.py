@@ -1,4 +1,4 @@
-"""Pipeline files on a real Spark: each recipe does what it says, once, over a restart."""
+"""Pipeline files on a real Spark: each recipe works exactly once, even over a restart."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -40,16 +40,16 @@ def _create(broker: Cluster, *topics: str, partitions: int = 2) -> None:
 
 
 def _produce(broker: Cluster, topic: str, rows: Mapping[str, Any] | list[Any]) -> None:
-    """Write values as JSON; the number of a row says its partition."""
+    """Write values as JSON; the number of a row selects its partition."""
     pairs = rows.items() if isinstance(rows, Mapping) else ((None, row) for row in rows)
     with RecordProducer(broker.bootstrap) as producer:
         for number, (key, value) in enumerate(pairs):
-            told = None if key is None else key.encode()
-            producer.send(topic, json.dumps(value).encode(), key=told, partition=number % 2)
+            encoded = None if key is None else key.encode()
+            producer.send(topic, json.dumps(value).encode(), key=encoded, partition=number % 2)
 
 
 def _run(pipeline: Pipeline, spark: SparkSession, broker: Cluster, checkpoint: Path) -> PipelineRun:
-    """Run until everything that is there has been read."""
+    """Run the pipeline until all existing records are read."""
     settings = RunSettings(broker.bootstrap, str(checkpoint), once=True)
     with start(pipeline, spark, settings) as run:
         assert run.await_termination(timeout_s=120)
@@ -67,10 +67,10 @@ def _flights(numbers: range) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_topic_becomes_files_by_time_once(
+def test_a_topic_is_written_to_files_by_time_once(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """A run that dies after its files are written and before it is noted doubles and loses no row."""
+    """A crash between writing the files and the commit neither duplicates nor loses a row."""
     _create(broker, "files-in")
     pipeline = _pipeline(
         f"""\
@@ -102,16 +102,16 @@ def test_a_topic_becomes_files_by_time_once(
 
 
 def _forget_last_commit(checkpoint: Path) -> None:
-    """Leave a checkpoint as it is where Spark dies between writing a batch and noting that it did."""
+    """Restore a checkpoint as after a crash between writing a batch and committing it."""
     commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     commits[-1].unlink()
     (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
 
 
-def test_a_topic_is_totalled_into_a_topic_once(
+def test_a_topic_is_aggregated_into_a_topic_once(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """SQL with a window, a static table joined; each total is written once, when its window has ended."""
+    """Each result of a window and a static table is written once, when its window has closed."""
     _create(broker, "sql-in", "sql-names", "sql-out")
     pipeline = _pipeline(
         """\
@@ -156,7 +156,7 @@ def test_a_topic_is_totalled_into_a_topic_once(
 
 @pytest.fixture
 def url(spark: SparkSession, tmp_path: Path) -> str:
-    """A database that comes with Spark, Derby; its log stays out of the folder the tests run in."""
+    """The URL of a Derby database, which is part of Spark; its log is in the temporary folder."""
     jvm: Any = spark._jvm
     jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     return f"jdbc:derby:{tmp_path}/db;create=true"
@@ -166,10 +166,10 @@ def _rows(spark: SparkSession, url: str, table: str) -> list[Any]:
     return spark.read.format("jdbc").options(url=url, dbtable=table).load().collect()
 
 
-def test_a_topic_becomes_a_table_once(
+def test_a_topic_is_written_to_a_table_once(
     spark: SparkSession, broker: Cluster, tmp_path: Path, url: str
 ) -> None:
-    """Totals take the place of those before; a batch that is run again changes nothing."""
+    """New totals replace the old ones; a repeated batch changes nothing."""
     _create(broker, "jdbc-in")
     pipeline = _pipeline(
         f"""\
@@ -198,14 +198,14 @@ def test_a_topic_becomes_a_table_once(
     }
 
 
-def test_a_batch_that_fails_half_way_leaves_nothing(
+def test_a_batch_that_fails_writes_nothing(
     spark: SparkSession,
     broker: Cluster,
     tmp_path: Path,
     url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows and the batch's number are one transaction; the error names the sink."""
+    """Rows and batch number are one transaction; the error names the sink."""
     _create(broker, "jdbc-torn")
     pipeline = _pipeline(
         f"""\
@@ -232,16 +232,16 @@ def test_a_batch_that_fails_half_way_leaves_nothing(
     assert sorted(row.number for row in _rows(spark, url, "everything")) == list(range(10))
 
 
-def test_a_topic_is_mirrored_and_groups_follow(
+def test_a_topic_is_mirrored_with_its_groups(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Partitions, keys, headers and timestamps stay; a group goes on in the mirror where it was."""
+    """Partitions, keys, headers and timestamps are copied; a group continues at its position."""
     _create(broker, "mirror-in")
     pipeline = _pipeline(
         """\
         name: mirror
         sources: {orders: {topic: mirror-in, format: bytes, max_records: 10}}
-        sinks: {copy: {from: orders, mirror: mirror-out, groups: [billing, nobody]}}
+        sinks: {copy: {from: orders, mirror: mirror-out, groups: [billing, unused]}}
         """
     )
     _produce(broker, "mirror-in", {f"k{n}": n for n in range(40)})
@@ -263,7 +263,7 @@ def test_a_topic_is_mirrored_and_groups_follow(
     assert target.select(columns).to_pylist() == source.to_pylist()
     # Partition 0 was read to its end: nothing is seen again. Of partition 1, less than a micro-batch is.
     offsets = {p: moved["mirror-out", p].offset for p in (0, 1)}
-    assert run.sinks["copy"].translated == {"billing": offsets, "nobody": {}}
+    assert run.sinks["copy"].translated == {"billing": offsets, "unused": {}}
     rest = {
         p: [
             row["key"]
@@ -278,8 +278,8 @@ def test_a_topic_is_mirrored_and_groups_follow(
     assert len(rest[1]) - len(unread) <= 10
 
 
-def test_spark_says_what_is_wrong_at_its_line(spark: SparkSession) -> None:
-    """Nothing is read; syntax, unknown columns and wrong types are told at once, each with its place."""
+def test_spark_errors_are_reported_with_their_line(spark: SparkSession) -> None:
+    """Syntax, unknown columns and wrong types are reported together, without reading any record."""
     pipeline = _pipeline(
         """\
         name: wrong
@@ -325,7 +325,7 @@ def test_spark_says_what_is_wrong_at_its_line(spark: SparkSession) -> None:
 def test_bad_records_fail_or_are_skipped(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """A record that is no JSON stops a pipeline that was not told to skip such."""
+    """An invalid JSON value stops the pipeline unless it is configured to skip such values."""
     _create(broker, "bad-in", "bad-out")
     text = """\
         name: bad
@@ -343,16 +343,18 @@ def test_bad_records_fail_or_are_skipped(
     assert [json.loads(row["value"]) for row in table.to_pylist()] == [{"number": 1}, {"number": 2}]
 
 
-def test_files_go_into_a_topic_and_back(
+def test_files_are_read_into_a_topic_and_back(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """CSV with a key, Parquet of records, ranges of offsets; partitions are those of Kafka's clients."""
+    """CSV with a key, Parquet and ranges of offsets work; keys are partitioned as in Kafka."""
     _create(broker, "load-in", "load-copy", partitions=3)
     rows = "".join(f"k{n % 7},{n},2026-01-02T03:04:05Z\n" for n in range(50))
     (tmp_path / "rows.csv").write_text(f"id,number,at\n{rows}", encoding="utf-8")
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     settings = LoadSettings(topic="load-in", format="csv", key="id", timestamp="at")
-    count = load(spark, broker.bootstrap, [str(tmp_path / "rows.csv")], settings, _tell(told))
+    count = load(
+        spark, broker.bootstrap, [str(tmp_path / "rows.csv")], settings, _appending(progress)
+    )
     table = read_table("load-in", bootstrap=broker.bootstrap).to_pylist()
     assert (count, len(table)) == (50, 50)
     assert json.loads(table[0]["value"]).keys() == {"id", "number", "at"}
@@ -364,9 +366,12 @@ def test_files_go_into_a_topic_and_back(
         starts=starts | {("load-in", 0): min(1, ends["load-in", 0])}, ends=ends, as_bytes=True,
     )  # fmt: skip
     skipped = min(1, ends["load-in", 0])
-    assert export(spark, broker.bootstrap, wanted, _tell(told)) == 50 - skipped
+    assert export(spark, broker.bootstrap, wanted, _appending(progress)) == 50 - skipped
     back = LoadSettings(topic="load-copy", format="parquet", is_records=True)
-    assert load(spark, broker.bootstrap, [str(tmp_path / "out")], back, _tell(told)) == 50 - skipped
+    assert (
+        load(spark, broker.bootstrap, [str(tmp_path / "out")], back, _appending(progress))
+        == 50 - skipped
+    )
     copied = read_table("load-copy", bootstrap=broker.bootstrap).to_pylist()
     names = ("key", "value", "partition", "timestamp")
 
@@ -381,30 +386,28 @@ def test_files_go_into_a_topic_and_back(
     assert len({row["partition"] for row in last if row["key"] == b"k3"}) == 1
 
 
-def _tell(told: list[tuple[int, int]]) -> Callable[[int, int], None]:
-    return lambda done, total: told.append((done, total))
+def _appending(progress: list[tuple[int, int]]) -> Callable[[int, int], None]:
+    return lambda done, total: progress.append((done, total))
 
 
-def test_what_cannot_be_loaded_is_told(
-    spark: SparkSession, broker: Cluster, tmp_path: Path
-) -> None:
-    """A column that is not there is named with those that are; JSON values become columns."""
+def test_load_errors_are_reported(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+    """A missing column is reported with the existing ones; JSON values become columns."""
     _create(broker, "load-none", partitions=1)
     (tmp_path / "rows.json").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
     files = [str(tmp_path / "rows.json")]
     wrong = LoadSettings(topic="load-none", format="json", key="b")
     with pytest.raises(ConfigError, match="The files have no column 'b'; they have: a"):
-        load(spark, broker.bootstrap, files, wrong, _tell([]))
+        load(spark, broker.bootstrap, files, wrong, _appending([]))
     missing = LoadSettings(topic="load-none", format="json")
     with pytest.raises(QueryError, match="does not exist"):
-        load(spark, broker.bootstrap, [str(tmp_path / "nothing.json")], missing, _tell([]))
-    assert load(spark, broker.bootstrap, files, missing, _tell([])) == 2
+        load(spark, broker.bootstrap, [str(tmp_path / "nothing.json")], missing, _appending([]))
+    assert load(spark, broker.bootstrap, files, missing, _appending([])) == 2
     ranges = {("load-none", 0): 2}
     wanted = ExportSettings(
         topic="load-none", folder=str(tmp_path / "out"), format="csv",
         starts={("load-none", 0): 0}, ends=ranges, schema="a int",
     )  # fmt: skip
-    assert export(spark, broker.bootstrap, wanted, _tell([])) == 2
+    assert export(spark, broker.bootstrap, wanted, _appending([])) == 2
     lines = sorted(
         line for path in (tmp_path / "out").glob("*.csv") for line in path.read_text().splitlines()
     )
@@ -424,15 +427,15 @@ _FLIGHT = {
 
 
 def test_avro_is_read_and_written(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
-    """With a registry, whose schemas other clients know; with a schema alone; bad values are left out."""
+    """Schemas from a registry are compatible with other clients; no registry is needed."""
     _create(broker, "avro-in", "avro-out", "avro-plain")
     moment = datetime(2026, 1, 1, 10, tzinfo=UTC)
     rows = [{"origin": f"A{n}", "delays": [n, 1], "at": moment} for n in range(20)]
     with FakeSchemaRegistry() as registry:
-        asked: Serde[Any] = Serdes.avro(_FLIGHT, registry=registry).of("avro-in", is_key=False)
+        serde: Serde[Any] = Serdes.avro(_FLIGHT, registry=registry).of("avro-in", is_key=False)
         with RecordProducer(broker.bootstrap) as producer:
             for row in rows:
-                producer.send("avro-in", asked.to_bytes(row), key=b"k", partition=0)
+                producer.send("avro-in", serde.to_bytes(row), key=b"k", partition=0)
             producer.send("avro-in", b"no Avro", key=b"k", partition=0)
         pipeline = _pipeline(
             f"""\

@@ -1,4 +1,4 @@
-"""Topics as data frames, through a real Spark: what goes in comes out, once and in order."""
+"""Topics as data frames with a real Spark: all records are written and read once, in order."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ COUNT = 5000
 
 
 def _numbers(spark: SparkSession, count: int = COUNT) -> DataFrame:
-    """Rows with keys, headers here and there, and nulls."""
+    """Return rows with keys, some headers, and nulls."""
     rows = spark.range(count)
     headers = sql.expr(
         "if(id % 10 = 0, array(struct('n' as key, cast(cast(id as string) as binary) as value)), "
@@ -46,7 +46,7 @@ def _stream(spark: SparkSession, broker: Cluster, topic: str, **options: str) ->
 
 
 def _copy(rows: DataFrame, broker: Cluster, topic: str, checkpoint: Path) -> Any:
-    """Run a streaming query into a topic until all that is there has been read."""
+    """Run a streaming query into a topic until all existing records are read."""
     writer = rows.writeStream.format("ottla").option("kafka.bootstrap.servers", broker.bootstrap)
     writer = writer.option("topic", topic).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
@@ -55,8 +55,8 @@ def _copy(rows: DataFrame, broker: Cluster, topic: str, checkpoint: Path) -> Any
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_what_is_written_is_read(spark: SparkSession, broker: Cluster, codec: str) -> None:
-    """Keys, values, nulls and headers survive every codec, over several partitions and tasks."""
+def test_written_rows_are_read(spark: SparkSession, broker: Cluster, codec: str) -> None:
+    """Keys, values, nulls and headers are equal with every codec, several partitions and tasks."""
     topic = f"batch-{codec}"
     broker.create_topic(topic, partitions=3)
     written = _numbers(spark)
@@ -70,7 +70,7 @@ def test_what_is_written_is_read(spark: SparkSession, broker: Cluster, codec: st
 
 
 def test_columns_are_those_of_the_kafka_connector(spark: SparkSession, broker: Cluster) -> None:
-    """Programs written for format("kafka") find their columns."""
+    """Programs for format("kafka") find their columns."""
     _write(_numbers(spark, 3), broker, "columns")
     found = _read(spark, broker, "columns")
     assert found.dtypes == [
@@ -88,15 +88,15 @@ def test_columns_are_those_of_the_kafka_connector(spark: SparkSession, broker: C
 
 
 def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, broker: Cluster) -> None:
-    """Nothing is no error."""
+    """An empty topic is not an error."""
     broker.create_topic("empty")
     assert _read(spark, broker, "empty").collect() == []
 
 
-def test_a_stream_goes_on_where_it_stopped(
+def test_a_stream_continues_where_it_stopped(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """With its checkpoint a query reads every record once over two runs, in order by partition."""
+    """With its checkpoint, a query reads every record once in two runs, in order by partition."""
     for name in ("source", "target"):
         broker.create_topic(name, partitions=2)
     for _ in range(2):
@@ -109,10 +109,10 @@ def test_a_stream_goes_on_where_it_stopped(
     assert target.equals(read_table("source", bootstrap=broker.bootstrap, columns=columns))
 
 
-def test_a_trigger_takes_no_more_than_it_may(
+def test_a_trigger_is_limited_by_records(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """maxOffsetsPerTrigger cuts a backlog into micro-batches."""
+    """A backlog is split into micro-batches of maxOffsetsPerTrigger."""
     _write(_numbers(spark, 1000), broker, "backlog")
     rows = _stream(spark, broker, "backlog", startingOffsets="earliest", maxOffsetsPerTrigger="300")
     query = _copy(rows.select("value"), broker, "cut", tmp_path / "checkpoint")
@@ -122,7 +122,7 @@ def test_a_trigger_takes_no_more_than_it_may(
 
 
 def test_windows_are_counted(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
-    """An event-time window over a topic, with a watermark, written to another topic."""
+    """An event-time window with a watermark is computed over a topic and written to another one."""
     times = spark.range(600).select(
         sql.expr("cast(id as string)").alias("value"),
         sql.expr("timestamp_seconds(unix_timestamp() div 60 * 60 - 3600 + id)").alias("timestamp"),
@@ -135,7 +135,7 @@ def test_windows_are_counted(spark: SparkSession, broker: Cluster, tmp_path: Pat
     out = counted.count().select(sql.expr("cast(count as string)").alias("value"))
     _copy(out, broker, "counts", tmp_path / "checkpoint")
     counts = read_table("counts", bootstrap=broker.bootstrap, columns=["value"])
-    # The last window is still open: no later record has closed it.
+    # The last window is still open, because there is no later record.
     assert counts.column("value").to_pylist() == [b"60"] * 9
 
 
@@ -147,9 +147,9 @@ def test_windows_are_counted(spark: SparkSession, broker: Cluster, tmp_path: Pat
         ({"endingOffsets": "begin"}, "endingOffsets cannot be"),
     ],
 )
-def test_wrong_options_are_told_to_the_user(
+def test_invalid_options_are_reported_to_the_user(
     spark: SparkSession, broker: Cluster, options: dict[str, str], message: str
 ) -> None:
-    """The sentence reaches the caller through Spark."""
+    """Spark passes the message to the caller."""
     with pytest.raises(PySparkException, match=message):
         _read(spark, broker, "columns", **options).collect()

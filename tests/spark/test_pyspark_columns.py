@@ -1,4 +1,4 @@
-"""Expressions of pyspark evaluated in Python, beside Spark's own evaluation of them."""
+"""PySpark expressions evaluated in Python, compared with Spark's own evaluation."""
 
 import math
 from typing import Any
@@ -40,7 +40,7 @@ _TEXTS = (
 
 
 def _rows() -> list[tuple[str | None, dict[str, Any] | None]]:
-    """Rows in which every value meets several others."""
+    """Return rows that combine every value with several others."""
     rows: list[tuple[str | None, dict[str, Any] | None]] = [("none", None)]
     for number in range(140):
         text = _TEXTS[number % len(_TEXTS)]
@@ -329,7 +329,7 @@ def _expressions() -> list[SparkColumn]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what Spark gives as Python's own values."""
+    """Convert a result of Spark to plain Python values."""
     if isinstance(value, Row):
         return {name: _plain(each) for name, each in value.asDict().items()}
     if isinstance(value, list):
@@ -346,7 +346,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _answers(expression: OfSpark, rows: list[Any]) -> tuple[dict[int, Any], dict[int, Exception]]:
-    """Return what Python makes of each row: values and errors."""
+    """Return Python's result for each row: a value or an error."""
     values: dict[int, Any] = {}
     errors: dict[int, Exception] = {}
     for place, (key, value) in enumerate(rows):
@@ -362,20 +362,20 @@ def _frame(spark: SparkSession, rows: list[Any]) -> DataFrame:
     return spark.createDataFrame(placed, f"place int, {_SCHEMA}").cache()
 
 
-def test_python_gives_what_spark_gives(spark: SparkSession) -> None:
-    """Each function over many values, missing ones among them; where Python raises, so does Spark."""
+def test_python_and_spark_yield_the_same_results(spark: SparkSession) -> None:
+    """Each function is applied to many values, including nulls; errors are compared, too."""
     rows = _rows()
     frame, columns = _frame(spark, rows), _expressions()
-    made = [of_pyspark(each) for each in columns]
-    assert [str(each) + ": " + each.why for each in made if each.meaning is None] == []
-    answers = [_answers(each, rows) for each in made]
-    asked = [
+    expressions = [of_pyspark(each) for each in columns]
+    assert [str(each) + ": " + each.why for each in expressions if each.meaning is None] == []
+    answers = [_answers(each, rows) for each in expressions]
+    selected = [
         F.when(F.col("place").isin([*values]), column).alias(f"c{number}")
         for number, (column, (values, _)) in enumerate(zip(columns, answers, strict=True))
     ]
-    found = {row["place"]: row for row in frame.select("place", *asked).collect()}
+    found = {row["place"]: row for row in frame.select("place", *selected).collect()}
     differ = [
-        f"{made[number]} of {rows[place]}: {value!r}, Spark {_plain(found[place][f'c{number}'])!r}"
+        f"{expressions[number]} of {rows[place]}: {value!r}, Spark {_plain(found[place][f'c{number}'])!r}"
         for number, (values, _) in enumerate(answers)
         for place, value in values.items()
         if not _same(value, _plain(found[place][f"c{number}"]))
@@ -387,8 +387,8 @@ def test_python_gives_what_spark_gives(spark: SparkSession) -> None:
                 frame.where(F.col("place") == place).select(column).collect()
 
 
-def test_the_values_reach_every_function(spark: SparkSession) -> None:
-    """What is compared above are all functions that there are."""
+def test_every_function_is_compared(spark: SparkSession) -> None:
+    """The comparison above covers all supported functions."""
     del spark
     used = set()
     pending = [each.meaning for each in map(of_pyspark, _expressions())]

@@ -1,4 +1,4 @@
-"""What `ottla streams reset` says is where the application starts: it is reset, and runs again on Spark."""
+"""The command `ottla streams reset` determines where an application on Spark starts again."""
 
 import shutil
 from pathlib import Path
@@ -40,18 +40,18 @@ def _give(broker: Cluster, name: str, *words: str, start: int = 0) -> None:
 
 
 class _Application:
-    """An application in the tests' session."""
+    """An application in the tests' Spark session."""
 
     def __init__(self, spark: SparkSession, broker: Cluster, folder: Path, name: str) -> None:
         self.name, self.folder = name, folder
         self._spark, self._broker = spark, broker
-        self._told = 0
+        self._rows_read = 0
         self.guarantee = "at_least_once"
         for topic in ("in", "out"):
             broker.create_topic(f"{name}-{topic}", config={"retention.ms": "-1"})
 
     def run(self, offset_reset: str = "earliest") -> list[tuple[str, int]]:
-        """Run until the end of its input, and stop; return what it wrote meanwhile."""
+        """Run until the end of the input; return the new output."""
         checkpoint = checkpoint_of(str(self.folder), self.name)
         with start(
             _counting(self.name, offset_reset),
@@ -66,28 +66,28 @@ class _Application:
             query.process_all_available()
         written = read_table(f"{self.name}-out", bootstrap=self._broker.bootstrap)
         rows = sorted(written.to_pylist(), key=lambda row: row["offset"])
-        new, self._told = rows[self._told :], len(rows)
+        new, self._rows_read = rows[self._rows_read :], len(rows)
         return [(row["key"].decode(), int.from_bytes(row["value"])) for row in new]
 
-    def reset(self, *words: str) -> int:
-        """Run `ottla streams reset`, and execute it."""
+    def reset(self, *options: str) -> int:
+        """Run `ottla streams reset --execute`."""
         place = ("--state-dir", str(self.folder), "-b", self._broker.bootstrap)
-        told = ("streams", "reset", "--application-id", self.name, *place, *words)
-        return main.run([*told, "--execute"])
+        words = ("streams", "reset", "--application-id", self.name, *place, *options)
+        return main.run([*words, "--execute"])
 
 
 @pytest.fixture
 def application(spark: SparkSession, broker: Cluster, tmp_path: Path, request: Any) -> _Application:
-    """One of its own for each test."""
+    """A separate application for each test."""
     name = f"reset-{abs(hash(request.node.name))}"
     return _Application(spark, broker, tmp_path, name)
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
-def test_a_reset_application_starts_where_it_was_said(
+def test_a_reset_application_starts_at_the_given_offset(
     broker: Cluster, application: _Application, guarantee: str
 ) -> None:
-    """With nothing of its state; once more from where it is then; and from its beginning where nothing is said."""
+    """Its state is empty; the default is the beginning of the topics."""
     application.guarantee = guarantee
     _give(broker, application.name, *"abcaba")
     first = [("a", 1), ("b", 1), ("c", 1), ("a", 2), ("b", 2), ("a", 3)]
@@ -102,18 +102,20 @@ def test_a_reset_application_starts_where_it_was_said(
     assert application.run() == [*first, ("z", 1)]
 
 
-def test_progress_is_no_wish(broker: Cluster, application: _Application) -> None:
-    """An application that has lost its checkpoint begins anew, with all of its state, and not in the middle."""
+def test_committed_progress_is_no_start_position(
+    broker: Cluster, application: _Application
+) -> None:
+    """An application without its checkpoint restarts from the beginning with an empty state."""
     _give(broker, application.name, *"aa")
     assert application.run() == [("a", 1), ("a", 2)]
     shutil.rmtree(application.folder / application.name)
     assert application.run() == [("a", 1), ("a", 2)]
 
 
-def test_kafkas_own_offsets_are_taken_where_there_is_no_checkpoint(
+def test_kafkas_committed_offsets_are_used_without_a_checkpoint(
     broker: Cluster, application: _Application
 ) -> None:
-    """What kafka-streams-application-reset and kafka-consumer-groups leave counts before the source's own wish."""
+    """Offsets of Kafka's reset tools take precedence over the offset reset of the source."""
     _give(broker, application.name, *"abc")
     with broker.admin() as brokers:
         place = (f"{application.name}-in", 0)
@@ -122,10 +124,10 @@ def test_kafkas_own_offsets_are_taken_where_there_is_no_checkpoint(
 
 
 @pytest.mark.parametrize("words", [("--to-latest",), ()])
-def test_where_it_first_started_it_starts_again(
+def test_the_start_position_is_kept_if_nothing_was_read(
     broker: Cluster, application: _Application, words: tuple[str, ...]
 ) -> None:
-    """At the end, by a reset or as the source says; stopped before anything came, it misses nothing of what comes."""
+    """An application that started at the end, and stopped before any record, misses no record."""
     _give(broker, application.name, *"abc")
     if words:
         assert application.reset("--input-topics", f"{application.name}-in", *words) == 0

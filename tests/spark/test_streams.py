@@ -1,4 +1,4 @@
-"""Topologies on Spark: they go on where they stopped, and say what is wrong."""
+"""Topologies on Spark: restarts, growing topics, errors and punctuators."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ _TEXT = Serdes.string()
 
 
 def _counting(source: str, target: str, store: str = "counts") -> Topology:
-    """Counts values: a stage without state, a shuffle, a stage with it."""
+    """Count values: a stateless stage, a shuffle, and a stateful stage."""
     builder = StreamsBuilder()
     values = builder.stream(source, key=_TEXT, value=_TEXT)
     counted = values.group_by(lambda value: value, key=_TEXT, value=_TEXT).count(store)
@@ -62,10 +62,10 @@ def _create(broker: Cluster, *topics: str, partitions: int = 1) -> None:
         broker.create_topic(topic, partitions=partitions, config={"retention.ms": "-1"})
 
 
-def test_a_topology_goes_on_where_it_stopped(
+def test_a_topology_continues_where_it_stopped(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Counts are those of both runs; each is written to the partition of its key."""
+    """The counts include both runs; each is written to the partition of its key."""
     _create(broker, "going-words", "going-counted", partitions=3)
     for _ in range(2):
         scenarios.produce(broker.bootstrap, {"going-words": _records(*"abacabad" * 50)})
@@ -74,15 +74,15 @@ def test_a_topology_goes_on_where_it_stopped(
     rows = read_table("going-counted", bootstrap=broker.bootstrap).to_pylist()
     counts = {row["key"]: int(row["value"]) for row in rows}
     assert counts == {b"a": 400, b"b": 200, b"c": 100, b"d": 100}
-    # Every update is written, once and in order.
+    # Every update is written once and in order.
     assert [int(row["value"]) for row in rows if row["key"] == b"b"] == list(range(1, 201))
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    asked = ConsumerGroupTopicPartitions("app")
-    (answer,) = client.list_consumer_group_offsets([asked]).values()
+    group = ConsumerGroupTopicPartitions("app")
+    (answer,) = client.list_consumer_group_offsets([group]).values()
     read = {each.topic: 0 for each in answer.result().topic_partitions}
     for each in answer.result().topic_partitions:
         read[each.topic] += each.offset
-    # What the second run has read is told within half a second, or not at all if it ends before.
+    # The progress of the second run is committed within half a second, unless it ends before.
     assert read.keys() == {"going-words"}
     assert read["going-words"] in (400, 800)
     with pytest.raises(ConfigError, match=r"(?s)renamed-repartition.*application_id"):
@@ -90,7 +90,7 @@ def test_a_topology_goes_on_where_it_stopped(
 
 
 def _produce(broker: Cluster, topic: str, words: str) -> None:
-    """Write each letter under itself, to the partition that Kafka's clients choose."""
+    """Write each letter with itself as key, to the partition that Kafka's clients choose."""
     settings = {"bootstrap.servers": broker.bootstrap, "partitioner": "murmur2_random"}
     producer = Producer(settings)
     for word in words:
@@ -98,10 +98,10 @@ def _produce(broker: Cluster, topic: str, words: str) -> None:
     assert producer.flush(30) == 0
 
 
-def test_topics_of_a_pattern_come_later_and_grow(
+def test_topics_of_a_pattern_can_be_created_later_and_grow(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """While the query runs and between runs: keys find their counts, and nothing is missed."""
+    """This works during and between runs: keys keep their counts, and no record is missed."""
     builder = StreamsBuilder()
     stream = builder.stream(re.compile("grown-[ab]"), key=_TEXT, value=_TEXT)
     stream.group_by_key().count("n").to_stream().map_values(str).to("sum", key=_TEXT, value=_TEXT)
@@ -131,7 +131,7 @@ def test_topics_of_a_pattern_come_later_and_grow(
 def test_a_pattern_waits_for_its_first_topic(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """As with Kafka Streams, nothing need match it when the application starts."""
+    """A pattern need not match a topic at the start, as in Kafka Streams."""
     builder = StreamsBuilder()
     builder.stream(re.compile("awaited-.*"), key=_TEXT, value=_TEXT).to("await", key=_TEXT)
     _create(broker, "await")
@@ -151,7 +151,7 @@ def _fail(value: str) -> str:
 def test_an_error_shows_the_users_frames(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """What was raised and where in the user's file; neither Spark's frames nor ours."""
+    """The error has the user's frames, but none of Spark or this package."""
     _create(broker, "fine", "failed")
     builder = StreamsBuilder()
     builder.stream("fine", key=_TEXT, value=_TEXT).map_values(_fail).to("failed")
@@ -170,27 +170,27 @@ def test_an_error_shows_the_users_frames(
 
 
 class _Ticking(Processor[str, str, str, str]):
-    """Tells, once in a while, how many records came."""
+    """A processor that regularly forwards the number of its records."""
 
     def init(self, context: Any) -> None:
-        """Schedule on the wall clock."""
+        """Schedule a punctuator on the wall clock."""
         super().init(context)
         self.seen = 0
         context.schedule("500 ms", PunctuationType.WALL_CLOCK_TIME, self.tick)
 
     def tick(self, now: int) -> None:
-        """Tell."""
+        """Forward the number."""
         self.context.forward(Record("seen", str(self.seen), now))
 
     def process(self, record: Record[str, str]) -> None:
-        """Count."""
+        """Count the record."""
         self.seen += 1
 
 
-def test_the_wall_clock_calls_without_records(
+def test_wall_clock_punctuators_run_without_records(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """A punctuator is called though nothing comes; fields of a processor stay between micro-batches."""
+    """Fields of a processor persist between micro-batches."""
     _create(broker, "ticked", "ticks")
     builder = StreamsBuilder()
     stream = builder.stream("ticked", key=_TEXT, value=_TEXT)
@@ -206,16 +206,16 @@ def test_the_wall_clock_calls_without_records(
     assert set(values) == {b"3"}
 
 
-def test_a_topic_that_is_missing_is_named(
+def test_a_missing_topic_is_named_in_the_error(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """Before anything starts."""
+    """The error is raised before the start."""
     with pytest.raises(TopologyError, match="topic nowhere is read but does not exist"):
         _start(_counting("nowhere", "counted"), spark, broker, tmp_path)
 
 
 def test_tasks_are_spread_evenly(spark: SparkSession) -> None:
-    """Spark's hash puts task n into shuffle partition n modulo their number; every slot knows its task."""
+    """Spark's hash assigns task n to shuffle partition n modulo their number."""
     slots = Slots(7, 3)
     numbers = slots.of_task.tolist()
     rows = spark.createDataFrame([(each,) for each in numbers], "slot int")

@@ -1,4 +1,4 @@
-"""The format `ottla` in Spark itself, both ways in one query: what its options promise."""
+"""The format `ottla` in Spark, as source and sink of one query."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,10 +23,10 @@ def _produce(broker: Cluster, topic: str, count: int) -> None:
     assert producer.flush(30) == 0
 
 
-def test_topics_of_a_pattern_are_copied_with_headers_once_and_the_lag_is_seen(
+def test_topics_of_a_pattern_are_copied_once_with_headers_and_visible_lag(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """A topic that is created later is found; other clients see the progress; batches are not too large."""
+    """A later topic is discovered; other clients see the progress; batches are limited."""
     broker.create_topic("birds-1", partitions=2)
     broker.create_topic("flown", partitions=3)
     _produce(broker, "birds-1", 300)
@@ -57,20 +57,20 @@ def test_topics_of_a_pattern_are_copied_with_headers_once_and_the_lag_is_seen(
         columns=["key", "headers"],
         isolation="read_committed",
     ).to_pylist()
-    wanted = [(f"birds-1/{n}", n) for n in range(300)] + [(f"birds-2/{n}", n) for n in range(50)]
+    expected = [(f"birds-1/{n}", n) for n in range(300)] + [(f"birds-2/{n}", n) for n in range(50)]
     assert sorted((row["key"].decode(), row["headers"][0]["value"].decode()) for row in copied) == (
-        sorted((key, str(number)) for key, number in wanted)
+        sorted((key, str(number)) for key, number in expected)
     )
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    asked = confluent_kafka.ConsumerGroupTopicPartitions("birds")
-    (answer,) = client.list_consumer_group_offsets([asked]).values()
+    group = confluent_kafka.ConsumerGroupTopicPartitions("birds")
+    (answer,) = client.list_consumer_group_offsets([group]).values()
     found = {(each.topic, each.partition): each.offset for each in answer.result().topic_partitions}
     assert found["birds-2", 0] == 50
     assert found["birds-1", 0] + found["birds-1", 1] == 300
 
 
-def test_workers_do_not_walk_over_all_modules_after_each_task(spark: SparkSession) -> None:
-    """A worker of Spark that has loaded Ottla leaves its modules out of the collection after every task."""
+def test_workers_do_not_collect_modules_after_each_task(spark: SparkSession) -> None:
+    """A Spark worker that has loaded Ottla freezes its modules, so that collections skip them."""
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import gc
@@ -83,8 +83,8 @@ def test_workers_do_not_walk_over_all_modules_after_each_task(spark: SparkSessio
     assert row.frozen > 50_000
 
 
-def test_workers_are_handed_large_rows_in_small_batches(spark: SparkSession) -> None:
-    """A batch for a worker ends at 2 MiB, before Spark's 10 000 rows: memory of that size is kept for the next one."""
+def test_workers_receive_large_rows_in_small_batches(spark: SparkSession) -> None:
+    """A batch ends at 2 MiB, before Spark's 10 000 rows, because its memory is reused."""
 
     def sizes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from (pa.record_batch([[each.nbytes]], ["size"]) for each in batches)

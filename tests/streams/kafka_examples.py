@@ -1,6 +1,6 @@
-"""Well-known examples of Kafka Streams, ported line by line: nothing but names in snake_case was looked up.
+"""Well-known examples of Kafka Streams, ported line by line by converting names to snake_case.
 
-`test_kafka_examples.py` runs them, `test_typing.py` has mypy look at them.
+`test_kafka_examples.py` runs them, and `test_typing.py` checks them with mypy.
 """
 
 from typing import Any
@@ -181,7 +181,7 @@ def global_tables() -> Topology:
 
 
 def interactive() -> Topology:
-    """Keep counts of words, by window as well, to be asked for (WordCountInteractiveQueriesExample)."""
+    """Keep counts of words, also by window, for queries (WordCountInteractiveQueriesExample)."""
     builder = StreamsBuilder()
     text_lines = builder.stream("TextLines", Consumed.with_(Serdes.string(), Serdes.string()))
     grouped = text_lines.flat_map_values(lambda v: v.lower().split()).group_by(

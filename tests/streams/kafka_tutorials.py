@@ -1,6 +1,7 @@
-"""Known tutorials and examples of Kafka Streams, second part: processors, stores and joins of one's own.
+"""Known tutorials of Kafka Streams, second part: custom processors, stores and joins.
 
-As in `kafka_examples.py` nothing but names in snake_case was looked up. `test_kafka_tutorials.py` runs them.
+As in `kafka_examples.py`, only names were converted to snake_case. `test_kafka_tutorials.py` runs
+them.
 """
 
 from collections.abc import Iterable
@@ -51,10 +52,10 @@ JSON = Serdes.json(dict)
 
 
 class WordCountProcessor(ContextualProcessor[str, str, str, str]):
-    """Counts words and tells of all of them once a second (WordCountProcessorDemo)."""
+    """Count words and forward all counts once a second (WordCountProcessorDemo)."""
 
     def init(self, context: ProcessorContext) -> None:
-        """Schedule and open."""
+        """Schedule the punctuator and get the store."""
         super().init(context)
         context.schedule(timedelta(seconds=1), PunctuationType.STREAM_TIME, self.tell)
         self.kv_store = context.get_state_store("Counts")
@@ -67,14 +68,14 @@ class WordCountProcessor(ContextualProcessor[str, str, str, str]):
                 self.context.forward(Record(entry.key, str(entry.value), timestamp))
 
     def process(self, record: Record[str, str]) -> None:
-        """Count."""
+        """Count the words of the record."""
         for word in record.value.lower().split():
             old_value = self.kv_store.get(word)
             self.kv_store.put(word, 1 if old_value is None else old_value + 1)
 
 
 def word_count_processor() -> Topology:
-    """Build a topology by hand (WordCountProcessorDemo)."""
+    """Build a topology with the Processor API (WordCountProcessorDemo)."""
     counts = Stores.key_value_store_builder(
         Stores.in_memory_key_value_store("Counts"), Serdes.string(), Serdes.integer()
     )
@@ -88,30 +89,30 @@ def word_count_processor() -> Topology:
 
 
 class DeduplicationSupplier(ProcessorSupplier[str, dict[str, Any], str, dict[str, Any]]):
-    """Drops events that came within a while (EventDeduplicationLambdaIntegrationTest)."""
+    """Drop events that repeat within a window (EventDeduplicationLambdaIntegrationTest)."""
 
     def __init__(self, window: timedelta) -> None:
         self.window = window
 
     def get(self) -> "Deduplication":
-        """Make one."""
+        """Return a new processor."""
         return Deduplication(int(self.window.total_seconds() * 1000))
 
     def stores(self) -> Iterable[StoreBuilder]:
-        """Bring the store."""
+        """Return the store."""
         supplier = Stores.persistent_window_store("eventId-store", self.window, self.window, False)
         return {Stores.window_store_builder(supplier, Serdes.string(), Serdes.long())}
 
 
 class Deduplication(ContextualProcessor[str, dict[str, Any], str, dict[str, Any]]):
-    """Remembers events by their id."""
+    """Remember events by their id."""
 
     def __init__(self, duration_ms: int) -> None:
         self.left_ms = duration_ms // 2
         self.right_ms = duration_ms - self.left_ms
 
     def process(self, record: Record[str, dict[str, Any]]) -> None:
-        """Forward what is new; an old one is put again, so that it stays known."""
+        """Forward a new event; put an old one again to extend its window."""
         store = self.context.get_state_store("eventId-store")
         event_id, time = record.value["id"], record.timestamp
         with store.fetch(event_id, time - self.left_ms, time + self.right_ms) as iterator:
@@ -132,36 +133,36 @@ def deduplication() -> Topology:
 
 
 class EnrichOrWait(ContextualFixedKeyProcessor[str, str, str]):
-    """Joins with a table whose entry may come a little later (CustomStreamTableJoinIntegrationTest)."""
+    """Join with a table whose entry may come later (CustomStreamTableJoinIntegrationTest)."""
 
     def init(self, context: ProcessorContext) -> None:
-        """Open both stores and look again each minute."""
+        """Get both stores and schedule a check each minute."""
         super().init(context)
         self.table = context.get_state_store("users")
         self.waiting = context.get_state_store("waiting")
         context.schedule("1 min", PunctuationType.WALL_CLOCK_TIME, self.look_again)
 
     def process(self, record: FixedKeyRecord[str, str]) -> None:
-        """Join, or wait."""
+        """Join the record, or store it until its entry comes."""
         if not self.join(record):
             self.waiting.put(record.key, ValueAndTimestamp.make(record.value, record.timestamp))
 
     def join(self, record: FixedKeyRecord[str, str]) -> bool:
-        """Join if there is an entry."""
+        """Forward the joined record if there is an entry; return whether there is."""
         user = ValueAndTimestamp.get_value_or_null(self.table.get(record.key))
         if user is not None:
             self.context.forward(record.with_value(f"{record.value} by {user}"))
         return user is not None
 
     def look_again(self, timestamp: int) -> None:
-        """Join what waits, if it can be by now."""
+        """Join the waiting records whose entry has come."""
         for key, waited in self.waiting.all():
             if self.join(Record(key, waited.value, waited.timestamp)):
                 self.waiting.delete(key)
 
 
 def custom_join() -> Topology:
-    """Join a stream with a table by a processor of one's own."""
+    """Join a stream with a table in a custom processor."""
     builder = StreamsBuilder()
     builder.table("users-topic", Consumed.with_(STRING, STRING), Materialized.as_("users"))
     supplier = Stores.persistent_timestamped_key_value_store("waiting")
@@ -206,7 +207,7 @@ def music_charts() -> Topology:
 
 
 def dynamic_topics() -> Topology:
-    """Choose the topic of each order by its sort (how-to: dynamic output topics), print, split and name."""
+    """Choose the topic of each order by its type (how-to: dynamic output topics)."""
     builder = StreamsBuilder()
     orders = builder.stream(
         ["orders-eu", "orders-us"],
@@ -297,36 +298,36 @@ def music_interest() -> Topology:
 
 
 class TtlEmitter(ContextualProcessor[str, str, str, str | None]):
-    """Sends a tombstone for each key that nothing came for (how-to: KTable with a time to live)."""
+    """Send a tombstone for each key without recent records (how-to: KTable with a time to live)."""
 
     def __init__(self, max_age: timedelta, scan: timedelta) -> None:
         self.max_age_ms = max_age // timedelta(milliseconds=1)
         self.scan = scan
 
     def init(self, context: ProcessorContext) -> None:
-        """Look for old keys regularly."""
+        """Schedule the search for old keys."""
         super().init(context)
         self.state = context.get_state_store("ttl")
         self.scheduled = context.schedule(self.scan, PunctuationType.STREAM_TIME, self.scan_keys)
 
     def scan_keys(self, timestamp: int) -> None:
-        """Send tombstones."""
+        """Send tombstones for old keys."""
         for entry in self.state.all():
             if entry.value < timestamp - self.max_age_ms:
                 self.context.forward(Record(entry.key, None, timestamp))
                 self.state.delete(entry.key)
 
     def process(self, record: Record[str, str]) -> None:
-        """Note when the key was seen."""
+        """Store when the key was seen."""
         self.state.put(record.key, record.timestamp)
 
     def close(self) -> None:
-        """End."""
+        """Release nothing."""
         self.scheduled.cancel()
 
 
 def table_ttl() -> Topology:
-    """Remove entries of a table that are old."""
+    """Remove old entries from a table."""
     builder = StreamsBuilder()
     supplier = Stores.persistent_key_value_store("ttl")
     builder.add_state_store(Stores.key_value_store_builder(supplier, STRING, LONG))
@@ -338,15 +339,15 @@ def table_ttl() -> Topology:
 
 
 class OrderTime(UsePartitionTimeOnInvalidTimestamp):
-    """Takes the time from the order (how-to: custom timestamp extractors)."""
+    """Extract the time of the order (how-to: custom timestamp extractors)."""
 
     def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
-        """Return the order's time, or the partition's."""
+        """Return the order's time, or the partition's time."""
         return int(record.value.get("time", partition_time))
 
 
 def clicks_and_impressions() -> Topology:
-    """Join two streams within five minutes by another key, with times of their own."""
+    """Join two streams within five minutes by another key, with extracted times."""
     builder = StreamsBuilder()
     consumed = Consumed.with_(STRING, JSON, OrderTime, AutoOffsetReset.earliest())
     clicks, shows = builder.stream("clicks", consumed), builder.stream("impressions", consumed)
@@ -363,7 +364,7 @@ def clicks_and_impressions() -> Topology:
 
 
 class SinceLast(ValueTransformerWithKey[str, int, int | None]):
-    """Tells by how much an entry changed (KTable.transformValues)."""
+    """Return the change of an entry since its last update (KTable.transformValues)."""
 
     def transform(self, read_only_key: str, value: int) -> int | None:
         """Return the difference."""
@@ -374,7 +375,7 @@ class SinceLast(ValueTransformerWithKey[str, int, int | None]):
 
 
 def differences() -> Topology:
-    """Tell of changes by their size, through a table that is kept."""
+    """Forward the changes of entries of a materialized table."""
     builder = StreamsBuilder()
     builder.add_state_store(Stores.key_value("last", STRING, INTEGER))
     levels = builder.table("levels", Consumed.with_(STRING, INTEGER))

@@ -1,4 +1,4 @@
-"""Runs the examples of docs/streams.md: a block of Python, and below it what comes in and goes out."""
+"""Run the examples of docs/streams.md: a block of Python, followed by input and output records."""
 
 import json
 import re
@@ -19,14 +19,14 @@ _INTERNAL = ("-changelog", "-repartition", "-topic")
 
 @dataclass(frozen=True)
 class Example:
-    """An example: its code, and the lines of what happens (none: it checks itself)."""
+    """An example: its code and its lines of records; without lines it checks itself."""
 
     code: str
     lines: tuple[str, ...]
 
     @property
     def inputs(self) -> list[str]:
-        """What comes in."""
+        """The input records."""
         return [line for line in self.lines if line.startswith("> ")]
 
 
@@ -37,7 +37,7 @@ def examples() -> list[Example]:
 
 
 def play(example: Example) -> list[str]:
-    """Run an example; return its lines with what went out below each that came in."""
+    """Run an example; return its input lines, each followed by its output."""
     names = {name: known for name, known in vars(streams).items() if name in streams.__all__}
     names["builder"] = builder = StreamsBuilder()
     exec(compile(example.code, str(PAGE), "exec"), names)

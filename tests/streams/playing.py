@@ -1,4 +1,4 @@
-"""Plays scripted events on our driver, and shows what is written as Scenarios.java does."""
+"""Play scripted events on our driver, and format the output like Scenarios.java."""
 
 from dataclasses import replace
 
@@ -12,12 +12,12 @@ from tests.streams.recorded.shapes import Given
 from tests.streams.recorded.topologies import build
 from tests.streams.transcripts import is_compared, line
 
-# What ends an application in Kafka ends ours, if with other words.
+# Errors that end an application in Kafka also end ours, with another message.
 _FAILURES = (OttlaError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def told(scenario: str) -> tuple[str, Given]:
-    """Return a scenario's name and its parameters."""
+def parse_scenario(scenario: str) -> tuple[str, Given]:
+    """Return the name and the parameters of a scenario."""
     name, *words = scenario.split(" ")
     pairs = (each.partition("=") for each in words)
     return name, Given({key: value for key, _, value in pairs})
@@ -25,15 +25,15 @@ def told(scenario: str) -> tuple[str, Given]:
 
 def topology_of(scenario: str) -> Topology:
     """Return the topology of a scenario's line."""
-    name, given = told(scenario)
+    name, given = parse_scenario(scenario)
     if name in SHAPED:
         return build_shaped(name, given)
     return build_configured(name) if name in CONFIGURED else build(name)
 
 
 def settings_of(scenario: str) -> TaskSettings:
-    """Return how the application of a scenario's line is configured, as in Java."""
-    name, given = told(scenario)
+    """Return the settings of the application in a scenario's line, as in Java."""
+    name, given = parse_scenario(scenario)
     configured = settings(name) if name in CONFIGURED else TaskSettings("test")
     is_throttled = name.endswith("_throttled") or given.get("throttled") == "1"
     cache = 1 << 20 if given.get("cache") == "1" else configured.statestore_cache_max_bytes
@@ -51,7 +51,7 @@ def driver_of(scenario: str) -> TopologyTestDriver:
 
 
 def written(driver: TopologyTestDriver) -> list[str]:
-    """Return what was written since the last time, a line a record, topic by topic."""
+    """Return the records since the last call, one per line, by topic."""
     lines = []
     for topic in sorted(filter(is_compared, driver.produced_topic_names)):
         queue = driver.produced(topic)
@@ -64,7 +64,7 @@ def _bytes(word: str) -> bytes | None:
 
 
 def record_of(event: str) -> TopicRecord:
-    """Return the record of an event: `pipe TOPIC KEY TIMESTAMP VALUE`, maybe with headers `h=v,i=w`."""
+    """Return the record of an event: `pipe TOPIC KEY TIMESTAMP VALUE [h=v,i=w]`."""
     _, _, key, time, value, *rest = event.split(" ")
     pairs = [each.partition("=") for each in (rest[0].split(",") if rest else [])]
     headers = [(name, _bytes(word)) for name, _, word in pairs]
@@ -72,7 +72,7 @@ def record_of(event: str) -> TopicRecord:
 
 
 def play_event(driver: TopologyTestDriver, event: str) -> list[str]:
-    """Let an event happen; return what was written."""
+    """Play an event; return the lines of the written records."""
     words = event.split(" ")
     if words[0] == "clock":
         driver.advance_wall_clock_time(int(words[1]))
@@ -82,7 +82,7 @@ def play_event(driver: TopologyTestDriver, event: str) -> list[str]:
 
 
 def play(scenario: str, events: list[str]) -> list[str]:
-    """Return what Scenarios.java prints of a scenario: the description, events and what they wrote."""
+    """Return the output of Scenarios.java for a scenario: description, events and their records."""
     try:
         driver = driver_of(scenario)
         lines = [*str(topology_of(scenario).describe()).splitlines(), "events"]

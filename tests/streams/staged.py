@@ -1,7 +1,7 @@
-"""Runs applications as Spark would, stage by stage over state pages, in this process and without Spark.
+"""Run applications in stages over state pages, like Spark, but in this process and without Spark.
 
-Every micro-batch builds its tasks anew from what was kept. `pipe` is one micro-batch of one record, and what
-follows of it, until nothing comes back.
+Every micro-batch creates its tasks again from their state. `pipe` runs a micro-batch of one record,
+and further ones until no records return.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ STRINGS = DefaultSerdes(Serdes.string(), Serdes.string())
 
 
 def partition_of(key: bytes | None, count: int) -> int:
-    """Return the partition of a key, as Kafka's default partitioner chooses it; records without a key go to 0."""
+    """Return the partition of a key as chosen by Kafka's default partitioner; 0 without a key."""
     return 0 if key is None else (murmur2(key) & 0x7FFFFFFF) % count
 
 
@@ -38,7 +38,7 @@ class Pages(dict[str, bytes]):
     """The state of one task."""
 
     def put(self, name: str, page: bytes) -> None:
-        """Set a page."""
+        """Write a page."""
         self[name] = page
 
     def remove(self, name: str) -> None:
@@ -47,7 +47,7 @@ class Pages(dict[str, bytes]):
 
 
 class StagedRun:
-    """One query; `topics` are those on the broker, `claimed` the partitions of a checkpoint's tasks."""
+    """A query; `topics` are on the broker, `claimed` are the partitions of a checkpoint's tasks."""
 
     def __init__(
         self,
@@ -65,28 +65,28 @@ class StagedRun:
         self._returning: list[tuple[str, TopicRecord]] = []
         self.produced: dict[str, list[ProducedRecord]] = {}
         self.dropped = 0
-        """How many records its tasks dropped."""
+        """The number of records that its tasks dropped."""
 
     def tick(self, now: int) -> None:
-        """Let the wall clock show a time: a micro-batch of its own."""
+        """Set the wall clock in a separate micro-batch."""
         self.run({(CLOCK, 0): [TopicRecord(None, None, now)]})
 
     def pipe(self, topic: str, record: TopicRecord) -> None:
-        """Take one record of a topic."""
+        """Process one record of a topic."""
         self.run({(topic, record.partition): [record]})
 
     def run(self, batch: Batch) -> None:
-        """Take a micro-batch, and those that follow of the topics that come back."""
+        """Run a micro-batch, and further ones for the records that return through topics."""
         self.run_once(batch)
         self.drain()
 
     def drain(self) -> None:
-        """Take micro-batches of what comes back until nothing does."""
+        """Run micro-batches of returned records until none returns."""
         while self._returning:
             self.run_once({})
 
     def run_once(self, batch: Batch, returned: int | None = None) -> None:
-        """Take one micro-batch, with so many of the records that came back; None: with all of them."""
+        """Run one micro-batch with the given number of returned records (default: all)."""
         count = len(self._returning) if returned is None else returned
         taken, self._returning = self._returning[:count], self._returning[count:]
         whole = {place: list(records) for place, records in batch.items()}
@@ -119,7 +119,7 @@ class StagedRun:
             )
         ]
         for level in range(1, self.layout.levels + 1):
-            # Spark hands the rows of a slot over in any order.
+            # Spark delivers the rows of a slot in any order.
             by_slot: dict[int, list[Envelope]] = {}
             for each in reversed(envelopes):
                 by_slot.setdefault(each.slot, []).append(each)

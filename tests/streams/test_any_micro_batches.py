@@ -1,7 +1,8 @@
-"""However records are cut into micro-batches, tables end as they end on the test driver.
+"""For any division into micro-batches, tables have the same final state as on the test driver.
 
-Records of all topics are mixed, several updates of a key fall into one micro-batch, and answers that come back
-through a topic are delayed by any number of micro-batches. Times rise: among topics, Spark takes records by time.
+Records of all topics are mixed, and several updates of a key are in one micro-batch. Responses
+through a topic are delayed by any number of micro-batches. Times increase, because Spark reads the
+records of all topics by time.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ _ALL_TOPICS = ("in", "in-two", "other", "third")
 
 @dataclass(frozen=True)
 class Arrival:
-    """A record: its topic, how long after the one before, key and value ("-": none); whether a micro-batch ends."""
+    """A record ("-" is None), its delay after the previous one, and the end of a micro-batch."""
 
     topic: int
     after_ms: int
@@ -61,12 +62,12 @@ _ARRIVALS = st.lists(
 
 
 def _first(value: str) -> str | None:
-    """Find the foreign key in a value: none where it begins with x."""
+    """Return the foreign key in a value, or None if it begins with x."""
     return None if value[0] == "x" else value[0]
 
 
 def _summed(table: KTable[Any, Any]) -> KTable[Any, Any]:
-    """Count the characters of all values, in one group, which goes with its last value."""
+    """Sum the lengths of all values in one group, which is deleted with its last value."""
     return table.group_by(lambda k, v: ("all", v)).aggregate(
         lambda: "0",
         lambda v, total: str(int(total) + len(v)),
@@ -88,7 +89,7 @@ def _joined_itself(b: StreamsBuilder) -> None:
 
 
 def _joined_right_first(b: StreamsBuilder) -> None:
-    """Let the subscriptions be the topic that leads back, not the answers."""
+    """Make the subscriptions, rather than the responses, lead to an earlier stage."""
     right = b.table("other")
     out(_summed(b.table("in").join(right, _first, pair)))
 
@@ -160,7 +161,7 @@ def _sources(topology: Topology) -> list[str]:
 
 
 def _staged(name: str, arrivals: list[Arrival], partitions: int) -> dict[str, list[ProducedRecord]]:
-    """Run the stages; return what they wrote."""
+    """Run the stages; return the written records."""
     topology = _topology(name)
     sources = _sources(topology)
     topics = dict.fromkeys(_ALL_TOPICS, partitions)
@@ -180,7 +181,7 @@ def _staged(name: str, arrivals: list[Arrival], partitions: int) -> dict[str, li
 
 
 def _driven(name: str, arrivals: list[Arrival]) -> dict[str, list[ProducedRecord]]:
-    """Run the test driver; return what it wrote."""
+    """Run the test driver; return the written records."""
     topology = _topology(name)
     sources = _sources(topology)
     serdes = {"default_key_serde": STRINGS.key, "default_value_serde": STRINGS.value}
@@ -194,7 +195,7 @@ def _driven(name: str, arrivals: list[Arrival]) -> dict[str, list[ProducedRecord
 
 
 def _ends(records: list[ProducedRecord]) -> dict[bytes | None, bytes]:
-    """Return what a table of these records has."""
+    """Return the final state of a table with these records."""
     last = {each.key: each.value for each in records}
     return {key: value for key, value in last.items() if value is not None}
 
@@ -202,7 +203,7 @@ def _ends(records: list[ProducedRecord]) -> dict[bytes | None, bytes]:
 def _check(name: str, arrivals: list[Arrival], partitions: int) -> None:
     expected, found = _driven(name, arrivals), _staged(name, arrivals, partitions)
     for topic in expected.keys() | found.keys():
-        # Subscriptions hold partitions, of which the driver has one.
+        # Subscriptions contain partitions, of which the driver has only one.
         is_state = topic.endswith("-changelog") and "SUBSCRIPTION" not in topic
         if topic.startswith("out") or is_state:
             ends = [_ends(records.get(topic, [])) for records in (expected, found)]
@@ -210,38 +211,40 @@ def _check(name: str, arrivals: list[Arrival], partitions: int) -> None:
 
 
 _ANY = settings(deadline=None, suppress_health_check=list(HealthCheck))
-# Among topics, what keeps nothing writes in no order, and a global table is filled first.
+# Stateless steps write records of several topics in any order; global tables are filled first.
 _UNORDERED = ("merge", "pattern", "stream_global_join", "stream_global_left_join")
 
 
 @pytest.mark.parametrize("name", _FOREIGN)
 @settings(_ANY, max_examples=60)
 @given(_ARRIVALS, st.sampled_from((1, 3)))
-def test_foreign_key_joins_end_as_on_the_driver(
+def test_foreign_key_joins_have_the_drivers_final_state(
     name: str, arrivals: list[Arrival], partitions: int
 ) -> None:
-    """The result, its store and what is summed of it, over one partition and over three."""
+    """The result, its store and its sum are equal with one partition and with three."""
     _check(name, arrivals, partitions)
 
 
 @pytest.mark.parametrize("name", _KEYED)
 @settings(_ANY, max_examples=20)
 @given(_ARRIVALS, st.sampled_from((1, 3)))
-def test_tables_end_as_on_the_driver(name: str, arrivals: list[Arrival], partitions: int) -> None:
-    """Joins by key, groupings and what is summed of them, over one partition and over three."""
+def test_tables_have_the_drivers_final_state(
+    name: str, arrivals: list[Arrival], partitions: int
+) -> None:
+    """Joins by key, groups and their sums are equal with one partition and with three."""
     _check(name, arrivals, partitions)
 
 
 @pytest.mark.parametrize("name", [each for each in _RECORDED if each not in _UNORDERED])
 @settings(_ANY, max_examples=8)
 @given(_ARRIVALS)
-def test_every_operator_ends_as_on_the_driver(name: str, arrivals: list[Arrival]) -> None:
-    """Every store and every topic holds, by key, what it holds when records come one by one."""
+def test_every_operator_has_the_drivers_final_state(name: str, arrivals: list[Arrival]) -> None:
+    """Each store and each topic has the same last value by key as with single records."""
     _check(name, arrivals, 1)
 
 
 def _in_one_batch(*records: tuple[int, str, str]) -> list[Arrival]:
-    """Return a right row and a left row that joins it, then records that come in one micro-batch."""
+    """Return a right row, a left row that joins it, and further records in one micro-batch."""
     first = Arrival(1, 1, "a", "Ann", True, 0), Arrival(0, 1, "k", "a", True, 9)
     return [*first, *(Arrival(topic, 1, key, value, False, 0) for topic, key, value in records)]
 
@@ -268,26 +271,26 @@ def _in_one_batch(*records: tuple[int, str, str]) -> list[Arrival]:
     ],
 )
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_inner_foreign_key_join_takes_back_a_result_of_older_updates(
+def test_inner_foreign_key_join_deletes_results_of_older_updates(
     arrivals: list[Arrival], partitions: int
 ) -> None:
-    """No stale row is left if the answer that takes it back is dropped for a newer value's."""
+    """No stale row remains if its tombstone is dropped because of a newer value."""
     produced = _staged("foreign_inner_summed", arrivals, partitions)
     assert _ends(produced["out"]) == {}
     _check("foreign_inner", arrivals, partitions)
 
 
 class _EveryMinute(FixedKeyProcessor[str, str, str]):
-    """Forward the records of a minute by the wall clock."""
+    """Forward the records of each minute of wall-clock time."""
 
     def init(self, context: ProcessorContext[str, str]) -> None:
-        """Schedule."""
+        """Schedule the punctuator."""
         super().init(context)
         self._waiting: list[Record[str, str]] = []
         context.schedule(60_000, PunctuationType.WALL_CLOCK_TIME, self._forward)
 
     def process(self, record: Record[str, str]) -> None:
-        """Wait."""
+        """Keep the record until the next minute."""
         self._waiting.append(record)
 
     def _forward(self, _now: int) -> None:
@@ -315,7 +318,7 @@ _ROWS = {f"k{number}": f"a{number}" for number in range(12)}
 
 
 def test_foreign_key_join_of_records_that_a_punctuator_forwards() -> None:
-    """Answers find the task that asked, though what asks was read from no partition."""
+    """Responses reach the subscribing task, although its records have no source partition."""
     application = Application(_joined_of_punctuator(), TaskSettings("test", STRINGS))
     run = StagedRun(application, topics=dict.fromkeys(_ALL_TOPICS, 3))
     run.run(_rows("other", 3, {"a": "Ann"}, 0))
@@ -325,8 +328,8 @@ def test_foreign_key_join_of_records_that_a_punctuator_forwards() -> None:
     assert len(_ends(run.produced["out"])) == len(_ROWS)
 
 
-def test_foreign_key_join_after_the_left_topic_has_gained_partitions() -> None:
-    """Its records go to the task of their key, and so do the answers."""
+def test_foreign_key_join_after_the_left_topic_gained_partitions() -> None:
+    """Its records go to the task of their key, and so do the responses."""
     application = Application(_topology("foreign_inner"), TaskSettings("test", STRINGS))
     claimed = [
         kind.partitions

@@ -1,4 +1,4 @@
-"""Whoever knows Kafka Streams finds each of its names here in snake_case, or is told what to write instead."""
+"""Every name of Kafka Streams exists here in snake_case, or its alternative is documented."""
 
 import re
 
@@ -7,44 +7,46 @@ from tests.streams.api.compare import (
     NOT_DONE,
     OURS,
     SAID,
+    covered_by,
     java_names,
     missing,
     module_headers,
     page_table,
-    told_by,
 )
 
 MISSING = list(missing())
 
 
-def test_each_name_of_kafka_streams_is_here_or_told_of() -> None:
-    """The names are those that javap tells of Kafka's jars (api/record.py)."""
-    silent = [each for each in MISSING if not (told_by(each, SAID) or told_by(each, NOT_DONE))]
+def test_each_name_of_kafka_streams_exists_or_is_documented() -> None:
+    """The names are those that javap prints for Kafka's jars (api/record.py)."""
+    silent = [
+        each for each in MISSING if not (covered_by(each, SAID) or covered_by(each, NOT_DONE))
+    ]
     assert silent == [], "build these, or say in docs/streams.md or a header what to do instead"
 
 
 def test_classes_are_imported_from_one_place() -> None:
-    """`from ottla.streams import` any class that is written in a program; the others are what methods return or take."""
+    """Programs use `from ottla.streams import`; the other classes are only types of values."""
     others = {"ConnectedStoreProvider", "ProcessingContext", "Window"}
     others |= {"ReadOnlyKeyValueStore", "ReadOnlySessionStore", "ReadOnlyWindowStore"}
-    wanted = {each for each in OURS if "$" not in each} - others
-    assert sorted(each for each in wanted if not hasattr(streams, each)) == []
+    expected = {each for each in OURS if "$" not in each} - others
+    assert sorted(each for each in expected if not hasattr(streams, each)) == []
 
 
-def test_what_is_written_otherwise_stands_on_the_page() -> None:
-    """In the table for those who come from Java."""
+def test_names_with_another_form_are_in_the_table() -> None:
+    """The table is on the page for Java users."""
     table = page_table()
     assert [word for word in SAID.values() if word not in table] == []
 
 
-def test_what_is_not_done_stands_in_a_header() -> None:
-    """And so in docs/gaps.md, which is made of headers."""
+def test_unsupported_names_are_in_a_module_header() -> None:
+    """The page docs/gaps.md is generated from these headers."""
     headers = module_headers()
     assert [word for word in NOT_DONE.values() if word not in headers] == []
 
 
-def test_nothing_is_told_of_that_is_here() -> None:
-    """Who builds something that was missing takes it out of the lists."""
+def test_existing_names_are_not_listed_as_missing() -> None:
+    """A name that is implemented must be removed from the lists."""
     stale = [
         known
         for known in (*SAID, *NOT_DONE)
@@ -53,8 +55,8 @@ def test_nothing_is_told_of_that_is_here() -> None:
     assert stale == []
 
 
-def test_classes_of_ours_are_kafkas() -> None:
-    """A name that Kafka has not is compared with nothing."""
+def test_our_classes_are_compared_with_existing_ones() -> None:
+    """An unknown class of Kafka would be compared with nothing."""
     names = java_names()
     assert len(names) > 200
     assert [each for each in OURS if each not in names] == []

@@ -1,4 +1,4 @@
-"""A few generated topologies beside Apache Kafka Streams' own test driver, where there is Java; recorded/compare.py plays more."""
+"""Some generated topologies, compared with Kafka Streams' test driver if Java is installed."""
 
 import random
 
@@ -13,8 +13,8 @@ from tests.streams.recorded.shaped import SHAPED
 @pytest.mark.compat
 @pytest.mark.slow
 @pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
-def test_generated_inputs_are_answered_as_in_kafka() -> None:
-    """Each kind of topology that is made of parameters, with parameters and records out of a seed."""
+def test_generated_inputs_yield_the_same_as_in_kafka() -> None:
+    """Each topology with parameters runs with random parameters and records from a seed."""
     seed = "test"
     with Java() as kafka:
         for name in sorted(SHAPED):
@@ -23,8 +23,8 @@ def test_generated_inputs_are_answered_as_in_kafka() -> None:
             assert difference(kafka, scenario) is None, scenario
 
 
-def test_a_difference_is_made_as_small_as_it_gets() -> None:
-    """Events that are not needed for it are left out."""
+def test_a_difference_is_minimized() -> None:
+    """Events that are not needed for the difference are removed."""
     scenario = Scenario("filter", [f"pipe in a {each} x" for each in range(20)])
     needed = {scenario.events[3], scenario.events[11]}
     found = smallest(scenario, lambda each: needed <= set(each.events))

@@ -1,4 +1,4 @@
-"""Well-known examples of Kafka Streams do here what they do there."""
+"""Well-known examples of Kafka Streams produce the same results here."""
 
 from ottla.streams import Serdes, SessionWindow, TimeWindow, TopologyTestDriver, Windowed
 from tests.streams import kafka_examples as examples
@@ -9,7 +9,7 @@ HOUR_MS = 3_600_000
 
 
 def test_word_count() -> None:
-    """Each word as often as it came."""
+    """Each word has its count."""
     with TopologyTestDriver(examples.word_count()) as driver:
         driver.create_input_topic("lines", TEXT, TEXT).pipe_input("to be or not to be")
         counts = driver.create_output_topic("word-counts", TEXT, LONG).read_key_values_to_map()
@@ -18,7 +18,7 @@ def test_word_count() -> None:
 
 
 def test_page_view_region() -> None:
-    """A view counts in each window that holds it."""
+    """A view counts in each window that contains it."""
     with TopologyTestDriver(examples.page_view_region()) as driver:
         driver.create_input_topic("UserProfiles", TEXT, JSON).pipe_input("u", {"region": "eu"})
         views = driver.create_input_topic("PageViews", TEXT, JSON)
@@ -28,7 +28,7 @@ def test_page_view_region() -> None:
 
 
 def test_top_articles() -> None:
-    """The most viewed first."""
+    """The most viewed articles come first."""
     with TopologyTestDriver(examples.top_articles()) as driver:
         views = driver.create_input_topic("page-views", Serdes.bytes(), JSON)
         for page in "ababb":
@@ -39,7 +39,7 @@ def test_top_articles() -> None:
 
 
 def test_anomaly_detection() -> None:
-    """From the third click on."""
+    """A user is reported from the third click on."""
     with TopologyTestDriver(examples.anomaly()) as driver:
         driver.create_input_topic("UserClicks", TEXT, TEXT).pipe_value_list(["ann"] * 4)
         out = driver.create_output_topic("AnomalousUsers", TEXT, LONG)
@@ -47,7 +47,7 @@ def test_anomaly_detection() -> None:
 
 
 def test_sum() -> None:
-    """Of the odd ones."""
+    """Only odd numbers are added."""
     with TopologyTestDriver(examples.sum_()) as driver:
         driver.create_input_topic("numbers", INTEGER, INTEGER).pipe_value_list([1, 2, 3])
         out = driver.create_output_topic("sum-odd", INTEGER, INTEGER)
@@ -55,7 +55,7 @@ def test_sum() -> None:
 
 
 def test_session_windows() -> None:
-    """A session that grows takes the place of the one before."""
+    """A session that grows replaces its former result."""
     with TopologyTestDriver(examples.sessions()) as driver:
         plays = driver.create_input_topic("play-events", TEXT, JSON)
         plays.pipe_input("jo", {}, 0)
@@ -68,7 +68,7 @@ def test_session_windows() -> None:
 
 
 def test_global_tables() -> None:
-    """Joined by what is in the value."""
+    """Orders are joined by fields of their values."""
     with TopologyTestDriver(examples.global_tables()) as driver:
         driver.create_input_topic("customer", LONG, JSON).pipe_input(1, {"n": "ann"})
         driver.create_input_topic("product", LONG, JSON).pipe_input(2, {"n": "pen"})
@@ -80,7 +80,7 @@ def test_global_tables() -> None:
 
 
 def test_interactive_queries() -> None:
-    """Stores are asked by their names."""
+    """Stores are read by name."""
     with TopologyTestDriver(examples.interactive()) as driver:
         driver.create_input_topic("TextLines", TEXT, TEXT).pipe_input("a b a")
         assert list(driver.get_key_value_store("word-count").all()) == [("a", 2), ("b", 1)]

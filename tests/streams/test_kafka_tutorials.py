@@ -1,4 +1,4 @@
-"""Tutorials of Kafka Streams with processors, stores and joins of one's own do here what they do there."""
+"""Tutorials of Kafka Streams with custom processors and stores produce the same results here."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ MINUTE_MS = 60_000
 
 
 def test_words_are_counted_by_a_processor() -> None:
-    """All counts come once a second of the stream's time."""
+    """All counts are forwarded once a second of stream time."""
     with TopologyTestDriver(tutorials.word_count_processor()) as driver:
         lines = driver.create_input_topic("streams-plaintext-input", TEXT, TEXT)
         lines.pipe_input("k", "b a b", 0)
@@ -31,8 +31,8 @@ def test_words_are_counted_by_a_processor() -> None:
         assert out.read_key_values_to_list() == expected
 
 
-def test_duplicates_are_dropped_for_a_while() -> None:
-    """Seen again within the window they are dropped, later they are new."""
+def test_duplicates_within_the_window_are_dropped() -> None:
+    """After the window the same id is new again."""
     with TopologyTestDriver(tutorials.deduplication()) as driver:
         events = driver.create_input_topic("events", TEXT, JSON)
         for event, time in (("x", 0), ("x", 1), ("y", 2), ("x", 11 * MINUTE_MS)):
@@ -43,7 +43,7 @@ def test_duplicates_are_dropped_for_a_while() -> None:
 
 
 def test_a_stream_waits_for_its_table() -> None:
-    """What has no partner yet is joined when the clock looks again."""
+    """A record without a partner is joined at a later check of the clock."""
     with TopologyTestDriver(tutorials.custom_join()) as driver:
         users = driver.create_input_topic("users-topic", TEXT, TEXT)
         clicks = driver.create_input_topic("clicks", TEXT, TEXT)
@@ -58,7 +58,7 @@ def test_a_stream_waits_for_its_table() -> None:
 
 
 def test_charts_keep_the_most_played_songs() -> None:
-    """A song that is played again takes the place of itself."""
+    """A repeated song replaces its former entry."""
     with TopologyTestDriver(tutorials.music_charts()) as driver:
         songs = driver.create_input_topic("song-feed", LONG, JSON)
         for number, name in enumerate("abcdefg"):
@@ -68,14 +68,14 @@ def test_charts_keep_the_most_played_songs() -> None:
             plays.pipe_input("uk", {"song_id": number, "duration": 40_000})
         plays.pipe_input("uk", {"song_id": 0, "duration": 10})
         kind = QueryableStoreTypes.key_value_store()
-        asked = StoreQueryParameters.from_name_and_type("top-five-songs-by-genre", kind)
-        top = driver.store(asked).get("punk")
+        parameters = StoreQueryParameters.from_name_and_type("top-five-songs-by-genre", kind)
+        top = driver.store(parameters).get("punk")
     assert [each["plays"] for each in top] == [3, 2, 1, 1, 1]
     assert [each["song"] for each in top[:2]] == ["d", "f"]
 
 
-def test_topics_are_chosen_by_record(capsys: pytest.CaptureFixture[str]) -> None:
-    """By its value and by the topic it came from."""
+def test_topics_are_selected_by_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """The topic depends on the value and on the source topic."""
     with TopologyTestDriver(tutorials.dynamic_topics()) as driver:
         for topic, sort, amount in (
             ("orders-eu", "special", 500),
@@ -88,8 +88,8 @@ def test_topics_are_chosen_by_record(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.splitlines()[0].startswith("[orders]: k, {'sort': 'special'")
 
 
-def test_averages_of_sliding_windows_come_once() -> None:
-    """When the window is closed."""
+def test_averages_of_sliding_windows_are_emitted_once() -> None:
+    """The result is emitted when the window closes."""
     with TopologyTestDriver(tutorials.temperatures()) as driver:
         temperatures = driver.create_input_topic("temps", TEXT, DOUBLE)
         for value, time in ((10.0, 0), (20.0, 30_000), (0.0, 10 * MINUTE_MS)):
@@ -100,8 +100,8 @@ def test_averages_of_sliding_windows_come_once() -> None:
     assert starts == {0: 15.0, 1: 20.0, 9 * MINUTE_MS: 0.0}
 
 
-def test_logins_of_all_applications_meet() -> None:
-    """One table of several streams."""
+def test_logins_of_all_applications_are_combined() -> None:
+    """Several streams are aggregated into one table."""
     with TopologyTestDriver(tutorials.logins()) as driver:
         for number in "1231":
             topic = driver.create_input_topic(f"app-{number}", TEXT, JSON)
@@ -111,8 +111,8 @@ def test_logins_of_all_applications_meet() -> None:
         assert out.read_key_values_to_map()["game"] == {"u1": 2, "u2": 1, "u3": 1}
 
 
-def test_purchases_find_their_albums() -> None:
-    """By foreign key, also when the album comes later."""
+def test_purchases_are_joined_with_albums() -> None:
+    """The join is by foreign key, also if the album comes later."""
     with TopologyTestDriver(tutorials.music_interest()) as driver:
         driver.create_input_topic("track-purchases", LONG, JSON).pipe_input(7, {"album": 5})
         album = {"genre": "rock", "artist": "them"}
@@ -125,8 +125,8 @@ def test_purchases_find_their_albums() -> None:
         assert only.get_result() == {**album, "album": 5}
 
 
-def test_entries_of_a_table_grow_old() -> None:
-    """Nothing came for two minutes: a tombstone takes the entry out."""
+def test_entries_of_a_table_expire() -> None:
+    """After two minutes without a record, a tombstone removes the entry."""
     with TopologyTestDriver(tutorials.table_ttl()) as driver:
         table = driver.create_input_topic("table", TEXT, TEXT)
         table.pipe_input("a", "x", 0)
@@ -137,7 +137,7 @@ def test_entries_of_a_table_grow_old() -> None:
 
 
 def test_impressions_are_joined_with_clicks() -> None:
-    """By the ad, within five minutes of the times in the values."""
+    """The join is by ad, within five minutes of the times in the values."""
     with TopologyTestDriver(tutorials.clicks_and_impressions()) as driver:
         shows: Any = driver.create_input_topic("impressions", TEXT, JSON)
         clicks: Any = driver.create_input_topic("clicks", TEXT, JSON)
@@ -151,8 +151,8 @@ def test_impressions_are_joined_with_clicks() -> None:
         assert out.read_key_values_to_list() == expected
 
 
-def test_changes_of_a_table_are_told_by_their_size() -> None:
-    """With a store that belongs to the topology."""
+def test_changes_of_a_table_are_computed() -> None:
+    """The transformer's store is part of the topology."""
     with TopologyTestDriver(tutorials.differences()) as driver:
         levels = driver.create_input_topic("levels", TEXT, INTEGER)
         levels.pipe_key_value_list([("a", 5), ("a", 7), ("a", 7)])

@@ -1,4 +1,4 @@
-"""docs/streams.md says what happens: each example is run, and each operator has one."""
+"""The examples of docs/streams.md work as shown, and each operator has one."""
 
 import re
 
@@ -21,7 +21,7 @@ from tests.streams.page import PAGE, Example, examples, play
 
 EXAMPLES = examples()
 
-# What only builders and engines ask, and getters, which need no example.
+# Methods only for builders and engines, and getters, need no example.
 OF_ENGINES = {
     "add",
     "add_global",
@@ -37,13 +37,13 @@ OF_ENGINES |= {"task_partition"}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[each.code.split("\n")[0] for each in EXAMPLES])
-def test_an_example_does_what_the_page_says(example: Example) -> None:
-    """What goes out stands below what comes in, record for record."""
+def test_an_example_produces_the_shown_output(example: Example) -> None:
+    """Each input record is followed by its output records."""
     assert play(example) == list(example.lines)
 
 
-def test_most_examples_say_what_happens() -> None:
-    """An example without records checks itself."""
+def test_examples_without_records_check_themselves() -> None:
+    """An example without records contains an assert."""
     silent = [each.code for each in EXAMPLES if not each.lines and "assert" not in each.code]
     assert len(EXAMPLES) > 20
     assert not silent
@@ -66,7 +66,7 @@ def test_most_examples_say_what_happens() -> None:
     ],
 )
 def test_every_operator_has_an_example(kind: type) -> None:
-    """A new operator comes with one."""
+    """A new operator must have an example."""
     code = "\n".join(each.code for each in EXAMPLES)
     operators = {name for name in dir(kind) if not name.startswith("_")}
     operators -= {"queryable_store_name", "plan", "build", *OF_ENGINES}

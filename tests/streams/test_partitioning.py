@@ -1,4 +1,4 @@
-"""Joins of topics whose keys another client's partitioner placed, and what makes them right."""
+"""Joins of topics whose keys another client's partitioner placed, and how to fix them."""
 
 import re
 import zlib
@@ -19,7 +19,7 @@ _ORDERS = {f"o{number}": f"c{number % 20}" for number in range(60)}
 
 
 def _crc32(key: bytes, count: int) -> int:
-    """Place a key as librdkafka does unless it is told otherwise."""
+    """Return the partition of a key by librdkafka's default."""
     return zlib.crc32(key) % count
 
 
@@ -51,7 +51,7 @@ def _by_key(read: _Read) -> Topology:
 
 
 def _written(topology: Topology, place: Callable[[bytes, int], int]) -> set[tuple[Any, Any]]:
-    """Write customers, placed by a function, then orders; return the results."""
+    """Write customers, partitioned by a function, then orders; return the results."""
     topics = {"orders": _PARTITIONS, "customers": _PARTITIONS}
     run = StagedRun(Application(topology, TaskSettings("test", STRINGS)), topics=topics)
     for topic, rows in (("customers", _CUSTOMERS), ("orders", _ORDERS)):
@@ -65,10 +65,10 @@ def _written(topology: Topology, place: Callable[[bytes, int], int]) -> set[tupl
 
 
 @pytest.mark.parametrize("build", [_foreign_key, _by_key])
-def test_join_misses_rows_that_are_partitioned_otherwise(
+def test_join_misses_rows_of_another_partitioner(
     build: Callable[[_Read], Topology],
 ) -> None:
-    """What the warning is about: results are missing, and nothing fails."""
+    """This is the reason of the warning: results are missing without an error."""
     complete = _written(build(_plain), partition_of)
     assert len(complete) == len(_ORDERS)
     assert len(_written(build(_plain), _crc32)) < len(complete)
@@ -76,22 +76,22 @@ def test_join_misses_rows_that_are_partitioned_otherwise(
 
 @pytest.mark.parametrize("place", [partition_of, _crc32])
 @pytest.mark.parametrize("build", [_foreign_key, _by_key])
-def test_repartitioned_table_joins_whatever_placed_its_keys(
+def test_repartitioned_table_joins_rows_of_any_partitioner(
     build: Callable[[_Read], Topology], place: Callable[[bytes, int], int]
 ) -> None:
-    """`builder.stream(topic).repartition().to_table()` gives each row to the task of its key."""
+    """`builder.stream(topic).repartition().to_table()` sends each row to the task of its key."""
     assert _written(build(_repartitioned), place) == _written(build(_plain), partition_of)
 
 
 def _shown_and_shipped() -> list[Path]:
-    """Return the files that make producers for users, or show how to."""
+    """Return the files that create producers for users, or show how to."""
     folders = ("ottla", "demo", "examples", "docs")
     found = [path for folder in folders for path in (_ROOT / folder).rglob("*.*")]
     return [_ROOT / "README.md", *(each for each in found if each.suffix in (".py", ".md"))]
 
 
 def test_own_producers_use_murmur2() -> None:
-    """Whatever makes a producer of librdkafka sets Kafka's partitioner."""
+    """Every producer of librdkafka is configured with Kafka's partitioner."""
     makes = re.compile(
         r"(?:confluent_kafka|librdkafka)\.Producer\b|from confluent_kafka import .*Producer"
     )

@@ -1,4 +1,4 @@
-"""Our driver does what Apache Kafka Streams did: the transcripts of tests/streams/recorded, replayed."""
+"""Our driver behaves like Apache Kafka Streams: it replays the transcripts of recorded/."""
 
 import re
 
@@ -15,24 +15,24 @@ def _described(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_topology_describes_itself_as_in_kafka(name: str) -> None:
-    """The description is Kafka's, letter by letter: names, numbers, order and sub-topologies."""
-    # Java prints where its function lies in memory; record.py writes "function" for it.
+def test_a_topology_has_kafkas_description(name: str) -> None:
+    """Names, numbers, order and sub-topologies are equal, character by character."""
+    # Java prints the address of its function; record.py replaces it by "function".
     described = re.sub(r"extractor class: [^)]*", "extractor class: function", _described(name))
     assert described == transcript(name)[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_topology_writes_what_it_writes_in_kafka(name: str) -> None:
-    """Every event writes the same records to topics and changelogs, at the same times."""
+def test_a_topology_writes_the_same_records_as_kafka(name: str) -> None:
+    """Each event writes the same records to topics and changelogs, with the same times."""
     with driver_of(name) as driver:
         for number, (event, expected) in enumerate(transcript(name)[1], 1):
             assert play_event(driver, event) == expected, f"event {number}: {event}"
 
 
 @pytest.mark.parametrize("name", CONFIGURED)
-def test_a_configured_application_does_what_it_does_in_kafka(name: str) -> None:
-    """Exception handlers, dead letters with their headers, and caches that write when a record is done."""
+def test_a_configured_application_behaves_as_in_kafka(name: str) -> None:
+    """This covers exception handlers, dead letters with headers, and caches flushed at commits."""
     with driver_of(name) as driver:
         assert str(topology_of(name).describe()) == transcript(name)[0]
         for number, (event, expected) in enumerate(transcript(name)[1], 1):
@@ -40,8 +40,8 @@ def test_a_configured_application_does_what_it_does_in_kafka(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOUND_NAMES)
-def test_an_input_that_once_differed_is_answered_as_in_kafka(name: str) -> None:
-    """What recorded/compare.py found among generated topologies and inputs, as small as it gets."""
+def test_inputs_that_once_differed_yield_the_same_as_in_kafka(name: str) -> None:
+    """The minimized inputs were found by recorded/compare.py."""
     scenario, described, steps = found_transcript(name)
     assert str(topology_of(scenario).describe()) == described
     with driver_of(scenario) as driver:

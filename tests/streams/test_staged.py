@@ -1,4 +1,4 @@
-"""What runs in stages over state pages, as on Spark, does what Apache Kafka Streams did, record for record."""
+"""Stages over state pages, as on Spark, write the same records as Apache Kafka Streams."""
 
 import random
 
@@ -6,7 +6,14 @@ import pytest
 
 from ottla.streams.spark.layout.layout import Application
 from ottla.streams.task.task import ProducedRecord
-from tests.streams.playing import driver_of, play_event, record_of, settings_of, told, topology_of
+from tests.streams.playing import (
+    driver_of,
+    parse_scenario,
+    play_event,
+    record_of,
+    settings_of,
+    topology_of,
+)
 from tests.streams.recorded import inputs
 from tests.streams.recorded.shaped import SHAPED
 from tests.streams.staged import StagedRun
@@ -43,12 +50,12 @@ def _lines(produced: dict[str, list[ProducedRecord]]) -> list[str]:
 
 
 def _replayed(scenario: str, steps: list[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
-    """Play a scenario's events; return them with what each one writes."""
+    """Play a scenario's events; return them with the records that each writes."""
     topology = topology_of(scenario)
     sources = [each for node in topology.nodes.values() for each in getattr(node, "topics", ())]
     application = Application(topology, settings_of(scenario))
     staged = StagedRun(application, topics=TOPICS | dict.fromkeys(sources, 1))
-    # Kafka's driver begins at 0.
+    # Kafka's driver starts at 0.
     staged.tick(0)
     now = 0
     found = []
@@ -59,35 +66,37 @@ def _replayed(scenario: str, steps: list[tuple[str, list[str]]]) -> list[tuple[s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_micro_batches_of_one_record_write_what_kafka_writes(name: str) -> None:
-    """Tasks that are built anew for each record recall all that matters, in every kind of store."""
+def test_micro_batches_of_one_record_write_the_same_as_kafka(name: str) -> None:
+    """Tasks are created again for each record and restore their whole state, with all stores."""
     _, steps = transcript(name)
     assert _replayed(name, steps) == steps
 
 
 @pytest.mark.parametrize("name", _UNCACHED)
-def test_inputs_that_once_differed_are_answered_as_in_kafka(name: str) -> None:
-    """What recorded/compare.py found, but for caches, which flush once a micro-batch."""
+def test_inputs_that_once_differed_yield_the_same_as_in_kafka(name: str) -> None:
+    """Scenarios with caches are excluded, because these are flushed once per micro-batch."""
     scenario, _, steps = found_transcript(name)
     assert _replayed(scenario, steps) == steps
 
 
 def _generated(seed: int) -> tuple[str, list[str]]:
-    """Return a scenario without what is written in another order, or at other times, in micro-batches."""
+    """Return a scenario without operators whose order or time differs in micro-batches."""
     rng = random.Random(seed)
     while True:
         scenario, events = inputs.scenario(rng.choice(_SHAPED_NAMES), rng)
-        # Answers of foreign keys come later, and every task has a stream time of its own for punctuators.
-        ops = told(scenario)[1].get("ops")
+        # Responses of foreign keys come later, and each task has its own stream time for
+        # punctuators.
+        ops = parse_scenario(scenario)[1].get("ops")
         if "by=foreign" not in scenario and not set(ops) & set("XYP"):
-            # Caches flush once a micro-batch; the time that an extractor is told begins anew with it.
+            # Caches are flushed once per micro-batch, where the extractor's partition time
+            # restarts, too.
             plain = scenario.replace(" cache=1", "").replace("source=extracted", "source=stream")
             return plain, events
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_topologies_that_nobody_wrote_do_what_they_do_on_the_driver(seed: int) -> None:
-    """Operators in any order over records out of a seed, as recorded/compare.py plays them on Kafka."""
+def test_generated_topologies_write_the_same_as_on_the_driver(seed: int) -> None:
+    """Operators in any order process random records, as in recorded/compare.py."""
     scenario, events = _generated(seed)
     with driver_of(scenario) as driver:
         steps = [(each, play_event(driver, each)) for each in events]

@@ -1,4 +1,4 @@
-"""However records are cut into micro-batches, stages write what the test driver writes, record for record."""
+"""For any division into micro-batches, stages write the same records as the test driver."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from tests.streams.staged import STRINGS, StagedRun
 from tests.streams.transcripts import NAMES
 
 TOPICS = {"in": 1, "in-two": 1, "other": 1, "third": 1}
-# The answers of the right side come in the next micro-batch, as they come later in Kafka.
+# Responses of the right side come in the next micro-batch, as they come later in Kafka.
 _ANSWERED = tuple(each for each in NAMES if each.startswith("foreign_key"))
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Records of one topic: what several topics bring at once has no order that a driver could be told."""
+    """Records of one topic; between topics of one micro-batch there is no order."""
 
     topic: int
     records: list[tuple[str, int, str, int]]
@@ -60,7 +60,7 @@ def _inputs(name: str, batches: list[_Batch]) -> list[tuple[str, list[TopicRecor
 def _run(
     name: str, batches: list[_Batch]
 ) -> Iterator[tuple[str, list[ProducedRecord], list[ProducedRecord]]]:
-    """Return each topic that was written with what the driver and what the stages wrote."""
+    """Yield each written topic with the records of the driver and of the stages."""
     staged = StagedRun(Application(build(name), TaskSettings("test", STRINGS)), topics=TOPICS)
     driver = TopologyTestDriver(
         build(name), default_key_serde=STRINGS.key, default_value_serde=STRINGS.value
@@ -80,7 +80,7 @@ def _run(
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_BATCHES)
 def test_micro_batches_of_any_size_write_the_same(name: str, batches: list[_Batch]) -> None:
-    """Late records, tombstones, records without key and equal times, in runs of one topic."""
+    """Late records, tombstones, missing keys and equal times come in runs of one topic."""
     for topic, expected, found in _run(name, batches):
         assert found == expected, topic
 
@@ -88,8 +88,8 @@ def test_micro_batches_of_any_size_write_the_same(name: str, batches: list[_Batc
 @pytest.mark.parametrize("name", _ANSWERED)
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_BATCHES)
-def test_joins_by_foreign_key_end_up_the_same(name: str, batches: list[_Batch]) -> None:
-    """Answers to a value that has changed in between are dropped; what is left in the end is the same."""
+def test_foreign_key_joins_have_the_same_final_state(name: str, batches: list[_Batch]) -> None:
+    """Responses to a value that has changed meanwhile are dropped."""
     for topic, expected, found in _run(name, batches):
         if topic == "out":
             ends = [{each.key: each.value for each in rows} for rows in (expected, found)]

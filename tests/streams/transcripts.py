@@ -1,4 +1,4 @@
-"""Reads the transcripts of tests/streams/recorded: what Apache Kafka Streams wrote, event by event."""
+"""Read the transcripts of tests/streams/recorded: the records of Kafka Streams, by event."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ TRANSCRIPTS = Path(os.environ.get("OTTLA_TRANSCRIPTS", _RECORDED))
 FOUND = Path(__file__).parent / "recorded" / "found"
 FOUND_NAMES = sorted(each.stem for each in FOUND.glob("*.txt"))
 NAMES = sorted([*SCENARIOS, "processor_api"])
-# Changelogs that are Kafka's own business, of stores that nobody asks.
+# Changelogs of Kafka's internal stores, which nothing reads.
 _HIDDEN = (
     "SUBSCRIPTION",
     "SUPPRESS",
@@ -29,7 +29,7 @@ def transcript(name: str) -> tuple[str, list[tuple[str, list[str]]]]:
 
 
 def found_transcript(name: str) -> tuple[str, str, list[tuple[str, list[str]]]]:
-    """Return the same of an input that once differed, behind the scenario's line."""
+    """Return scenario line, description and steps of an input that once differed."""
     first, _, text = (FOUND / f"{name}.txt").read_text().partition("\n")
     return first.removeprefix("scenario "), *_read(text)
 
@@ -54,7 +54,7 @@ def _text(data: bytes | None) -> str:
 
 
 def line(record: ProducedRecord) -> str:
-    """Return a record as a transcript shows it."""
+    """Format a record for a transcript."""
     text = f"< {record.topic} {_text(record.key)} {record.timestamp} {_text(record.value)}"
     return text + _headers(record) + _errors(record)
 
@@ -69,7 +69,7 @@ def _headers(record: ProducedRecord) -> str:
 
 
 def _errors(record: ProducedRecord) -> str:
-    """Return the headers about an error: those that depend on the language without their values."""
+    """Return the error headers; values that depend on the language are omitted."""
     found = ""
     for header, data in record.headers:
         name = header.removeprefix("__streams.errors.")
@@ -80,6 +80,6 @@ def _errors(record: ProducedRecord) -> str:
 
 
 def is_compared(topic: str) -> bool:
-    """Return whether what is written to a topic stands in the transcripts."""
+    """Return whether the transcripts contain the records of a topic."""
     is_changelog = topic.endswith("-changelog")
     return topic.startswith("out") or (is_changelog and not any(each in topic for each in _HIDDEN))

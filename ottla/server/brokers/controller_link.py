@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import NO_CONTROLLER
-from ottla.net.port import Net
 from ottla.net.requests import RequestChannel
 from ottla.server.brokers.addresses import inter_broker_endpoint
+from ottla.server.brokers.channels import Channels
 from ottla.server.context import Broker
 from ottla.wire.fields import Message
 
@@ -24,8 +24,8 @@ TIMEOUT_SECONDS = 30.0
 class ControllerLink:
     """One connection to the current controller; another one after it has changed."""
 
-    def __init__(self, net: Net, broker: Broker) -> None:
-        self._net = net
+    def __init__(self, channels: Channels, broker: Broker) -> None:
+        self._channels = channels
         self._broker = broker
         self._channel: RequestChannel | None = None
 
@@ -41,9 +41,6 @@ class ControllerLink:
         try:
             answer = await channel.request(message, version, seconds=seconds)
         except OSError as error:
-            if isinstance(error, TimeoutError):
-                # Otherwise the attempt to connect continues, with longer and longer pauses.
-                self.close()
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
         assert isinstance(answer, response), "a response has the class of its request"
         return answer
@@ -63,8 +60,7 @@ class ControllerLink:
         channel = self._channel
         if channel is None or (channel.host, channel.port) != (host, port):
             self.close()
-            client_id = f"broker-{self._broker.node_id}"
-            channel = self._channel = RequestChannel(self._net, host, port, client_id=client_id)
+            channel = self._channel = self._channels.open(host, port, purpose="requests")
         return channel
 
     def close(self) -> None:

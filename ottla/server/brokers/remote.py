@@ -4,7 +4,6 @@ Requests have the versions of Apache Kafka 3.4 to 3.9 (KIP-866); a large one is 
 neither broker's loop is busy with it for long. Follows ControllerChannelManager and RequestSendThread.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
@@ -35,8 +34,6 @@ M = TypeVar("M", bound=Message)
 
 # The default of Kafka's controller.socket.timeout.ms.
 TIMEOUT_SECONDS = 30.0
-# The default of Kafka's socket.connection.setup.timeout.ms.
-CONNECT_SECONDS = 10.0
 LEADER_AND_ISR_VERSION = 7
 STOP_REPLICA_VERSION = 4
 UPDATE_METADATA_VERSION = 8
@@ -54,13 +51,10 @@ class RemoteBroker:
     `image` is what the broker has been sent: only the difference is sent next.
     """
 
-    def __init__(self, net: Net, clock: Clock, host: str, port: int, *, client_id: str) -> None:
+    def __init__(self, net: Net, clock: Clock, channel: RequestChannel) -> None:
         self._net = net
         self._clock = clock
-        self._address = host, port
-        self._client_id = client_id
-        self._channel = RequestChannel(net, host, port, client_id=client_id)
-        self._is_closed = False
+        self._channel = channel
         self._image = ClusterImage()
 
     async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
@@ -155,33 +149,19 @@ class RemoteBroker:
 
     async def wait_until_gone(self) -> None:
         """Return when the broker's process has ended: nothing listens at its address any more."""
-        await wait_until_gone(self._net, self._clock, *self._address)
+        await wait_until_gone(self._net, self._clock, self._channel.host, self._channel.port)
 
     def close(self) -> None:
         """Close the connection."""
-        self._is_closed = True
         self._channel.close()
 
     async def _request(self, message: Message, version: int, response: type[M]) -> M:
         try:
-            if not self._channel.is_connected:
-                await self._connect()
             answer = await self._channel.request(message, version, seconds=TIMEOUT_SECONDS)
         except OSError as error:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
         assert isinstance(answer, response), "a response has the class of its request"
         return answer
-
-    async def _connect(self) -> None:
-        """Connect, or give up an attempt that takes too long: the system retries less and less."""
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await self._channel.connect()
-        except TimeoutError:
-            self._channel.close()
-            if not self._is_closed:
-                self._channel = RequestChannel(self._net, *self._address, client_id=self._client_id)
-            raise
 
 
 def known_code(code: int) -> ErrorCode:

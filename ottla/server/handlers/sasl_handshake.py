@@ -19,9 +19,9 @@ MAX_VERSION = 1
 
 def handle(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
     """Begin the exchange; SaslAuthenticate requests continue it."""
-    if request.mechanism != MECHANISM:
+    secret = context.broker.secret
+    if request.mechanism != MECHANISM or secret is None:
         return SaslHandshakeResponse(error_code=int(ErrorCode.ILLEGAL_SASL_STATE))
-    broker = context.broker
-    number = broker.rng.random_bytes(NUMBER_BYTES)
-    context.connection.identity = ProofToPeer(broker.secret, number)
+    number = context.broker.rng.random_bytes(NUMBER_BYTES)
+    context.connection.identity = ProofToPeer(secret, number)
     return SaslHandshakeResponse(mechanisms=[MECHANISM])

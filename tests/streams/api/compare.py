@@ -1,8 +1,9 @@
-"""Compares names: which of Kafka Streams' are ours in snake_case, and where the others are told of.
+"""Compare the names of Kafka Streams' API with ours in snake_case.
 
-A class of Kafka's has one or more of ours (`OURS`). Where a name of it is missing there, `docs/coming-from-java.md` says what is written
-instead (`SAID`: the Java name stands in its table), or a module's header says that it is not done (`NOT_DONE`: in the text after
-"Not done:"). Classes without one of ours are told of in the same two ways.
+A class of Kafka corresponds to one or more of our classes (`OURS`). For a missing name,
+`docs/coming-from-java.md` describes the alternative (`SAID`: the Java name is in its table).
+Otherwise the header of a module lists it as unsupported (`NOT_DONE`: in the text after "Not
+done:"). Missing classes are covered in the same two ways.
 """
 
 import dataclasses
@@ -36,11 +37,11 @@ ROOT = Path(__file__).parents[3]
 
 
 def java_names() -> dict[str, list[str]]:
-    """Return Kafka's names by class, without the packages of those classes."""
+    """Return Kafka's names by class; the classes are without packages."""
     found: dict[str, list[str]] = {}
     for line in NAMES.read_text(encoding="utf-8").splitlines():
         kind, _, names = line.partition(":")
-        # The old API of processors has classes of the same names.
+        # The old Processor API has classes with the same names.
         old = kind in ("processor.ProcessorContext", "processor.MockProcessorContext")
         if not (old or kind.startswith("processor.MockProcessorContext$")):
             found.setdefault(re.sub(r"^[a-z.]+\.", "", kind), []).extend(names.split())
@@ -48,26 +49,26 @@ def java_names() -> dict[str, list[str]]:
 
 
 def python_names(kind: Any) -> set[str]:
-    """Return the public names of a class of ours, fields among them."""
+    """Return the public names of a class of ours, including fields."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     own = getattr(kind, "__annotations__", {})
     return {*dir(kind), *own, *(each.name for each in fields)}
 
 
 def forms(name: str) -> Iterator[str]:
-    """Yield what a name of Kafka's may be called here: a getter is an attribute, and a time says its unit."""
+    """Yield the possible names here: a getter may be an attribute, and a time may have a unit."""
     plain = snake_case(name)
     yield from (name, plain, plain.removeprefix("get_"), plain.removeprefix("is_"), f"{plain}_ms")
 
 
 def module_headers() -> str:
-    """Return all that modules of streams say is not done."""
+    """Return all parts of module headers that follow "Not done:"."""
     texts = (path.read_text(encoding="utf-8") for path in (ROOT / "ottla/streams").rglob("*.py"))
     return "\n".join(part.split('"""')[0] for text in texts for part in text.split("Not done:")[1:])
 
 
 def page_table() -> str:
-    """Return the table for those who come from Java."""
+    """Return the page with the table for Java users."""
     return (ROOT / "docs/coming-from-java.md").read_text(encoding="utf-8")
 
 
@@ -144,7 +145,7 @@ OURS: dict[str, tuple[Any, ...]] = {
 }
 
 
-# Where the form differs: names, as regular expressions, and the word of the table under which it is told.
+# Names with another form here, as regular expressions, and the word in the table that covers them.
 SAID: dict[str, str] = {
     "Aggregator|ForeachAction|Initializer|KeyValueMapper|Merger|Predicate|Reducer": "`Aggregator`",
     "ValueJoiner(WithKey)?|ValueMapper(WithKey)?": "`ValueMapper`",
@@ -165,19 +166,19 @@ SAID: dict[str, str] = {
     "VersionedKeyValueStore.PUT_RETURN_CODE_.*": "PUT_RETURN_CODE_NOT_PUT",
     r"Topology\$AutoOffsetReset": "`Topology.AutoOffsetReset`",
     "(Deserialization|Processing|Production)ExceptionHandler": "`ProductionExceptionHandler`",
-    # What a handler answered before Kafka had responses.
+    # The responses of handlers before Kafka had the class Response.
     r".*HandlerResponse": "`Response.resume()`",
     ".*ExceptionHandler.configure": "`configure`",
     "TopologyException|StreamsException|.*Exception": "`StreamsError`",
     "QueryableStoreTypes.*|Query": "QueryableStoreType",
-    # Getters of what the caller itself said.
+    # Getters of values that the caller itself has set.
     "StateQueryRequest.(executionInfoEnabled|getPositionBound|isAllPartitions)": "withQuery",
     "WindowRangeQuery.getTime(From|To)|StoreQueryParameters.staleStoresEnabled": "withQuery",
     "Joined.gracePeriod": "a getter",
     "ValueAndTimestamp.makeAllowNullable": "a getter",
 }
 
-# What is not done: names, as regular expressions, and the word of a module's header.
+# Unsupported names, as regular expressions, and the word in a module's header that covers them.
 NOT_DONE: dict[str, str] = {
     ".*WithHeaders.*|ValueTimestampHeaders|HeadersBytesStore(Supplier)?": "`…WithHeaders`",
     "Stores.lruMap": "`lruMap`",
@@ -217,7 +218,7 @@ NOT_DONE: dict[str, str] = {
 
 
 def missing() -> Iterator[str]:
-    """Yield each class, and each name of a class, that is not ours in snake_case."""
+    """Yield each class, and each name of a class, that does not exist here in snake_case."""
     for kind, names in sorted(java_names().items()):
         if kind not in OURS:
             yield kind
@@ -228,12 +229,12 @@ def missing() -> Iterator[str]:
                 yield f"{kind}.{name}"
 
 
-def told_by(name: str, told: dict[str, str]) -> str | None:
-    """Return the word under which a name is told of."""
-    return next((word for known, word in told.items() if re.fullmatch(known, name)), None)
+def covered_by(name: str, covered: dict[str, str]) -> str | None:
+    """Return the word that covers a name, or None."""
+    return next((word for known, word in covered.items() if re.fullmatch(known, name)), None)
 
 
 if __name__ == "__main__":
     for each in missing():
-        where = told_by(each, SAID) or told_by(each, NOT_DONE)
+        where = covered_by(each, SAID) or covered_by(each, NOT_DONE)
         print(f"{each}: {where or 'MISSING'}")

@@ -1,7 +1,8 @@
-"""Writes the public names of Kafka Streams' API, as `javap` tells them of the jars, to kafka-streams.txt.
+"""Write the public names of Kafka Streams' API, as printed by `javap`, to kafka-streams.txt.
 
-`python -m tests.streams.api.record JAR...` takes kafka-streams, kafka-streams-test-utils and kafka-clients; needs a JDK.
-A line is a class and its methods and constants, without what all objects have and what only Kafka's own code calls.
+`python -m tests.streams.api.record JAR...` needs the jars kafka-streams, kafka-streams-test-utils
+and kafka-clients, and a JDK. A line is a class with its methods and constants, except those of all
+objects and those that only Kafka's own code calls.
 """
 
 import re
@@ -18,7 +19,7 @@ _CLASS = re.compile(r"public .*?(?:class|interface|enum) ([\w.$]+)")
 _METHOD = re.compile(r"  public (?:.*\s)?(\w+)\(")
 _CONSTANT = re.compile(r"  public static final .*?(\w+);")
 _OF_ALL = {"equals", "hashCode", "toString", "valueOf", "values", "compareTo"}
-# What users do not write: what makes assignments, configures, and adapts stores to RocksDB.
+# Classes that users do not use: for assignments, configuration, and adapters of stores.
 _INTERNAL = re.compile(r"internals|assignment|\$\d+$|Facade|Delegating|InternalConfig|MockTime")
 
 
@@ -26,8 +27,8 @@ def _classes(jar: Path) -> Iterator[str]:
     with zipfile.ZipFile(jar) as file:
         for name in sorted(file.namelist()):
             found = name.removesuffix(".class").replace("/", ".")
-            wanted = found.startswith(_PACKAGE) or found == _SERDES
-            if name.endswith(".class") and wanted and not _INTERNAL.search(found):
+            is_public = found.startswith(_PACKAGE) or found == _SERDES
+            if name.endswith(".class") and is_public and not _INTERNAL.search(found):
                 yield found
 
 
@@ -51,7 +52,7 @@ def read(jars: list[Path]) -> dict[str, list[str]]:
 
 
 def main(jars: list[str]) -> None:
-    """Write the file."""
+    """Write the names of the jars to the file."""
     found = read([Path(jar) for jar in jars])
     lines = (f"{kind}: {' '.join(sorted(names))}" for kind, names in sorted(found.items()))
     NAMES.write_text("\n".join(lines) + "\n", encoding="utf-8")

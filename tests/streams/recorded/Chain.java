@@ -72,7 +72,7 @@ class Chain {
         }
     }
 
-    /** Lets records pass, and forwards more of them on both clocks. */
+    /** Forwards each record, and more records on both clocks. */
     static class Ticking extends ContextualProcessor<String, String, String, String> {
         int seen;
 

@@ -164,7 +164,7 @@ class Commands extends ContextualProcessor<String, String, String, String> {
         }
     }
 
-    /** What a store answers, as commands.py shows it. */
+    /** Formats the result of a store like commands.py. */
     static String shown(Object found) {
         if (found instanceof Iterator) {
             StringBuilder all = new StringBuilder("[");

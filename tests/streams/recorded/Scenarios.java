@@ -1,10 +1,10 @@
 /*
- * Apache Kafka Streams' own TopologyTestDriver over scripted events, for record.py.
+ * Plays scripted events on Apache Kafka Streams' own TopologyTestDriver, for record.py.
  *
- * Standard input: a line "scenario NAME", maybe with parameters "a=1 b=2" (Shapes.java), then events: "pipe TOPIC
- * KEY TIMESTAMP VALUE" ("-" is null), maybe with headers "h=v,i=w" behind it, or "clock MILLISECONDS"; a line "play"
- * plays it at once. Standard output: the description of the topology, then each event and below it what
- * was written, a line a record: "< TOPIC KEY TIMESTAMP VALUE", and its headers "{h=v}" if it has any.
+ * Standard input: a line "scenario NAME" with optional parameters "a=1 b=2" (Shapes.java), then events: "pipe TOPIC
+ * KEY TIMESTAMP VALUE" ("-" is null) with optional headers "h=v,i=w", or "clock MILLISECONDS"; a line "play" plays the
+ * scenario immediately. Standard output: the description of the topology, then each event, followed by the records
+ * that it wrote, one per line: "< TOPIC KEY TIMESTAMP VALUE" and the headers "{h=v}" if there are any.
  */
 
 import java.io.BufferedReader;
@@ -55,7 +55,7 @@ import org.apache.kafka.streams.test.TestRecord;
 public class Scenarios {
     static final Map<String, Consumer<StreamsBuilder>> ALL = new HashMap<>();
     static final Map<String, Consumer<Topology>> TOPOLOGIES = new HashMap<>();
-    /** The parameters of the scenario that is played. */
+    /** The parameters of the current scenario. */
     static final Map<String, String> given = new HashMap<>();
 
     static Duration ms(long count) {
@@ -364,7 +364,7 @@ public class Scenarios {
         return "'" + new String(data, StandardCharsets.US_ASCII) + "'";
     }
 
-    /** The headers about an error: those that do not depend on the language with their values. */
+    /** Returns the error headers; values that depend on the language are omitted. */
     static String errors(TestRecord<byte[], byte[]> record) {
         StringBuilder found = new StringBuilder();
         for (Header each : record.headers()) {
@@ -466,7 +466,7 @@ public class Scenarios {
         System.out.println("end");
     }
 
-    /** Goes on without what cannot be written. */
+    /** Continues without records that cannot be written. */
     public static class Continuing extends DefaultProductionExceptionHandler {
         @Override
         public Response handleSerializationError(

@@ -1,7 +1,7 @@
 /*
- * Topologies that are made of parameters, for compare.py: its twin in Python is shapes.py.
+ * Topologies with parameters, for compare.py: the counterpart of shapes.py.
  *
- * A scenario's line gives them as words: "scenario chain ops=fc3g source=table kept=5".
+ * The parameters are words in the scenario's line: "scenario chain ops=fc3g source=table kept=5".
  */
 
 import java.util.HashMap;
@@ -38,7 +38,7 @@ public class Shapes {
         return value == null || value.isEmpty() ? null : value.substring(0, 1);
     }
 
-    /** A value that does not grow without end. */
+    /** Returns a value of limited length. */
     static String last(String value) {
         return value.length() > 12 ? value.substring(value.length() - 12) : value;
     }
@@ -108,7 +108,7 @@ public class Shapes {
             : stream.aggregate(() -> "", Shapes::append, Shapes::merge, kept("kept"));
     }
 
-    /** Aggregations by window, and what may come behind them. */
+    /** Windowed aggregations, and optional steps after them. */
     @SuppressWarnings("unchecked")
     static void windows(StreamsBuilder b) {
         KGroupedStream<String, String> grouped = Scenarios.grouped(b);
@@ -132,7 +132,7 @@ public class Shapes {
         }
     }
 
-    /** Joins of two tables by key and window. */
+    /** Joins of two tables with windowed keys. */
     @SuppressWarnings("unchecked")
     static void windowTables(StreamsBuilder b) {
         KTable<Object, String> left = (KTable<Object, String>) (KTable<?, ?>) windowTable(Scenarios.grouped(b), "left");

@@ -1,4 +1,4 @@
-"""A topology that is made of letters, one an operator, for compare.py: the twin of Chain.java."""
+"""A topology given as letters, one per operator, for compare.py: the counterpart of Chain.java."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,24 +25,24 @@ OF_TABLES = "1235AHUXYstogRC"
 
 
 class Delayed(Processor[Any, Any, Any, Any]):
-    """Forwards each record as an earlier one, and again with a header."""
+    """Forward each record with an earlier time, and again with a header."""
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Forward two."""
+        """Forward two records."""
         self.context.forward(record.with_timestamp(max(0, record.timestamp - 7)))
         headers = [*record.headers, ("delayed", b"1")]
         self.context.forward(record.with_value(f"{text(record.value)}d").with_headers(headers))
 
 
 class _Ticking(Processor[Any, Any, Any, Any]):
-    """Lets records pass, and forwards more of them on both clocks."""
+    """Forward each record, and more records on both clocks."""
 
     def __init__(self, wait_ms: int) -> None:
         self._wait_ms = wait_ms
         self._seen = 0
 
     def init(self, context: Any) -> None:
-        """Schedule both."""
+        """Schedule both punctuators."""
         super().init(context)
         context.schedule(self._wait_ms, PunctuationType.STREAM_TIME, self._by_record)
         context.schedule(100, PunctuationType.WALL_CLOCK_TIME, self._by_clock)
@@ -54,21 +54,21 @@ class _Ticking(Processor[Any, Any, Any, Any]):
         self.context.forward(Record("b", "w" if self._seen % 2 else None, now))
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Count a record."""
+        """Count and forward the record."""
         self._seen += 1
         self.context.forward(record)
 
 
 class _Filling:
     def init(self, context: Any) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def transform(self, _key: Any, value: Any) -> str:
-        """Give tombstones a value as well."""
+        """Return a value also for tombstones."""
         return "none" if value is None else value + "*"
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def _extracted(record: Any, before: int) -> int:
@@ -93,7 +93,7 @@ class _Chain:
             self.now = shapes.table_of(builder, given, "in")
 
     def add(self, letter: str) -> None:
-        """Add an operator."""
+        """Add the operator of a letter."""
         self._step += 1
         if letter in OF_STREAMS:
             self.now = self._of_stream(letter, self.stream())
@@ -102,7 +102,7 @@ class _Chain:
             self.now = self._of_table(letter, table)
 
     def stream(self) -> KStream[Any, Any]:
-        """Return what there is as a stream."""
+        """Return the current stream, or the current table as a stream."""
         found: KStream[Any, Any] = self.now
         return self.now.to_stream() if isinstance(self.now, KTable) else found
 
@@ -207,7 +207,7 @@ def _minus(_key: Any, value: Any, total: Any) -> str | None:
 
 
 def build_chain(b: StreamsBuilder, given: Given) -> None:
-    """Make the topology of the letters that are told."""
+    """Build the topology of the given letters."""
     chain = _Chain(b, given)
     for letter in given.get("ops"):
         chain.add(letter)

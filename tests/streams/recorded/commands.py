@@ -1,4 +1,4 @@
-"""A processor whose records are commands to a store, for compare.py: the twin of Commands.java."""
+"""A processor whose records are commands to a store: the counterpart of Commands.java."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def _store(given: Given) -> StoreBuilder:
 
 
 def build_commands(b: StreamsBuilder, given: Given) -> None:
-    """Make the topology of a store of the kind that is told."""
+    """Build the topology with a store of the given type."""
     b.add_state_store(_store(given))
     from_in(b).process(_Commands, "store").to("out")
 
@@ -96,7 +96,7 @@ def _timestamped(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
 
 
 def _key_value(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
-    asked: dict[str, Callable[..., Any]] = {
+    commands: dict[str, Callable[..., Any]] = {
         "put": lambda value: kept.put(key, value),
         "pia": lambda value: kept.put_if_absent(key, value),
         "del": lambda: kept.delete(key),
@@ -107,11 +107,11 @@ def _key_value(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
         "all": kept.all,
         "rall": kept.reverse_all,
     }
-    return asked[name](*arguments)
+    return commands[name](*arguments)
 
 
 def _window(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
-    asked: dict[str, Callable[..., Any]] = {
+    commands: dict[str, Callable[..., Any]] = {
         "put": lambda value, start: kept.put(key, value, start),
         "get": lambda start: kept.fetch(key, start),
         "fetch": lambda low, high: kept.fetch(key, low, high),
@@ -123,14 +123,14 @@ def _window(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
         "fall": kept.fetch_all,
         "all": kept.all,
     }
-    return asked[name](*arguments)
+    return commands[name](*arguments)
 
 
 def _session(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
     def at(start: int, end: int) -> Windowed[str]:
         return Windowed(key, SessionWindow(start, end))
 
-    asked: dict[str, Callable[..., Any]] = {
+    commands: dict[str, Callable[..., Any]] = {
         "put": lambda value, start, end: kept.put(at(start, end), value),
         "rm": lambda start, end: kept.remove(at(start, end)),
         "get": lambda start, end: kept.fetch_session(key, start, end),
@@ -143,18 +143,18 @@ def _session(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
         "kfetch": kept.fetch,
         "bkfetch": kept.backward_fetch,
     }
-    return asked[name](*arguments)
+    return commands[name](*arguments)
 
 
 def _versioned(kept: Any, name: str, key: str, arguments: list[Any]) -> Any:
-    # Java's store says with numbers what ours says with None, and not until when a version is valid.
-    asked: dict[str, Callable[..., Any]] = {
+    # Java's store returns numbers instead of None, and does not return the end of the validity.
+    commands: dict[str, Callable[..., Any]] = {
         "put": lambda value, time: _valid_to(kept.put(key, value, time)),
         "del": lambda time: kept.delete(key, time),
         "get": lambda: kept.get(key),
         "asof": lambda time: kept.get_as_of(key, time),
     }
-    return asked[name](*arguments)
+    return commands[name](*arguments)
 
 
 def _valid_to(found: int | None) -> int:

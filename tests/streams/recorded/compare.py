@@ -1,8 +1,9 @@
-"""Looks for differences from Apache Kafka Streams: `python -m tests.streams.recorded.compare [SEED [ROUNDS [NAME…]]]`.
+"""Search for differences from Kafka Streams: `python -m tests.streams.recorded.compare [SEED
+[ROUNDS [NAME…]]]`.
 
-Makes scenarios and inputs from a seed, plays each on Kafka Streams' own TopologyTestDriver (one Java process, as in
-record.py) and on ours, and compares each event's records. A difference is made as small as it gets, printed with its
-seed, and can be kept as it is: record.py says how.
+Generates scenarios and inputs from a seed. Each is played on Kafka Streams' own TopologyTestDriver
+(one Java process, as in record.py) and on ours, and the records of each event are compared. A
+difference is minimized and printed with its seed; record.py describes how to store it.
 """
 
 import random
@@ -24,14 +25,14 @@ _ROUNDS = 20
 
 
 class Scenario(NamedTuple):
-    """What is played: a name, maybe with parameters behind it, and events."""
+    """A scenario to play: a name with optional parameters, and events."""
 
     line: str
     events: list[str]
 
 
 class Java(AbstractContextManager["Java"]):
-    """Kafka Streams in a process that plays one scenario after the other."""
+    """A Java process that plays scenarios on Kafka Streams."""
 
     def __enter__(self) -> "Java":
         self._scratch = tempfile.TemporaryDirectory()
@@ -52,7 +53,7 @@ class Java(AbstractContextManager["Java"]):
         self._scratch.cleanup()
 
     def play(self, scenario: Scenario) -> list[str]:
-        """Return what a scenario printed."""
+        """Return the output of a scenario."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -67,7 +68,7 @@ class Java(AbstractContextManager["Java"]):
 
 
 def difference(java: Java, scenario: Scenario) -> str | None:
-    """Return the first lines that differ; None if there are none."""
+    """Return the first lines that differ, or None."""
     java_lines, our_lines = java.play(scenario), play(scenario.line, scenario.events)
     expected, found = _plain(java_lines), _plain(our_lines)
     for number in range(max(len(expected), len(found))):
@@ -83,7 +84,7 @@ def _failed(lines: list[str]) -> list[str]:
 
 
 def _plain(lines: list[str]) -> list[str]:
-    """Leave out what may differ: the words of failures, and the order of punctuators that are due at once."""
+    """Normalize messages of failures and the order of simultaneous punctuators."""
     plain = [each if not each.startswith("failed") else "failed" for each in lines]
     ticks: list[str] = []
     found: list[str] = []
@@ -100,7 +101,7 @@ def _plain(lines: list[str]) -> list[str]:
 
 
 def smallest(scenario: Scenario, differs: Callable[[Scenario], bool]) -> Scenario:
-    """Leave out events as long as there is a difference, many at once first."""
+    """Remove events, many at once first, as long as there is a difference."""
     events, size = scenario.events, max(1, len(scenario.events) // 2)
     while size:
         at = 0
@@ -115,7 +116,7 @@ def smallest(scenario: Scenario, differs: Callable[[Scenario], bool]) -> Scenari
 
 
 def main(seed: str = "", rounds: str = str(_ROUNDS), *names: str) -> None:
-    """Compare; the exit status is 1 if there was a difference."""
+    """Compare scenarios; the exit status is 1 if there was a difference."""
     seed = seed or str(time.time_ns())
     played, differences = 0, 0
     with Java() as java:
@@ -128,12 +129,12 @@ def main(seed: str = "", rounds: str = str(_ROUNDS), *names: str) -> None:
                     continue
                 differences += 1
                 small = smallest(scenario, lambda each: difference(java, each) is not None)
-                _tell(name, own, small, difference(java, small))
+                _report(name, own, small, difference(java, small))
     print(f"seed {seed}: {played} inputs, {differences} differences")
     sys.exit(differences > 0)
 
 
-def _tell(name: str, seed: str, scenario: Scenario, found: str | None) -> None:
+def _report(name: str, seed: str, scenario: Scenario, found: str | None) -> None:
     print(f"--- {name}, seed {seed}\nscenario {scenario.line}")
     print("\n".join(scenario.events))
     print(found, flush=True)

@@ -1,4 +1,4 @@
-"""Scenarios of Scenarios.java whose applications are configured: exception handlers, caches of stores."""
+"""Scenarios of Scenarios.java with configured applications: exception handlers and caches."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,14 +39,14 @@ def build_configured(name: str) -> Topology:
 
 
 def settings(name: str) -> TaskSettings:
-    """Return how a scenario's application is configured."""
+    """Return the settings of a scenario's application."""
     if name.startswith("failing_"):
         return TaskSettings("test", exception_handlers=_FAILING)
     return TaskSettings("test", statestore_cache_max_bytes=1 << 20)
 
 
 def refusing(refused: str) -> Serde[str]:
-    """Return the serde of text that does not take one value."""
+    """Return a serde of text that rejects one value."""
 
     def check(value: str) -> str:
         if value == refused:
@@ -57,14 +57,14 @@ def refusing(refused: str) -> Serde[str]:
 
 
 def failing(value: Any) -> Any:
-    """Fail at one value."""
+    """Raise an error for one value."""
     if value == "x":
         raise RuntimeError("refused")
     return value
 
 
 def twice(value: Any) -> list[Any]:
-    """Make two of each value but none of a tombstone."""
+    """Return each value twice, and nothing for a tombstone."""
     return [] if value is None else [value, value]
 
 

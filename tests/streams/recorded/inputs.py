@@ -1,4 +1,4 @@
-"""Scenarios and events out of a random number generator, for compare.py."""
+"""Random scenarios and events for compare.py."""
 
 import random
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _STEPS = (0, 0, 0, 1, 1, 2, 3, 5, 9, 25)
 _LATE = (0, 0, 0, 0, 1, 3, 6, 11, 24)
 _KEYS = ("a", "a", "a", "b", "b", "aa", "c", "-")
 _VALUES = ("a", "a", "b", "b", "c", "x", "y", "ab", "-", "-")
-# What a millisecond of the small times stands for: segments of stores are minutes long.
+# The length of a unit of time, in ms: segments of stores are minutes long.
 _UNITS = (1, 1, 1, 700, 20_000)
 
 Made = tuple[str, list[str]]
@@ -57,7 +57,7 @@ def _cached(cache: str) -> dict[str, object]:
 
 def _window_scenario(rng: random.Random, unit: int) -> Made:
     kind = rng.choice(("time", "time", "sliding", "session", "unlimited"))
-    told = _windows(rng, unit, is_sliding=kind != "time")
+    options = _windows(rng, unit, is_sliding=kind != "time")
     fold = rng.choice(("count", "reduce", "aggregate"))
     is_on_close = rng.random() < 0.4 and kind != "unlimited"
     then = "" if is_on_close else rng.choice(("", "suppress", "limit", "filter", "group"))
@@ -65,37 +65,37 @@ def _window_scenario(rng: random.Random, unit: int) -> Made:
         then = ""
     cache = _maybe(rng, "1")
     if rng.random() < 0.2 and kind != "unlimited":
-        told["retention"] = (int(str(told["size"])) * 2 + int(str(told["grace"]))) * 2
-    told |= {
+        options["retention"] = (int(str(options["size"])) * 2 + int(str(options["grace"]))) * 2
+    options |= {
         "close": "1" if is_on_close else "",
         "then": then,
         **_cached("" if kind == "unlimited" else cache),
         "throttled": _maybe(rng, "1"),
     }
-    return _line("windows", kind=kind, fold=fold, **told), ["in"]
+    return _line("windows", kind=kind, fold=fold, **options), ["in"]
 
 
 def _window_table_scenario(rng: random.Random, unit: int) -> Made:
     kind = rng.choice(("time", "sliding", "session"))
-    told = _windows(rng, unit, is_sliding=kind != "time") | _cached(_maybe(rng, "1"))
-    told |= {"filter": _maybe(rng, "1"), "then": _maybe(rng, "suppress")}
+    options = _windows(rng, unit, is_sliding=kind != "time") | _cached(_maybe(rng, "1"))
+    options |= {"filter": _maybe(rng, "1"), "then": _maybe(rng, "suppress")}
     how = rng.choice(("inner", "left", "outer"))
-    return _line("window_tables", kind=kind, how=how, **told), ["in", "other"]
+    return _line("window_tables", kind=kind, how=how, **options), ["in", "other"]
 
 
 def _cogroup_scenario(rng: random.Random, unit: int) -> Made:
     kind = rng.choice(("", "time", "sliding", "session"))
-    told = _windows(rng, unit, is_sliding=kind != "time")
-    return _line("cogroups", kind=kind, **told, **_cached(_maybe(rng, "1"))), ["in", "other"]
+    options = _windows(rng, unit, is_sliding=kind != "time")
+    return _line("cogroups", kind=kind, **options, **_cached(_maybe(rng, "1"))), ["in", "other"]
 
 
 def _stream_join_scenario(rng: random.Random, unit: int) -> Made:
-    told = _windows(rng, unit, is_sliding=True)
-    told["before"] = rng.choice((0, 1, 4, 9)) * unit
-    told["after"] = rng.choice((0, 1, 4, 9)) * unit
+    options = _windows(rng, unit, is_sliding=True)
+    options["before"] = rng.choice((0, 1, 4, 9)) * unit
+    options["after"] = rng.choice((0, 1, 4, 9)) * unit
     then = rng.choice(("", "", "count", "join"))
     how = rng.choice(("inner", "left", "outer"))
-    line = _line("stream_joins", how=how, then=then, throttled=_maybe(rng, "1"), **told)
+    line = _line("stream_joins", how=how, then=then, throttled=_maybe(rng, "1"), **options)
     return line, ["in", "other"] + ["third"] * (then == "join")
 
 
@@ -122,14 +122,14 @@ def _table_join_scenario(rng: random.Random, unit: int) -> Made:
     by = rng.choice(("", "foreign"))
     how = rng.choice(("inner", "left") if by else ("inner", "left", "outer"))
     then = rng.choice(("", "", "filter", "group", "join"))
-    told = {
+    options = {
         "in": rng.choice(_TABLES),
         "other": rng.choice(_TABLES),
         "kept": rng.choice(("", "1", "versioned")),
         "history": rng.choice((2, 10)) * unit,
         "cache": _maybe(rng, "1"),
     }
-    line = _line("table_joins", by=by, how=how, then=then, **told)
+    line = _line("table_joins", by=by, how=how, then=then, **options)
     return line, ["in", "other"] + ["third"] * (then == "join")
 
 
@@ -137,13 +137,13 @@ def _suppress_scenario(rng: random.Random, unit: int) -> Made:
     then = rng.choice(("", "", "group", "join"))
     bound = rng.choice(({"records": 2}, {"records": 1}, {"bytes": 100}, {"bytes": 150}, {}))
     kind = rng.choice(("", "filtered", "folded", "mapped"))
-    told: dict[str, object] = {
+    options: dict[str, object] = {
         "in": kind,
         "wait": rng.choice((0, 1, 5, 20)) * unit,
         "cache": _maybe(rng, "1"),
     }
-    told["full"] = _maybe(rng, "1")
-    line = _line("suppresses", then=then, **bound, **told)
+    options["full"] = _maybe(rng, "1")
+    line = _line("suppresses", then=then, **bound, **options)
     return line, ["in"] + ["other"] * (then == "join")
 
 
@@ -155,17 +155,17 @@ def _chain_scenario(rng: random.Random, unit: int) -> Made:
         kinds |= dict.fromkeys("JLO", "joined")
         if each in kinds:
             topics.append(f"{kinds[each]}{step}")
-    told = _windows(rng, unit)
+    options = _windows(rng, unit)
     source = rng.choice(("stream", "stream", "table", "extracted"))
-    told |= {
+    options |= {
         "wait": rng.choice((1, 5)) * unit,
         "cache": "" if set(ops) & set("WSD") else _maybe(rng, "1"),
         "kept": rng.getrandbits(7),
         "close": _maybe(rng, "1"),
     }
     if source == "table":
-        told["in"] = rng.choice(_TABLES)
-    return _line("chain", ops=ops, source=source, **told), topics
+        options["in"] = rng.choice(_TABLES)
+    return _line("chain", ops=ops, source=source, **options), topics
 
 
 _SHAPED: dict[str, Callable[[random.Random, int], Made]] = {
@@ -181,7 +181,7 @@ _SHAPED: dict[str, Callable[[random.Random, int], Made]] = {
 }
 assert set(_SHAPED) == {*SHAPES, "chain"}
 _UNLIKE = {"cached_windows", "cached_sessions"}
-"""What is past the retention is still seen in Kafka's cache, as long as there is room."""
+"""In Kafka, expired entries remain visible in the cache until it is full."""
 NAMES = [
     each
     for each in (*SCENARIOS, *CONFIGURED, "processor_api", *_SHAPED, "commands")
@@ -196,19 +196,20 @@ def scenario(name: str, rng: random.Random) -> Made:
         return _command_scenario(rng, unit)
     if name in _SHAPED:
         line, topics = _SHAPED[name](rng, unit)
-        made = _events(rng, topics, unit)
-        # Kafka's buffer of a join with grace fails at records without key, even in a left join.
+        events = _events(rng, topics, unit)
+        # Kafka's buffer of a join with a grace period fails at records without key, even in a left
+        # join.
         is_buffered = name == "stream_tables" and " wait=" in line
-        return line, [each for each in made if not (is_buffered and " - " in each[:10])]
+        return line, [each for each in events if not (is_buffered and " - " in each[:10])]
     return name, _events(rng, topics_of(name), 1)
 
 
 def _command_scenario(rng: random.Random, unit: int) -> Made:
     kind = rng.choice(("key_value", "timestamped", "window", "session", "versioned"))
-    told: dict[str, object] = {"retention": rng.choice((5, 20, 40)) * unit, "size": 3 * unit}
-    # Kafka's cached session stores fail where they are walked backwards.
+    options: dict[str, object] = {"retention": rng.choice((5, 20, 40)) * unit, "size": 3 * unit}
+    # Kafka's cached session stores fail when they are read backwards.
     cache = "" if kind == "session" else _maybe(rng, "1")
-    line = _line("commands", kind=kind, **(told | _cached(cache)))
+    line = _line("commands", kind=kind, **(options | _cached(cache)))
     now, lines = 0, []
     for _ in range(rng.choice((10, 30))):
         now += rng.choice(_STEPS) * unit
@@ -229,7 +230,7 @@ def _command(rng: random.Random, kind: str, now: int, unit: int) -> str:
     pair = f"{times[0]},{times[1]}"
     span = f"{keys[0]},{keys[1]}"
     walks = ["prefix,a", f"range,{keys[0]},{keys[1]}", f"rrange,{keys[0]},{keys[1]}", "all", "rall"]
-    asked = {
+    commands = {
         "key_value": [f"put,{value}"] * 4 + [f"pia,{value}", "del", "get", *walks],
         "timestamped": [f"put,{value},{now}"] * 4 + ["del", "get", *walks],
         "window": [f"put,{value},{times[0]}"] * 6
@@ -242,4 +243,4 @@ def _command(rng: random.Random, kind: str, now: int, unit: int) -> str:
         "versioned": [f"put,{value},{times[0]}"] * 5
         + [f"del,{times[0]}", "get", f"asof,{times[0]}", f"asof,{times[1]}"],
     }
-    return rng.choice(asked[kind])
+    return rng.choice(commands[kind])

@@ -1,12 +1,14 @@
-"""Records what Apache Kafka Streams does: `python -m tests.streams.recorded.record`.
+"""Record the behaviour of Apache Kafka Streams: `python -m tests.streams.recorded.record`.
 
-Runs Scenarios.java (Kafka Streams' own TopologyTestDriver, fetched with Maven) over events that are made
-here from a seed: late, out of order, without key, tombstones, at the same time. Writes a transcript
-a scenario; test_recorded.py replays them on our driver, without Java. To look further than the committed
-ones: `… record SEED FOLDER`, then `OTTLA_TRANSCRIPTS=FOLDER pytest tests/streams/test_recorded.py`.
+Runs Scenarios.java (Kafka Streams' own TopologyTestDriver, fetched with Maven) with events that are
+generated here from a seed. Records can be late, out of order or without key, tombstones are among
+them, and times can be equal. Writes one transcript per scenario; test_recorded.py replays them on
+our driver, without Java. To test other seeds than the committed ones: `… record SEED FOLDER`, then
+`OTTLA_TRANSCRIPTS=FOLDER pytest tests/streams/test_recorded.py`.
 
-compare.py looks for differences among topologies and inputs that nobody wrote. What it finds is put into a file of
-the folder `found`, a line "scenario …" and the events; `… record found` writes Kafka's answers between them.
+The program compare.py searches for differences with generated topologies and inputs. Store its
+findings in a file of the folder `found`, as a line "scenario …" and the events; `… record found`
+inserts Kafka's output.
 """
 
 import random
@@ -24,12 +26,12 @@ KAFKA = "4.3.0"
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 FOUND = Path(__file__).parent / "found"
 _EVENTS = 70
-# Seeds that found a difference stay.
+# Seeds that found a difference are kept.
 _SEEDS = {"sliding_on_close": "s1", "stream_table_grace": "s1"}
 
 
 def events(name: str, seed: str) -> list[str]:
-    """Return the scripted events of a scenario."""
+    """Return the generated events of a scenario."""
     own = _SEEDS.get(name, seed) if seed == "events" else seed
     rng = random.Random(f"{own} of {name}")
     topics = topics_of(name)
@@ -56,7 +58,7 @@ def topics_of(name: str) -> list[str]:
 
 
 def compiled(scratch: str) -> list[str]:
-    """Compile the Java programs into a folder; return the command that runs them."""
+    """Compile the Java programs into a folder; return the command to run them."""
     folder = java.jars(
         f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", "org.slf4j:slf4j-nop:1.7.36"
     )
@@ -76,7 +78,7 @@ def compiled(scratch: str) -> list[str]:
 
 
 def run(script: str) -> list[str]:
-    """Run scenarios on Kafka Streams; return what each printed."""
+    """Run scenarios on Kafka Streams; return the output of each."""
     with tempfile.TemporaryDirectory() as scratch:
         program = compiled(scratch)
         done = subprocess.run(program, input=script, capture_output=True, text=True, check=False)
@@ -85,7 +87,7 @@ def run(script: str) -> list[str]:
 
 
 def record_found() -> None:
-    """Write Kafka's answers into the files of what compare.py found."""
+    """Write Kafka's output into the files of the folder `found`."""
     files = sorted(FOUND.glob("*.txt"))
     scripts = [script_of(each.read_text()) for each in files]
     for each, text in zip(files, run("\n".join([*scripts, ""])), strict=True):
@@ -93,7 +95,7 @@ def record_found() -> None:
 
 
 def script_of(text: str) -> str:
-    """Return the scenario and the events of a transcript, without its answers."""
+    """Return the scenario and the events of a transcript, without the output."""
     lines = text.splitlines()
     events = [each for each in lines if each.startswith(("pipe ", "clock "))]
     return "\n".join([lines[0], *events])

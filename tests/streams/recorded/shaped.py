@@ -1,4 +1,4 @@
-"""All scenarios that are made of parameters, by name: what Shapes.register lists."""
+"""All scenarios with parameters, by name, as listed in Shapes.register."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ SHAPED: dict[str, Callable[[StreamsBuilder, Given], None]] = {
 
 
 def build_shaped(name: str, given: Given) -> Topology:
-    """Return the topology of a name and its parameters."""
+    """Return the topology of a name with parameters."""
     builder = StreamsBuilder()
     SHAPED[name](builder, given)
     return builder.build()

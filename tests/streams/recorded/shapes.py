@@ -1,6 +1,6 @@
-"""Topologies that are made of parameters, for compare.py: the twin of Shapes.java.
+"""Topologies with parameters, for compare.py: the counterpart of Shapes.java.
 
-A scenario's line gives them as words: `chain ops=fc3g source=table kept=5`.
+The parameters are words in the scenario's line: `chain ops=fc3g source=table kept=5`.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,11 +36,11 @@ class Given:
         self._words = words
 
     def get(self, name: str, otherwise: str = "") -> str:
-        """Return a parameter."""
+        """Return a parameter, or `otherwise`."""
         return self._words.get(name, otherwise)
 
     def number(self, name: str, otherwise: int = 0) -> int:
-        """Return a parameter that is a number."""
+        """Return a parameter as a number."""
         return int(self._words.get(name, otherwise))
 
     def time_windows(self) -> TimeWindows:
@@ -55,24 +55,24 @@ class Given:
         )
 
     def session_windows(self) -> SessionWindows:
-        """Return sessions."""
+        """Return session windows."""
         return SessionWindows.of_inactivity_gap_and_grace(
             self.number("size", 10), self.number("grace")
         )
 
     def join_windows(self) -> JoinWindows:
-        """Return the window of a join."""
+        """Return the windows of a join."""
         size = self.number("size", 10)
         windows = JoinWindows.of_time_difference_and_grace(size, self.number("grace"))
         return windows.before(self.number("before", size)).after(self.number("after", size))
 
     def emitted(self) -> EmitStrategy:
-        """Return when windows are emitted."""
+        """Return the emit strategy of windows."""
         is_on_close = self.get("close") == "1"
         return EmitStrategy.on_window_close() if is_on_close else EmitStrategy.on_window_update()
 
     def kept(self, name: str) -> Materialized[Any, Any]:
-        """Return a store's name, and how long it is kept if that is told."""
+        """Return the name of a store, with its retention if that is a parameter."""
         kept = Materialized.as_(name)
         return kept.with_retention(self.number("retention")) if self.get("retention") else kept
 
@@ -83,32 +83,32 @@ def first(value: str | None) -> str | None:
 
 
 def last(value: str) -> str:
-    """Return a value that does not grow without end."""
+    """Return a value of limited length."""
     return value[-12:]
 
 
 def text(value: Any) -> str:
-    """Return a value as Java's string addition shows it."""
+    """Format a value like Java's string concatenation."""
     return "null" if value is None else str(value)
 
 
 def append(_key: Any, value: Any, total: Any) -> str | None:
-    """Add a value to an aggregate; one takes it away."""
+    """Add a value to an aggregate; one value deletes it."""
     return None if value == "x" else last(f"{text(total)}.{text(value)}")
 
 
 def reduced(one: Any, two: Any) -> str | None:
-    """Make one value of two; one takes it away."""
+    """Reduce two values to one; one value deletes it."""
     return None if two == "x" else last(f"{text(one)}.{text(two)}")
 
 
 def merged(_key: Any, one: Any, two: Any) -> str:
-    """Make one aggregate of two."""
+    """Merge two aggregates."""
     return last(text(one) + text(two))
 
 
 def pair(left: Any, right: Any) -> str | None:
-    """Join two values; one has no result."""
+    """Join two values; the right value "x" yields None."""
     return None if right == "x" else last(f"{text(left)}+{text(right)}")
 
 
@@ -118,7 +118,7 @@ def plus(_key: Any, value: Any, total: Any) -> str:
 
 
 def minus(_key: Any, value: Any, total: Any) -> str:
-    """Take an entry out of a group."""
+    """Remove an entry from a group."""
     return last(f"{text(total)}-{text(value)}")
 
 
@@ -145,14 +145,14 @@ def _windows(b: StreamsBuilder, given: Given) -> None:
     then = given.get("then")
     if then == "suppress":
         table = table.suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
-    told = table.map_values(str)
+    texts = table.map_values(str)
     if then == "limit":
         room = BufferConfig.max_records(2)
         out(table.suppress(Suppressed.until_time_limit(given.number("wait", 5), room)))
     elif then == "filter":
-        out(told.filter(lambda v: "b" not in v and v != "2"))
+        out(texts.filter(lambda v: "b" not in v and v != "2"))
     elif then == "group":
-        group_ = told.group_by(lambda k, v: (str(k)[1], v), Grouped.with_(TEXT, TEXT))
+        group_ = texts.group_by(lambda k, v: (str(k)[1], v), Grouped.with_(TEXT, TEXT))
         out(group_.aggregate(str, plus, minus, Materialized.with_(TEXT, TEXT)))
     else:
         out(table)
@@ -195,7 +195,7 @@ def _cogroups(b: StreamsBuilder, given: Given) -> None:
 
 
 def _how(given: Given, left: Any) -> Callable[..., Any]:
-    """Return the kind of join that is told."""
+    """Return the method of the given kind of join."""
     kinds = {"left": left.left_join, "outer": getattr(left, "outer_join", None)}
     found: Callable[..., Any] = kinds.get(given.get("how"), left.join)
     return found
@@ -213,7 +213,7 @@ def _stream_joins(b: StreamsBuilder, given: Given) -> None:
 
 
 def table_of(b: StreamsBuilder, given: Given, topic: str) -> KTable[Any, Any]:
-    """Return the table of a topic, of the kind that is told."""
+    """Return the table of a topic, of the given type."""
     kind = given.get(topic)
     if kind == "versioned":
         store = Stores.versioned(f"{topic}-kept", given.number("history", 10))

@@ -1,4 +1,4 @@
-"""The scenarios of Scenarios.java, written with our DSL: what test_recorded.py replays."""
+"""The scenarios of Scenarios.java in our DSL, which test_recorded.py replays."""
 
 import re
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def build(name: str) -> Topology:
 
 
 def pair(left: Any, right: Any) -> str:
-    """Join two values as Java shows them."""
+    """Join two values in Java's format."""
     return "+".join("null" if each is None else str(each) for each in (left, right))
 
 
@@ -74,12 +74,12 @@ def right(b: StreamsBuilder) -> KTable[Any, Any]:
 
 
 def grouped(b: StreamsBuilder) -> KGroupedStream[Any, Any]:
-    """Group the first topic by key."""
+    """Group the records of the first topic by key."""
     return from_in(b).group_by_key()
 
 
 def shown(value: Any) -> str | None:
-    """Return what is written of a key or value."""
+    """Format a key or value for the output."""
     return None if value is None else str(value)
 
 
@@ -90,7 +90,7 @@ def out(result: KTable[Any, Any] | KStream[Any, Any]) -> None:
 
 
 def empty() -> str:
-    """Start an aggregate."""
+    """Return an empty aggregate."""
     return ""
 
 
@@ -105,35 +105,35 @@ def append_other(_key: Any, value: Any, total: str) -> str:
 
 
 def merge_text(_key: Any, one: str, two: str) -> str:
-    """Make one aggregate of two."""
+    """Merge two aggregates."""
     return one + two
 
 
 def reduce_text(one: str, two: str | None) -> str:
-    """Make one value of two."""
+    """Reduce two values to one."""
     return f"{one}.{'null' if two is None else two}"
 
 
 def versions(name: str) -> Materialized[Any, Any]:
-    """Keep a table's versions for 10 ms."""
+    """Return a versioned store with a history of 10 ms."""
     return Materialized.as_(Stores.versioned(name, 10))
 
 
 def foreign_key(value: str) -> str | None:
-    """Find the foreign key in a value."""
+    """Return the foreign key in a value."""
     return None if value == "x" else value
 
 
 def unbounded() -> BufferConfig:
-    """Let any number of records wait."""
+    """Return a buffer without a limit."""
     return BufferConfig.unbounded()
 
 
 class Counter(Processor[str, str, str, str]):
-    """Collects the values of each key; tells them every 10 ms of stream time."""
+    """Collect the values of each key, and forward them every 10 ms of stream time."""
 
     def init(self, context: Any) -> None:
-        """Schedule both clocks."""
+        """Schedule punctuators on both clocks."""
         super().init(context)
         self.seen = context.store("seen")
         context.schedule(10, PunctuationType.STREAM_TIME, self.tick)
@@ -144,12 +144,12 @@ class Counter(Processor[str, str, str, str]):
         )
 
     def tick(self, now: int) -> None:
-        """Tell all values."""
+        """Forward all values."""
         text = ".".join(key + value for key, value in self.seen.all())
         self.context.forward(Record("tick", text, now))
 
     def process(self, record: Record[str, str]) -> None:
-        """Keep a value; forget a key without one."""
+        """Store the value, or delete the key if there is none."""
         if record.key is None:
             return
         if record.value is None:
@@ -159,29 +159,29 @@ class Counter(Processor[str, str, str, str]):
 
 
 class Twice(FixedKeyProcessor[str, str, str]):
-    """Forwards each value twice, the second time a little later."""
+    """Forward each value twice, the second time a little later."""
 
     def process(self, record: Record[str, str]) -> None:
-        """Forward two values."""
+        """Forward two records."""
         value = shown_null(record.value)
         self.context.forward(record.with_value(value + "1"))
         self.context.forward(record.with_value(value + "2").with_timestamp(record.timestamp + 1))
 
 
 class Numbered:
-    """Says with each value how often its key was asked for."""
+    """Add to each value the number of calls for its key."""
 
     def init(self, context: Any) -> None:
-        """Open the store."""
+        """Get the store."""
         self.seen = context.store("seen")
 
     def transform(self, key: str, value: str | None) -> str | None:
-        """Count, also for tombstones."""
+        """Count the call, also for tombstones."""
         self.seen.put(key, (self.seen.get(key) or "") + "i")
         return None if value is None else value + self.seen.get(key)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def _transform_values(b: StreamsBuilder) -> None:
@@ -217,7 +217,7 @@ def _same_topic_twice(b: StreamsBuilder) -> None:
 
 
 def shown_null(value: Any) -> str:
-    """Return a value as Java's string addition shows it."""
+    """Format a value like Java's string concatenation."""
     return "null" if value is None else str(value)
 
 

@@ -1,4 +1,4 @@
-"""By which time things are old, whatever the wall clock does."""
+"""The age of things on a wall clock that jumps."""
 
 import pytest
 
@@ -12,7 +12,7 @@ DAY_MS = 24 * HOUR_MS
 @pytest.mark.parametrize(
     ("leaps", "expected"),
     [
-        # (seconds later, leap of the wall clock in ms) and what is believed afterwards.
+        # (seconds later, jump of the wall clock in ms), and the accepted time afterwards.
         ([(10, 0)], 10_000),
         ([(10, 2 * DAY_MS)], 10_000),
         ([(10, 2 * DAY_MS), (3599, 0)], 3_609_000),
@@ -21,14 +21,14 @@ DAY_MS = 24 * HOUR_MS
         ([(10, 2 * DAY_MS), (60, HOUR_MS)], 70_000),
         ([(10, -2 * DAY_MS)], 10_000 - 2 * DAY_MS),
         ([(10, -2 * DAY_MS), (60, 2 * DAY_MS)], 70_000),
-        # A clock that is slewed, or half as fast again, does not leap.
+        # A clock that is slewed, or runs half as fast again, does not jump.
         ([(10, 5000), (10, 5000)], 30_000),
     ],
 )
-def test_a_leap_forward_is_believed_when_it_lasts(
+def test_jump_forward_is_accepted_if_it_lasts(
     leaps: list[tuple[float, int]], expected: int
 ) -> None:
-    """For an hour; one backward at once."""
+    """A jump forward is accepted after an hour, one backward at once."""
     wall_ms, now = START_MS, 5.0
     clock = AgeingClock(wall_ms, now)
     believed = wall_ms

@@ -1,4 +1,4 @@
-"""Descriptors that are held back for files."""
+"""Spare file descriptors that are reserved for files."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from ottla.base.descriptors import SpareDescriptors, raise_soft_limit, soft_limi
 
 
 def lacking(times: int, number: int = errno.EMFILE):
-    """Return work that fails so many times."""
+    """Return work that fails this number of times."""
     left = [times]
 
     def work() -> str:
@@ -22,8 +22,8 @@ def lacking(times: int, number: int = errno.EMFILE):
     return work
 
 
-def test_work_is_repeated_while_there_are_spare_descriptors() -> None:
-    """Each lack costs one spare; they are taken back after the work."""
+def test_work_is_retried_while_there_are_spare_descriptors() -> None:
+    """Each failure uses one spare, and the spares are restored after the work."""
     spares = SpareDescriptors()
     spares.hold(3)
     for number in (errno.EMFILE, errno.ENFILE):
@@ -35,8 +35,8 @@ def test_work_is_repeated_while_there_are_spare_descriptors() -> None:
     spares.hold(0)
 
 
-def test_other_errors_are_not_repeated() -> None:
-    """A missing file stays missing."""
+def test_other_errors_are_not_retried() -> None:
+    """An error such as a missing file does not go away."""
     spares = SpareDescriptors()
     spares.hold(1)
     with pytest.raises(FileNotFoundError):
@@ -45,13 +45,13 @@ def test_other_errors_are_not_repeated() -> None:
 
 
 def test_without_spares_the_error_is_raised() -> None:
-    """Processes that are no brokers hold none back."""
+    """Processes other than brokers reserve no spares."""
     with pytest.raises(OSError, match="Too many open files"):
         SpareDescriptors().run(lacking(1))
 
 
 def test_soft_limit_is_raised_to_the_hard_limit() -> None:
-    """Most systems give a process 1 024 descriptors and allow it many more."""
+    """Most systems give a process 1 024 descriptors and allow many more."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
     try:

@@ -12,7 +12,7 @@ from ottla.base import logs
 
 @pytest.fixture
 def untouched() -> Iterator[None]:
-    """The process's loggers are as they were before."""
+    """Restore the levels and handlers of the process's loggers after the test."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -23,7 +23,7 @@ def untouched() -> Iterator[None]:
 
 
 def said(log_format: str, template: str, *arguments: object, name: str = "ottla.a") -> str:
-    """Return what one call writes."""
+    """Return the output of one call."""
     stream = io.StringIO()
     logs.configure(stream, level=logging.INFO, levels={}, log_format=log_format)
     logging.getLogger(name).info(template, *arguments)
@@ -34,26 +34,26 @@ pytestmark = pytest.mark.usefixtures("untouched")
 
 
 def test_a_line_of_text_has_event_and_fields() -> None:
-    """Time, level, logger, what happened, and what varies."""
+    """A line has time, level, logger, event, and fields."""
     line = said(logs.TEXT, "topic created topic=%s partitions=%d", "orders", 3)
     assert line.endswith(" INFO ottla.a topic created topic=orders partitions=3\n")
     assert line.count("\n") == 1
 
 
 def test_json_has_the_fields_by_name_and_type() -> None:
-    """Numbers stay numbers; what is put together of several parts is text."""
+    """Numbers stay numbers, and a value of several parts is text."""
     line = said(logs.JSON, "elected leader=%d partition=%s-%d isr=%s", 1, "t", 0, [1, 2])
-    found = json.loads(line)
-    assert found.pop("time").endswith("Z")
-    assert found == {
+    fields = json.loads(line)
+    assert fields.pop("time").endswith("Z")
+    assert fields == {
         "level": "INFO", "logger": "ottla.a", "event": "elected", "leader": 1,
         "partition": "t-0", "isr": "[1, 2]",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("log_format", [logs.TEXT, logs.JSON])
-def test_what_clients_choose_stays_inside_its_value(log_format: str) -> None:
-    """A line break or a quote in a name makes no second line and no other field."""
+def test_values_of_clients_are_escaped(log_format: str) -> None:
+    """A line break or a quote in a name begins neither a line nor a field."""
     line = said(log_format, "group changed group=%s how=%s", "a\nERROR b=c", 'x="y" z')
     assert line.count("\n") == 1
     assert "\nERROR" not in line
@@ -61,23 +61,23 @@ def test_what_clients_choose_stays_inside_its_value(log_format: str) -> None:
         assert line.endswith(' group changed group="a\\nERROR b=c" how="x=\\"y\\" z"\n')
 
 
-def test_lines_of_other_libraries_are_told_as_they_are() -> None:
-    """On one line, without fields."""
+def test_messages_of_other_libraries_are_unchanged() -> None:
+    """The message is on one line, without fields."""
     line = said(logs.TEXT, "Task was destroyed\nbut is pending: %r", "x", name="asyncio")
     assert line.endswith("INFO asyncio Task was destroyed\\nbut is pending: 'x'\n")
-    found = json.loads(said(logs.JSON, "slow %s", "x", name="asyncio"))
-    assert found["event"] == "slow x"
+    fields = json.loads(said(logs.JSON, "slow %s", "x", name="asyncio"))
+    assert fields["event"] == "slow x"
 
 
-def test_a_field_cannot_take_the_place_of_the_time() -> None:
-    """Names that the line itself needs get a mark."""
-    found = json.loads(said(logs.JSON, "late time=%s level=%s", "then", "deep"))
-    assert (found["level"], found["time_"], found["level_"]) == ("INFO", "then", "deep")
+def test_field_cannot_replace_the_time() -> None:
+    """Fields with reserved names get a mark."""
+    fields = json.loads(said(logs.JSON, "late time=%s level=%s", "then", "deep"))
+    assert (fields["level"], fields["time_"], fields["level_"]) == ("INFO", "then", "deep")
 
 
 @pytest.mark.parametrize("log_format", [logs.TEXT, logs.JSON])
-def test_a_bug_keeps_its_traceback(log_format: str) -> None:
-    """Behind the line, or as a field."""
+def test_exception_has_its_traceback(log_format: str) -> None:
+    """The traceback follows the line, or is a field in JSON."""
     stream = io.StringIO()
     logs.configure(stream, level=logging.INFO, levels={}, log_format=log_format)
     try:
@@ -90,8 +90,8 @@ def test_a_bug_keeps_its_traceback(log_format: str) -> None:
         assert "Traceback" in json.loads(text)["traceback"]
 
 
-def test_single_loggers_may_say_more_or_less() -> None:
-    """And what is below them follows."""
+def test_single_loggers_have_their_own_levels() -> None:
+    """A level also applies to the loggers below it."""
     stream = io.StringIO()
     logs.configure(stream, level=logging.WARNING, levels={"ottla.a": logging.DEBUG})
     logging.getLogger("ottla.a.b").debug("seen")
@@ -99,8 +99,10 @@ def test_single_loggers_may_say_more_or_less() -> None:
     assert stream.getvalue().count("\n") == 1
 
 
-def test_peers_cannot_fill_the_log() -> None:
-    """Twenty lines of a kind in ten seconds; the next says how many were left out."""
+def test_repeated_lines_are_limited() -> None:
+    """Twenty lines of a kind are written in ten seconds; the next one has the number of dropped
+    lines.
+    """
     stream = io.StringIO()
     logs.configure(stream, level=logging.INFO, levels={})
     logger = logging.getLogger("ottla.net.connection")
@@ -123,8 +125,8 @@ def test_peers_cannot_fill_the_log() -> None:
     assert "more_unsaid" not in stream.getvalue().splitlines()[-1]
 
 
-def test_decisions_are_never_left_out() -> None:
-    """A thousand topics are a thousand lines."""
+def test_lines_of_ottlas_own_decisions_are_never_dropped() -> None:
+    """A thousand topics produce a thousand lines."""
     stream = io.StringIO()
     logs.configure(stream, level=logging.INFO, levels={})
     for number in range(1000):
@@ -132,8 +134,8 @@ def test_decisions_are_never_left_out() -> None:
     assert stream.getvalue().count("\n") == 1000
 
 
-def test_a_line_that_is_not_written_costs_nothing_to_say() -> None:
-    """Templates are read only where a line is really written."""
+def test_line_below_the_level_is_not_formatted() -> None:
+    """A template is parsed only if its line is written."""
 
     class Costly:
         def __str__(self) -> str:

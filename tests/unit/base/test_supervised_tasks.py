@@ -1,4 +1,4 @@
-"""Supervised tasks: restarted with back-off, counted, and visible while they fail."""
+"""Supervised tasks: restarted with back-off, counted, and reported while they fail."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from ottla.testing.sim.world import World
 
 
 class Work:
-    """Work that fails as often as it is told to, and then runs until it is cancelled."""
+    """Work that fails a given number of times, and then runs until it is cancelled."""
 
     def __init__(self, clock: Clock, failures: int) -> None:
         self.clock = clock
@@ -28,7 +28,7 @@ class Work:
 
 
 def test_a_task_that_fails_is_restarted_with_back_off() -> None:
-    """1, 2, 4, … seconds, at most a minute; each failure is counted and reported."""
+    """The delays are 1, 2, 4, … seconds, at most a minute; each failure is counted and reported."""
 
     async def scenario(world: World) -> None:
         clock = world.machine("m").clock
@@ -52,8 +52,8 @@ def test_a_task_that_fails_is_restarted_with_back_off() -> None:
         world.run(scenario(world))
 
 
-def test_a_failing_task_is_shown_until_it_has_been_well_for_two_minutes() -> None:
-    """With its last error, by its name."""
+def test_failed_task_is_reported_until_it_has_run_for_two_minutes() -> None:
+    """The report has the task's name and its last error."""
 
     async def scenario(world: World) -> None:
         clock = world.machine("m").clock
@@ -71,7 +71,7 @@ def test_a_failing_task_is_shown_until_it_has_been_well_for_two_minutes() -> Non
 
 
 def test_work_that_returns_or_is_cancelled_is_not_restarted() -> None:
-    """A cancelled task has ended, with its work, when it can be waited for."""
+    """Waiting for a cancelled task waits for the end of its work."""
 
     async def scenario(world: World) -> None:
         clock = world.machine("m").clock
@@ -96,8 +96,8 @@ def test_work_that_returns_or_is_cancelled_is_not_restarted() -> None:
         world.run(scenario(world))
 
 
-async def test_work_that_is_not_supervised_is_counted_too() -> None:
-    """Under one label: its name may come from a client."""
+async def test_failures_of_unsupervised_work_are_counted() -> None:
+    """Such failures share one label, because the name may come from a client."""
     tasks = Tasks()
 
     async def fail() -> None:

@@ -1,4 +1,4 @@
-"""A broker of a few lines, on a real socket: answers what a test tells it to, in any version."""
+"""A scripted broker on a real socket: returns the responses that a test defines, in any version."""
 
 import socket
 import struct
@@ -20,7 +20,7 @@ Answer = Callable[[Any], Any]
 class ScriptedBroker:
     """Serves until closed. `answers` maps the name of an API to a function of the request.
 
-    `requests` holds (name, version, request) in the order of arrival; an answer of None hangs up.
+    `requests` has (name, version, request) in the order of arrival; an answer of None disconnects.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class ScriptedBroker:
 
     @property
     def bootstrap(self) -> str:
-        """Where it listens."""
+        """Return the broker's address."""
         return str(self.address)
 
     def names(self) -> list[str]:
-        """The APIs that were asked for, without the handshakes."""
+        """Return the names of the requested APIs, without the handshakes."""
         return [name for name, _, _ in self.requests if name != "ApiVersions"]
 
     def metadata(self, request: Any) -> MetadataResponse:
-        """Name the peers, no topics."""
+        """Return metadata with the peers and no topics."""
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(
@@ -61,7 +61,7 @@ class ScriptedBroker:
         )
 
     def close(self) -> None:
-        """Stop listening and hang up."""
+        """Stop listening and disconnect all clients."""
         self._listener.close()
         for opened in self._sockets:
             opened.close()
@@ -76,7 +76,8 @@ class ScriptedBroker:
             threading.Thread(target=self._serve, args=(opened,), daemon=True).start()
 
     def _serve(self, opened: socket.socket) -> None:
-        # One stream for the whole connection: requests may come before the last one is answered.
+        # One stream serves the whole connection: requests may arrive before the last one is
+        # answered.
         stream = opened.makefile("rb")
         try:
             while (frame := _read_frame(stream)) is not None:
@@ -127,7 +128,7 @@ def _read_frame(stream: BinaryIO) -> bytes | None:
 
 @pytest.fixture
 def new_broker() -> Iterator[Callable[..., ScriptedBroker]]:
-    """Makes scripted brokers and closes them after the test."""
+    """Yield a function that creates scripted brokers, which are closed after the test."""
     made: list[ScriptedBroker] = []
 
     def make(*words: Any, **named: Any) -> ScriptedBroker:
@@ -141,19 +142,19 @@ def new_broker() -> Iterator[Callable[..., ScriptedBroker]]:
 
 @pytest.fixture
 def broker(new_broker: Callable[..., ScriptedBroker]) -> ScriptedBroker:
-    """One scripted broker."""
+    """Return one scripted broker."""
     return new_broker()
 
 
 @pytest.fixture
 def silent_port() -> Iterator[Address]:
-    """The address of a listener that accepts and never says a word."""
+    """Yield the address of a listener that accepts and never sends anything."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield Address("127.0.0.1", listener.getsockname()[1])
 
 
 @pytest.fixture
 def free_port() -> Address:
-    """An address where nothing listens."""
+    """Return an address on which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return Address("127.0.0.1", listener.getsockname()[1])

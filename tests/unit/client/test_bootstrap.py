@@ -1,4 +1,4 @@
-"""Addresses of brokers as people write them."""
+"""Addresses of brokers as users write them."""
 
 import pytest
 
@@ -17,18 +17,18 @@ from ottla.client.bootstrap import Address, parse_bootstrap
         ("a:1, b:2 ,", [Address("a", 1), Address("b", 2)]),
     ],
 )
-def test_an_address_is_a_host_and_perhaps_a_port(text: str, addresses: list[Address]) -> None:
-    """Ports default to Kafka's; IPv6 stands in brackets; several addresses stand between commas."""
+def test_address_is_a_host_with_an_optional_port(text: str, addresses: list[Address]) -> None:
+    """The default port is Kafka's; IPv6 is in brackets; addresses are separated by commas."""
     assert parse_bootstrap(text) == addresses
 
 
 @pytest.mark.parametrize("text", ["", " , ", "host:", "host:x", "host:0", "host:70000", ":9092"])
-def test_what_is_no_address_is_refused_by_name(text: str) -> None:
-    """The error repeats the part that cannot be used."""
+def test_invalid_address_is_rejected(text: str) -> None:
+    """The error repeats the invalid part."""
     with pytest.raises(ConfigError, match=r"names no broker|is no address"):
         parse_bootstrap(text)
 
 
 def test_an_address_is_printed_as_it_is_written() -> None:
-    """IPv6 keeps its brackets, so that the text can be used again."""
+    """IPv6 keeps its brackets, so that the text can be parsed again."""
     assert [str(item) for item in parse_bootstrap("[::1]:1,a:2")] == ["[::1]:1", "a:2"]

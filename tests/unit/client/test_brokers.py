@@ -1,4 +1,4 @@
-"""Routing: any broker, the controller, a group's coordinator; patience while the cluster moves."""
+"""Routing to any broker, the controller or a coordinator, with retries while the cluster changes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ from ottla.wire.messages.metadata import (
 
 @pytest.fixture
 def pair(new_broker: Callable[..., Any]) -> tuple[Any, Any]:
-    """Two brokers that name each other; the second is the controller."""
+    """Return two brokers that know each other; the second is the controller."""
     first, second = new_broker(1), new_broker(2)
     first.peers = second.peers = [first, second]
     first.controller_id = second.controller_id = 2
@@ -36,8 +36,8 @@ def _deleted(request: Any, code: int = 0) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(results=[result])
 
 
-def test_the_controller_is_asked_where_it_is(pair: tuple[Any, Any]) -> None:
-    """Bootstrap needs to name one broker only; the metadata tells of the others."""
+def test_request_is_sent_to_the_controller(pair: tuple[Any, Any]) -> None:
+    """One bootstrap address is enough; the metadata has the other brokers."""
     first, second = pair
     second.answers["DeleteGroups"] = _deleted
     with Brokers(first.bootstrap) as brokers:
@@ -45,8 +45,10 @@ def test_the_controller_is_asked_where_it_is(pair: tuple[Any, Any]) -> None:
     assert (first.names(), second.names()) == (["Metadata"], ["DeleteGroups"])
 
 
-def test_without_a_controller_any_broker_is_asked(broker: Any) -> None:
-    """A cluster that names no controller forwards, or refuses with an error that can be retried."""
+def test_any_broker_is_used_without_a_controller(broker: Any) -> None:
+    """In a cluster without a known controller, a broker forwards the request or returns a retriable
+    error.
+    """
     broker.controller_id = -1
     broker.answers["DeleteGroups"] = _deleted
     with Brokers(broker.bootstrap) as brokers:
@@ -55,7 +57,7 @@ def test_without_a_controller_any_broker_is_asked(broker: Any) -> None:
 
 
 def test_a_coordinator_is_looked_up_once(pair: tuple[Any, Any]) -> None:
-    """The answer is kept until an error says that it is out of date."""
+    """The coordinator is cached until an error shows that it is out of date."""
     first, second = pair
     first.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
         node_id=2, host=second.address.host, port=second.address.port
@@ -69,8 +71,8 @@ def test_a_coordinator_is_looked_up_once(pair: tuple[Any, Any]) -> None:
     assert second.names() == ["DeleteGroups", "DeleteGroups"]
 
 
-def test_a_coordinator_that_cannot_be_named_is_an_error_with_its_reason(broker: Any) -> None:
-    """The broker's own sentence is kept."""
+def test_unavailable_coordinator_is_an_error_with_its_reason(broker: Any) -> None:
+    """The error has the broker's own message."""
     broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
         error_code=ErrorCode.INVALID_GROUP_ID, error_message="no such name"
     )
@@ -78,8 +80,8 @@ def test_a_coordinator_that_cannot_be_named_is_an_error_with_its_reason(broker: 
         brokers.ask_coordinator("", DeleteGroupsRequest(groups_names=[""]), DeleteGroupsResponse)
 
 
-def test_passing_errors_are_tried_again() -> None:
-    """A coordinator that still loads answers in a moment."""
+def test_transient_errors_are_retried() -> None:
+    """A coordinator that still loads answers after a moment."""
     answers = iter([ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None])
 
     def attempt() -> str:
@@ -91,8 +93,8 @@ def test_passing_errors_are_tried_again() -> None:
     assert Brokers("unused:1").retry(attempt) == "done"
 
 
-def test_refusals_are_not_tried_again() -> None:
-    """An unknown topic stays unknown, whatever the protocol's table says of it."""
+def test_permanent_errors_are_not_retried() -> None:
+    """An unknown topic is not retried, whatever the protocol's table of errors says."""
     calls = []
 
     def attempt() -> None:
@@ -104,8 +106,8 @@ def test_refusals_are_not_tried_again() -> None:
     assert calls == [1]
 
 
-def test_patience_ends() -> None:
-    """A cluster that never settles is reported with its last error."""
+def test_retries_end_at_the_timeout() -> None:
+    """After the timeout the last error is raised."""
 
     def attempt() -> None:
         raise ApiError(ErrorCode.NOT_CONTROLLER)
@@ -121,7 +123,7 @@ def test_the_next_bootstrap_address_is_tried(broker: Any, free_port: Address) ->
 
 
 def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
-    """Where nobody has ever answered, waiting does not help."""
+    """If no broker has ever answered, the client does not wait."""
     with (
         Brokers(str(free_port), timeout_s=60) as brokers,
         pytest.raises(NotReachable, match="nothing listens"),
@@ -129,8 +131,10 @@ def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
         brokers.retry(brokers.metadata)
 
 
-def test_an_address_that_is_proven_is_waited_for(broker: Any) -> None:
-    """A broker that restarts is not a wrong address, though it has never answered here, or listens before it serves."""
+def test_proven_address_is_retried(broker: Any) -> None:
+    """A restarting broker is not a wrong address, even if it never answered this client or only
+    listens.
+    """
     with Brokers(broker.bootstrap, is_proven=True) as brokers:
         tries = iter([NotReachable("nothing listens"), TimedOut("it does not answer"), None])
 
@@ -143,10 +147,12 @@ def test_an_address_that_is_proven_is_waited_for(broker: Any) -> None:
         assert brokers.retry(attempt).brokers
 
 
-def test_an_advertised_address_that_nobody_reaches_is_explained(
+def test_unreachable_advertised_address_is_explained(
     new_broker: Callable[..., Any], free_port: Address
 ) -> None:
-    """The most common trouble of Kafka's users: the bootstrap answers, its advertised address not."""
+    """The bootstrap address answers and the advertised one does not: the most frequent problem of
+    users.
+    """
     first, lost = new_broker(1), new_broker(2)
     lost.address = free_port
     first.peers, first.controller_id = [first, lost], 2
@@ -177,11 +183,11 @@ def _topics(**partitions: list[int]) -> Callable[[Any], MetadataResponse]:
 
 
 def test_leaders_are_known_by_partition(broker: Any) -> None:
-    """Requests for several partitions are split by whoever leads them."""
+    """Requests for several partitions are split by their leaders."""
     broker.answers["Metadata"] = _topics(a=[1, 2], b=[3])
     with Brokers(broker.bootstrap) as brokers:
-        found = brokers.leaders([("a", 1), ("b", 0)])
-    assert found == {("a", 1): 2, ("b", 0): 3}
+        leaders = brokers.leaders([("a", 1), ("b", 0)])
+    assert leaders == {("a", 1): 2, ("b", 0): 3}
 
 
 @pytest.mark.parametrize(
@@ -192,17 +198,15 @@ def test_leaders_are_known_by_partition(broker: Any) -> None:
         (("a", 1), "a-1 has no leader"),
     ],
 )
-def test_a_place_that_does_not_exist_is_named(
-    broker: Any, place: tuple[str, int], sentence: str
-) -> None:
-    """Unknown topic, unknown partition and missing leader are three different sentences."""
+def test_unknown_partition_is_named(broker: Any, place: tuple[str, int], sentence: str) -> None:
+    """Unknown topic, unknown partition and missing leader have three different messages."""
     broker.answers["Metadata"] = _topics(a=[1, -1])
     with Brokers(broker.bootstrap) as brokers, pytest.raises(ApiError, match=sentence):
         brokers.leaders([place])
 
 
 def test_metadata_never_creates_a_topic(broker: Any) -> None:
-    """Looking at a topic must not make it."""
+    """A metadata request must not create a topic."""
     broker.answers["Metadata"] = _topics(a=[1])
     with Brokers(broker.bootstrap) as brokers:
         brokers.topic("a")

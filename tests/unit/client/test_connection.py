@@ -1,4 +1,4 @@
-"""One blocking connection: negotiation, answers, and a sentence for everything that goes wrong."""
+"""One blocking connection: version negotiation, responses, and an error message for every failure."""
 
 import socket
 import struct
@@ -21,8 +21,8 @@ def _groups(request: Any) -> ListGroupsResponse:
     return ListGroupsResponse(groups=[ListedGroup(group_id="g", protocol_type="consumer")])
 
 
-def test_a_call_uses_the_highest_version_that_both_sides_speak(new_broker: Callable) -> None:
-    """The broker's table bounds the version from above, whatever this side could do."""
+def test_call_uses_the_highest_common_version(new_broker: Callable) -> None:
+    """The broker's table of versions is the upper bound."""
     broker = new_broker(versions={18: (0, 4), LIST_GROUPS: (0, 2)})
     broker.answers["ListGroups"] = _groups
     connection = Connection(broker.address)
@@ -32,8 +32,8 @@ def test_a_call_uses_the_highest_version_that_both_sides_speak(new_broker: Calla
     connection.close()
 
 
-def test_the_caller_can_ask_for_an_older_version(broker: Any) -> None:
-    """`max_version` bounds the version for requests whose newer forms ask differently."""
+def test_caller_can_select_an_older_version(broker: Any) -> None:
+    """The option `max_version` selects an older request with other fields."""
     broker.answers["ListGroups"] = _groups
     connection = Connection(broker.address)
     connection.call(ListGroupsRequest(), ListGroupsResponse, max_version=3)
@@ -41,8 +41,8 @@ def test_the_caller_can_ask_for_an_older_version(broker: Any) -> None:
     connection.close()
 
 
-def test_a_broker_that_knows_only_old_handshakes_is_understood(new_broker: Callable) -> None:
-    """It answers the unknown version in version 0, and that answer holds its versions."""
+def test_broker_with_an_old_handshake_is_supported(new_broker: Callable) -> None:
+    """The broker answers the unknown version in version 0, and the response has its versions."""
     broker = new_broker(versions={18: (0, 0), LIST_GROUPS: (0, 1)})
     broker.answers["ListGroups"] = _groups
     connection = Connection(broker.address)
@@ -50,8 +50,8 @@ def test_a_broker_that_knows_only_old_handshakes_is_understood(new_broker: Calla
     connection.close()
 
 
-def test_a_request_that_the_broker_does_not_offer_is_refused_here(new_broker: Callable) -> None:
-    """Nothing is sent; the error names the API."""
+def test_request_that_the_broker_does_not_support_is_not_sent(new_broker: Callable) -> None:
+    """Nothing is sent, and the error names the API."""
     broker = new_broker(versions={18: (0, 4)})
     connection = Connection(broker.address)
     with pytest.raises(Unsupported, match="does not offer ListGroups"):
@@ -59,8 +59,8 @@ def test_a_request_that_the_broker_does_not_offer_is_refused_here(new_broker: Ca
     connection.close()
 
 
-def test_versions_without_overlap_are_refused_with_both_ranges(new_broker: Callable) -> None:
-    """A broker of the far future offers only what we do not speak."""
+def test_versions_without_overlap_are_an_error_with_both_ranges(new_broker: Callable) -> None:
+    """A broker of the far future has no version in common with the client."""
     broker = new_broker(versions={18: (0, 4), LIST_GROUPS: (90, 91)})
     connection = Connection(broker.address)
     with pytest.raises(Unsupported, match="90 to 91; Ottla speaks 0 to 5"):
@@ -68,8 +68,8 @@ def test_versions_without_overlap_are_refused_with_both_ranges(new_broker: Calla
     connection.close()
 
 
-def test_a_port_without_listener_is_told_as_such(free_port: Address) -> None:
-    """The sentence names the address; what to do about it is for the command line to say."""
+def test_port_without_listener_has_its_own_error(free_port: Address) -> None:
+    """The message has the address; the command line adds the advice."""
     with pytest.raises(NotReachable, match=f"nothing listens on {free_port}"):
         Connection(free_port)
 
@@ -82,10 +82,10 @@ def test_a_port_without_listener_is_told_as_such(free_port: Address) -> None:
         (OSError(113, "No route to host"), "h:1 cannot be reached: No route to host"),
     ],
 )
-def test_each_way_not_to_connect_has_its_sentence(
+def test_each_connection_failure_has_its_message(
     monkeypatch: pytest.MonkeyPatch, error: OSError, sentence: str
 ) -> None:
-    """A misspelt name, a firewall and a missing route are not a missing broker."""
+    """A misspelt name, a firewall and a missing route are different from a missing broker."""
 
     def refuse(*words: Any, **named: Any) -> None:
         raise error
@@ -95,14 +95,14 @@ def test_each_way_not_to_connect_has_its_sentence(
         Connection(Address("h", 1))
 
 
-def test_a_broker_that_says_nothing_is_given_up(silent_port: Address) -> None:
-    """The handshake has its own time limit."""
+def test_silent_broker_times_out(silent_port: Address) -> None:
+    """The handshake has a timeout of its own."""
     with pytest.raises(TimedOut, match="did not answer ApiVersions within"):
         Connection(silent_port, timeout_s=0.05)
 
 
-def test_an_answer_that_does_not_come_closes_the_connection(broker: Any) -> None:
-    """A late answer would be taken for that of the next request."""
+def test_missing_response_closes_the_connection(broker: Any) -> None:
+    """A late response would be taken for that of the next request."""
     never = threading.Event()
     broker.answers["ListGroups"] = lambda request: never.wait(5) and None
     connection = Connection(broker.address)
@@ -113,8 +113,8 @@ def test_an_answer_that_does_not_come_closes_the_connection(broker: Any) -> None
         connection.call(ListGroupsRequest(), ListGroupsResponse)
 
 
-def test_a_broker_that_hangs_up_is_reported(broker: Any) -> None:
-    """Between request and answer the broker may die."""
+def test_broker_that_disconnects_is_reported(broker: Any) -> None:
+    """The broker may die between request and response."""
     broker.answers["ListGroups"] = lambda request: None
     connection = Connection(broker.address)
     with pytest.raises(NotReachable, match="before it answered"):
@@ -122,8 +122,8 @@ def test_a_broker_that_hangs_up_is_reported(broker: Any) -> None:
     assert not connection.is_open
 
 
-def test_an_answer_to_another_request_closes_the_connection(broker: Any) -> None:
-    """Correlation ids must match; after a mismatch nothing on the socket can be trusted."""
+def test_response_to_another_request_closes_the_connection(broker: Any) -> None:
+    """After a mismatch of correlation ids the bytes on the socket cannot be trusted."""
     broker.answers["ListGroups"] = lambda request: struct.pack(">ib", 4711, 0) + bytes(100)
     connection = Connection(broker.address)
     with pytest.raises(ProtocolError, match="answered request 4711"):
@@ -132,16 +132,16 @@ def test_an_answer_to_another_request_closes_the_connection(broker: Any) -> None
 
 
 @pytest.mark.parametrize("size", [0, 3, 5, 8])
-def test_an_answer_that_ends_too_early_is_a_protocol_error(broker: Any, size: int) -> None:
-    """However short the frame is, nothing else escapes."""
+def test_truncated_response_is_a_protocol_error(broker: Any, size: int) -> None:
+    """A frame of any length raises no other error."""
     broker.answers["ListGroups"] = lambda request: (struct.pack(">ib", 2, 0) + bytes(20))[:size]
     connection = Connection(broker.address)
     with pytest.raises(ProtocolError):
         connection.call(ListGroupsRequest(), ListGroupsResponse)
 
 
-def test_a_web_server_is_not_taken_for_a_broker() -> None:
-    """Its first bytes read as a length that no answer has."""
+def test_web_server_is_a_protocol_error() -> None:
+    """The first bytes of HTTP are no valid length of a response."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = Address("127.0.0.1", listener.getsockname()[1])
 

@@ -1,4 +1,4 @@
-"""Ranges of offsets arrive whole and once, whatever the brokers do meanwhile."""
+"""Ranges of offsets are fetched completely and once, whatever the brokers do meanwhile."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,13 +19,13 @@ from tests.unit.client.topics import Topic
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts follow one another at once."""
+    """Remove the delays between attempts."""
     monkeypatch.setattr(fetcher_module, "_PAUSE_S", 0.001)
 
 
 @pytest.fixture
 def topic(broker: Any) -> Topic:
-    """A topic of 100 records in batches of 10."""
+    """Return a topic of 100 records in batches of 10."""
     served = Topic("t").serve_from(broker)
     served.fill(100)
     return served
@@ -41,31 +41,32 @@ def _fetch(
             yield from found.column("offset").to_pylist()
 
 
-def test_a_range_arrives_whole_and_once(broker: Any, topic: Topic) -> None:
-    """Small answers are put together; a range may begin and end within a batch."""
+def test_range_is_fetched_completely_and_once(broker: Any, topic: Topic) -> None:
+    """Small responses are joined, and a range may begin and end within a batch."""
     assert list(_fetch(broker, 3, 97, FetchSettings(fetch_bytes=500))) == list(range(3, 97))
 
 
-def test_the_next_request_leaves_before_the_answer_is_decoded(broker: Any, topic: Topic) -> None:
-    """While the first records are handed over, the broker has been asked for the following ones."""
+def test_next_request_is_sent_before_the_response_is_decoded(broker: Any, topic: Topic) -> None:
+    """While the caller gets the first records, the next fetch has already been sent."""
     records = _fetch(broker, 0, 100, FetchSettings(fetch_bytes=100))
     assert next(records) == 0
-    # The broker's thread may still be reading the request: the second answer proves that it came.
+    # The broker's thread may still be reading the request: the second response proves that it
+    # arrived.
     assert next(item for item in records if item == 10) == 10
     fetches = [request for name, _, request in broker.requests if name == "Fetch"]
     assert fetches[1].topics[0].partitions[0].fetch_offset == 10
 
 
-def test_a_batch_larger_than_a_fetch_arrives(broker: Any) -> None:
-    """The first batch of an answer is whole, whatever its size (KIP-74)."""
+def test_batch_larger_than_a_fetch_is_read(broker: Any) -> None:
+    """The first batch of a response is complete, whatever its size (KIP-74)."""
     topic = Topic("t").serve_from(broker)
     topic.append([Record(None, b"x" * 50_000)])
     topic.fill(5)
     assert list(_fetch(broker, 0, 6, FetchSettings(fetch_bytes=100))) == list(range(6))
 
 
-def test_an_empty_range_asks_nobody(broker: Any, topic: Topic) -> None:
-    """Where the end is not after the start there is nothing to do."""
+def test_empty_range_sends_no_request(broker: Any, topic: Topic) -> None:
+    """If the end is not after the start, no request is sent."""
     assert list(_fetch(broker, 5, 5)) == []
     assert broker.requests == []
 
@@ -80,17 +81,17 @@ def test_an_empty_range_asks_nobody(broker: Any, topic: Topic) -> None:
         None,
     ],
 )
-def test_passing_failures_cost_no_record(
+def test_transient_failures_lose_no_record(
     broker: Any, topic: Topic, failure: ErrorCode | None
 ) -> None:
-    """Leaders that move and connections that break in the middle are no more than a pause."""
+    """Leaders that move and connections that break are retried."""
     topic.failures["Fetch"] = [ErrorCode.NONE, failure, ErrorCode.NONE, failure]
     records = list(_fetch(broker, 0, 100, FetchSettings(fetch_bytes=300, timeout_s=5.0)))
     assert records == list(range(100))
 
 
 def test_the_leader_is_followed(new_broker: Callable[..., Any]) -> None:
-    """A new leader is asked for what the old one has not given."""
+    """The remaining records are fetched from the new leader."""
     old, new = new_broker(node_id=0), new_broker(node_id=1)
     old.peers = new.peers = [old, new]
     topic = Topic("t").serve_from(old, new)
@@ -102,8 +103,8 @@ def test_the_leader_is_followed(new_broker: Callable[..., Any]) -> None:
     assert "Fetch" in new.names()
 
 
-def test_an_error_that_does_not_pass_is_raised(broker: Any, topic: Topic) -> None:
-    """What trying again cannot mend is told at once."""
+def test_permanent_error_is_raised(broker: Any, topic: Topic) -> None:
+    """An error that is not retriable is raised at once."""
     topic.failures["Fetch"] = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     with pytest.raises(ApiError) as caught:
         list(_fetch(broker, 0, 100))
@@ -111,13 +112,13 @@ def test_an_error_that_does_not_pass_is_raised(broker: Any, topic: Topic) -> Non
 
 
 def test_a_topic_that_does_not_exist_is_named(broker: Any, topic: Topic) -> None:
-    """The metadata know of no such topic, now or later."""
+    """The metadata has no such topic."""
     with pytest.raises(ApiError, match="nothing"):
         list(_fetch(broker, 0, 1, FetchSettings(timeout_s=0.05), topic="nothing"))
 
 
-def test_failures_that_do_not_end_are_raised(broker: Any, topic: Topic) -> None:
-    """After the time-out the last failure is told."""
+def test_persistent_failures_are_raised(broker: Any, topic: Topic) -> None:
+    """After the timeout the last failure is raised."""
     topic.failures["Fetch"] = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 10_000
     with pytest.raises(ApiError) as caught:
         list(_fetch(broker, 0, 100, FetchSettings(timeout_s=0.1)))
@@ -127,14 +128,14 @@ def test_failures_that_do_not_end_are_raised(broker: Any, topic: Topic) -> None:
         list(_fetch(broker, 0, 100, FetchSettings(timeout_s=0.1)))
 
 
-def test_records_that_never_come_are_timed_out(broker: Any, topic: Topic) -> None:
-    """A range that ends after the partition does is waited for, and not forever."""
+def test_missing_records_time_out(broker: Any, topic: Topic) -> None:
+    """If the range ends after the partition, the fetcher waits until the timeout."""
     with pytest.raises(TimedOut, match="t-0 at offset 100"):
         list(_fetch(broker, 90, 101, FetchSettings(timeout_s=0.1, max_wait_ms=1)))
 
 
 def test_lost_records_are_an_error_or_skipped(broker: Any, topic: Topic) -> None:
-    """What retention has deleted is told, or left out where the caller says so."""
+    """Records that retention deleted raise an error, or are skipped if the caller allows it."""
     topic.start = 40
     with pytest.raises(ApiError, match="begins at 40") as caught:
         list(_fetch(broker, 10, 60))
@@ -145,8 +146,8 @@ def test_lost_records_are_an_error_or_skipped(broker: Any, topic: Topic) -> None
     assert list(_fetch(broker, 200, 300, skipping)) == []
 
 
-def test_read_committed_leaves_out_aborted_transactions(broker: Any) -> None:
-    """The broker's list of aborted transactions is obeyed, only where it is asked for."""
+def test_read_committed_skips_aborted_transactions(broker: Any) -> None:
+    """The broker's list of aborted transactions is applied, only with read_committed."""
     topic = Topic("t").serve_from(broker)
     topic.append([Record(None, b"a")], producer_id=9, producer_epoch=0, transactional=True)
     marker = EndTransactionMarker(ControlType.ABORT, 0)
@@ -160,8 +161,8 @@ def test_read_committed_leaves_out_aborted_transactions(broker: Any) -> None:
     assert list(_fetch(broker, 0, 3, committed)) == [2]
 
 
-def test_a_range_given_up_half_way_spoils_nothing(broker: Any, topic: Topic) -> None:
-    """Answers that nobody waited for are not taken for those of the next range."""
+def test_abandoned_range_does_not_affect_the_next_one(broker: Any, topic: Topic) -> None:
+    """Responses to an abandoned range are not taken for those of the next one."""
     settings = FetchSettings(fetch_bytes=100, timeout_s=5.0)
     with Brokers(broker.bootstrap) as brokers, Fetcher(brokers, settings) as fetcher:
         decoder = ColumnDecoder("t", 0, ["offset"])

@@ -1,4 +1,4 @@
-"""Requests that do not wait for one another: answers in order, failures told, nothing hangs."""
+"""Pipelined requests: responses in order, failures reported, no request hangs."""
 
 import socket
 import struct
@@ -26,8 +26,8 @@ def _open(broker: Any, timeout_s: float = 5.0) -> Pipeline:
     return Pipeline(broker.address, client_id="test", timeout_s=timeout_s)
 
 
-def test_answers_come_in_the_order_of_the_requests(broker: Any) -> None:
-    """Several requests are on their way at once; each answer belongs to the earliest of them."""
+def test_responses_arrive_in_the_order_of_the_requests(broker: Any) -> None:
+    """Several requests are in flight, and each response belongs to the oldest of them."""
     broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(host=request.key)
     pipeline = _open(broker)
     for key in ("a", "b", "c"):
@@ -38,8 +38,8 @@ def test_answers_come_in_the_order_of_the_requests(broker: Any) -> None:
     pipeline.close()
 
 
-def test_a_request_in_many_large_parts_arrives(broker: Any) -> None:
-    """Record bytes are sent as they lie in memory, however many pieces and bytes they are."""
+def test_request_of_many_large_parts_is_sent(broker: Any) -> None:
+    """Record bytes are sent without a copy, however many buffers and bytes there are."""
     received: list[bytes] = []
 
     def answer(request: Any) -> ProduceResponse:
@@ -57,8 +57,8 @@ def test_a_request_in_many_large_parts_arrives(broker: Any) -> None:
     pipeline.close()
 
 
-def test_a_broker_that_hangs_up_is_not_reachable(broker: Any) -> None:
-    """The connection is closed, and stays so."""
+def test_broker_that_disconnects_is_not_reachable(broker: Any) -> None:
+    """The connection stays closed."""
     broker.answers["FindCoordinator"] = lambda request: None
     pipeline = _open(broker)
     pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
@@ -70,16 +70,16 @@ def test_a_broker_that_hangs_up_is_not_reachable(broker: Any) -> None:
         pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
 
 
-def test_a_broker_that_dies_before_it_says_what_it_speaks_is_timed_out(
+def test_broker_without_a_handshake_times_out(
     silent_port: Address,
 ) -> None:
-    """Whoever writes or reads then tries again."""
+    """The writer or reader then retries."""
     with pytest.raises(TimedOut):
         Pipeline(silent_port, client_id="test", timeout_s=0.1)
 
 
-def test_an_answer_that_does_not_come_is_timed_out(broker: Any) -> None:
-    """A broker that thinks too long is given up."""
+def test_missing_response_times_out(broker: Any) -> None:
+    """A broker that does not answer in time is disconnected."""
     done = threading.Event()
     broker.answers["FindCoordinator"] = lambda request: done.wait() and None
     pipeline = _open(broker)
@@ -91,7 +91,7 @@ def test_an_answer_that_does_not_come_is_timed_out(broker: Any) -> None:
 
 
 def _answer_once(frame: bytes) -> tuple[Address, Callable[[], None]]:
-    """A broker that shakes hands, and then answers everything with `frame`."""
+    """Run a broker that completes the handshake, and then answers everything with `frame`."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -119,10 +119,10 @@ def _answer_once(frame: bytes) -> tuple[Address, Callable[[], None]]:
         pytest.param(struct.pack(">ih", 2, 0), id="shorter than its header"),
     ],
 )
-def test_answers_that_break_the_protocol_close_the_connection(
+def test_invalid_responses_close_the_connection(
     frame: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is made of bytes that are no answer."""
+    """Bytes that are no response are not used."""
     monkeypatch.setattr("ottla.client.connection._HANDSHAKE_VERSION", 0)
     assert ApiVersionsResponse.MIN_VERSION == 0
     address, join = _answer_once(frame)

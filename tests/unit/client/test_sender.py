@@ -1,4 +1,4 @@
-"""What is sent is written once and in order, whatever the brokers do meanwhile."""
+"""Records are written once and in order, whatever the brokers do meanwhile."""
 
 import time
 from collections.abc import Callable
@@ -26,13 +26,13 @@ SMALL = SendSettings(batch_bytes=200, timeout_s=5.0)
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts follow one another at once."""
+    """Remove the delays between attempts."""
     monkeypatch.setattr(sender_module, "_PAUSE_S", 0.001)
 
 
 @pytest.fixture
 def topic(broker: Any) -> Topic:
-    """An empty topic of two partitions."""
+    """Return an empty topic of two partitions."""
     return Topic("t", partitions=2).serve_from(broker)
 
 
@@ -58,7 +58,7 @@ def _send(broker: Any, settings: SendSettings = SMALL, count: int = 300) -> int:
 
 
 def test_rows_are_written_in_order(broker: Any, topic: Topic) -> None:
-    """Every row of every partition arrives, in the order it was sent in, in sequence."""
+    """Every row of every partition arrives in order, with consecutive sequence numbers."""
     assert _send(broker) == 330
     assert topic.values(0) == _values(0, 300)
     assert len(topic.values(1)) == 30
@@ -70,7 +70,7 @@ def test_rows_are_written_in_order(broker: Any, topic: Topic) -> None:
 
 
 def test_batches_are_acknowledged_by_all_replicas(broker: Any, topic: Topic) -> None:
-    """acks is all, and codecs are as asked for."""
+    """Requests have acks=all, and batches have the configured codec."""
     _send(broker, SendSettings(compression=CODECS["lz4"]))
     requests = [request for name, _, request in broker.requests if name == "Produce"]
     assert {request.acks for request in requests} == {-1}
@@ -87,10 +87,10 @@ def test_batches_are_acknowledged_by_all_replicas(broker: Any, topic: Topic) -> 
         None,
     ],
 )
-def test_passing_failures_lose_and_double_nothing(
+def test_transient_failures_neither_lose_nor_duplicate_records(
     broker: Any, topic: Topic, failure: ErrorCode | None
 ) -> None:
-    """Batches behind a refused one are sent again with it, in order."""
+    """Batches after a rejected one are sent again with it, in order."""
     none = ErrorCode.NONE
     topic.failures["Produce"] = [none, none, failure, none, none, none, failure, failure]
     assert _send(broker) == 330
@@ -98,15 +98,15 @@ def test_passing_failures_lose_and_double_nothing(
     assert len(topic.values(1)) == 30
 
 
-def test_lost_answers_leave_no_doubles(broker: Any, topic: Topic) -> None:
-    """A batch that was written though its answer was lost is sent again, and dropped by the broker."""
+def test_lost_responses_cause_no_duplicates(broker: Any, topic: Topic) -> None:
+    """A batch whose response was lost is sent again, and the broker drops the duplicate."""
     topic.lost_answers = 3
     assert _send(broker) == 330
     assert topic.values(0) == _values(0, 300)
 
 
 def test_the_leader_is_followed(new_broker: Callable[..., Any]) -> None:
-    """What the old leader refuses goes to the new one."""
+    """A batch that the old leader rejects is sent to the new one."""
     old, new = new_broker(node_id=0), new_broker(node_id=1)
     old.peers = new.peers = [old, new]
     topic = Topic("t").serve_from(old, new)
@@ -120,10 +120,10 @@ def test_the_leader_is_followed(new_broker: Callable[..., Any]) -> None:
     assert "Produce" in new.names()
 
 
-def test_a_leader_that_moves_before_the_first_batch_is_followed(
+def test_leader_change_before_the_first_batch_is_followed(
     new_broker: Callable[..., Any],
 ) -> None:
-    """The leaders of a topic are learned together; one that is not the leader any more is found out by writing."""
+    """The leaders of a topic are looked up together; a stale one is detected when it is written to."""
     old, new = new_broker(node_id=0), new_broker(node_id=1)
     old.peers = new.peers = [old, new]
     topic = Topic("t", partitions=2).serve_from(old, new)
@@ -137,8 +137,8 @@ def test_a_leader_that_moves_before_the_first_batch_is_followed(
     assert "Produce" in new.names()
 
 
-def test_the_leaders_of_a_topic_are_asked_for_once(broker: Any) -> None:
-    """Writing to fifty partitions takes one question, not fifty with fifty answers each."""
+def test_leaders_of_a_topic_are_looked_up_once(broker: Any) -> None:
+    """Writing to fifty partitions takes one metadata request, not fifty."""
     Topic("t", partitions=50).serve_from(broker)
     with Brokers(broker.bootstrap) as brokers, ColumnSender(brokers, SMALL) as sender:
         for partition in range(50):
@@ -148,8 +148,8 @@ def test_the_leaders_of_a_topic_are_asked_for_once(broker: Any) -> None:
     assert broker.names().count("Metadata") == 1
 
 
-def test_an_error_that_does_not_pass_is_raised(broker: Any, topic: Topic) -> None:
-    """A batch that is too large will not get smaller; the message says what helps."""
+def test_permanent_error_is_raised(broker: Any, topic: Topic) -> None:
+    """A batch that is too large cannot succeed later; the message has advice."""
     topic.failures["Produce"] = [ErrorCode.MESSAGE_TOO_LARGE]
     with pytest.raises(ApiError, match=r"t-0 refuses.*max\.message\.bytes") as caught:
         _send(broker)
@@ -157,7 +157,7 @@ def test_an_error_that_does_not_pass_is_raised(broker: Any, topic: Topic) -> Non
 
 
 def _send_asked(cluster: Cluster, values: list[bytes], batch_bytes: int) -> list[bytes]:
-    """Send records to `small`; return those that were refused, and left out."""
+    """Send records to `small`; return those that were rejected and skipped."""
     refused: list[bytes] = []
     with (
         Brokers(cluster.bootstrap) as brokers,
@@ -176,23 +176,25 @@ def _send_asked(cluster: Cluster, values: list[bytes], batch_bytes: int) -> list
 
 @pytest.mark.parametrize("batch_bytes", [300, 1_000_000])
 @pytest.mark.parametrize("large", [[], [0], [299], [7, 8, 150], list(range(300))])
-def test_records_that_are_refused_are_found_and_left_out(
+def test_rejected_records_are_found_and_skipped(
     ottla_cluster: Cluster, large: list[int], batch_bytes: int
 ) -> None:
-    """A batch is halved until the broker takes it; the others are written, in order and in sequence."""
+    """A batch is halved until the broker accepts it; the others are written in order and in
+    sequence.
+    """
     ottla_cluster.create_topic("small", config={"max.message.bytes": "2000"})
     values = [b"%04d" % number for number in range(300)]
     for number in large:
         values[number] += b"x" * 3000
     refused = _send_asked(ottla_cluster, values, batch_bytes)
     assert refused == [values[number] for number in large]
-    found = read_table("small", bootstrap=ottla_cluster.bootstrap, columns=("value",))
+    table = read_table("small", bootstrap=ottla_cluster.bootstrap, columns=("value",))
     expected = [value for value in values if len(value) < 100]
-    assert found.column("value").to_pylist() == expected
+    assert table.column("value").to_pylist() == expected
 
 
-def test_whoever_is_asked_may_end_it(ottla_cluster: Cluster) -> None:
-    """What is raised there comes out."""
+def test_callback_for_rejected_records_can_raise(ottla_cluster: Cluster) -> None:
+    """The exception propagates to the caller."""
     ottla_cluster.create_topic("small", config={"max.message.bytes": "2000"})
 
     def refuse(topic: str, rows: Rows, error: ApiError) -> None:
@@ -208,8 +210,8 @@ def test_whoever_is_asked_may_end_it(ottla_cluster: Cluster) -> None:
         sender.flush()
 
 
-def test_failures_that_do_not_end_are_raised(broker: Any, topic: Topic) -> None:
-    """After the time-out the last failure is told."""
+def test_persistent_failures_are_raised(broker: Any, topic: Topic) -> None:
+    """After the timeout the last failure is raised."""
     topic.failures["Produce"] = [ErrorCode.NOT_ENOUGH_REPLICAS] * 100_000
     with pytest.raises(ApiError) as caught:
         _send(broker, SendSettings(timeout_s=0.1))
@@ -219,8 +221,8 @@ def test_failures_that_do_not_end_are_raised(broker: Any, topic: Topic) -> None:
         _send(broker, SendSettings(timeout_s=0.1))
 
 
-def test_the_number_of_partitions_is_asked_for(broker: Any, topic: Topic) -> None:
-    """Topics are created by asking for them, where the cluster does so."""
+def test_number_of_partitions_is_looked_up(broker: Any, topic: Topic) -> None:
+    """If the cluster creates topics automatically, the lookup creates the topic."""
     with Brokers(broker.bootstrap, timeout_s=0.2) as brokers, ColumnSender(brokers) as sender:
         assert sender.partition_count("t") == 2
         with pytest.raises(ApiError, match="no topic 'other'"):
@@ -230,8 +232,8 @@ def test_the_number_of_partitions_is_asked_for(broker: Any, topic: Topic) -> Non
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_librdkafka_reads_what_was_sent(ottla_cluster: Cluster, codec: str) -> None:
-    """Another client's consumer checks and decodes every batch, in every codec."""
+def test_librdkafka_reads_the_sent_records(ottla_cluster: Cluster, codec: str) -> None:
+    """The consumer of another client checks and decodes every batch, in every codec."""
     with (
         Brokers(ottla_cluster.bootstrap) as brokers,
         ColumnSender(brokers, SendSettings(batch_bytes=2000, compression=CODECS[codec])) as sender,

@@ -1,4 +1,4 @@
-"""A topic as a table: which columns, from where to where, and what is wrong with a wrong question."""
+"""A topic as a table: columns, positions, and errors for invalid arguments."""
 
 import time
 from datetime import UTC, datetime
@@ -18,13 +18,13 @@ from ottla.wire.records.records import Record
 from tests.unit.client.topics import Topic
 
 NOW = 1_700_000_000_000
-# Brokers refuse records of the future, and delete old ones.
+# Brokers reject records of the future, and delete old ones.
 NOW_MS = (int(time.time()) - 60) * 1000
 
 
 @pytest.fixture
 def topic(broker: Any) -> Topic:
-    """Two partitions of 20 and 10 records, a second apart."""
+    """Return a topic with partitions of 20 and 10 records, a second apart."""
     served = Topic("t", partitions=2).serve_from(broker)
     for partition, count in ((0, 20), (1, 10)):
         records = [
@@ -38,14 +38,14 @@ def topic(broker: Any) -> Topic:
 
 def _offsets(broker: Any, **asked: Any) -> dict[int, list[int]]:
     table = read_table("t", bootstrap=broker.bootstrap, columns=["partition", "offset"], **asked)
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     for row in table.to_pylist():
-        found.setdefault(row["partition"], []).append(row["offset"])
-    return found
+        result.setdefault(row["partition"], []).append(row["offset"])
+    return result
 
 
 def test_a_topic_becomes_a_table(broker: Any, topic: Topic) -> None:
-    """All records, partition by partition, in the columns that people look at."""
+    """All records are returned, partition by partition, in the default columns."""
     table = read_table("t", bootstrap=broker.bootstrap)
     assert table.column_names == list(DEFAULT_COLUMNS)
     assert table.num_rows == 30
@@ -60,8 +60,8 @@ def test_a_topic_becomes_a_table(broker: Any, topic: Topic) -> None:
     ]
 
 
-def test_columns_are_chosen(broker: Any, topic: Topic) -> None:
-    """Every column of Spark's Kafka connector is there to ask for."""
+def test_columns_can_be_selected(broker: Any, topic: Topic) -> None:
+    """Every column of Spark's Kafka connector can be selected."""
     table = read_table("t", bootstrap=broker.bootstrap, columns=COLUMNS.names, start=9)
     assert table.schema == COLUMNS
     first = table.slice(0, 1).to_pylist()[0]
@@ -69,8 +69,8 @@ def test_columns_are_chosen(broker: Any, topic: Topic) -> None:
     assert first["headers"] == [{"key": "n", "value": b"x"}]
 
 
-def test_nothing_is_an_empty_table_with_the_same_columns(broker: Any, topic: Topic) -> None:
-    """An empty range has columns and types."""
+def test_empty_range_is_an_empty_table_with_the_same_columns(broker: Any, topic: Topic) -> None:
+    """The table of an empty range has columns and types."""
     table = read_table("t", bootstrap=broker.bootstrap, start="latest")
     assert table.num_rows == 0
     assert table.schema == pa.schema([COLUMNS.field(name) for name in DEFAULT_COLUMNS])
@@ -94,16 +94,18 @@ def test_nothing_is_an_empty_table_with_the_same_columns(broker: Any, topic: Top
         (15, "latest", {0: range(15, 20)}),
     ],
 )
-def test_positions_mean_what_they_say(
+def test_positions_select_the_range(
     broker: Any, topic: Topic, start: Any, end: Any, expected: dict[int, range]
 ) -> None:
-    """Names, offsets, counts from the end, moments, and offsets by partition; kept within bounds."""
+    """Positions are names, offsets, counts from the end, times, or offsets by partition, within the
+    log.
+    """
     found = _offsets(broker, start=start, end=end)
     assert found == {partition: list(offsets) for partition, offsets in expected.items()}
 
 
-def test_partitions_are_chosen(broker: Any, topic: Topic) -> None:
-    """Only the partitions that are asked for are read."""
+def test_partitions_can_be_selected(broker: Any, topic: Topic) -> None:
+    """Only the selected partitions are read."""
     assert set(_offsets(broker, partitions=[1])) == {1}
     assert set(_offsets(broker, partitions=[1], start={1: 3})) == {1}
 
@@ -128,10 +130,10 @@ def test_read_committed_ends_before_open_transactions(broker: Any) -> None:
         ({"isolation": "dirty"}, "read_uncommitted, read_committed"),
     ],
 )
-def test_questions_that_mean_nothing_are_refused(
+def test_invalid_arguments_are_rejected(
     broker: Any, topic: Topic, asked: dict[str, Any], message: str
 ) -> None:
-    """The error says what would have been right."""
+    """The error says what would be right."""
     with pytest.raises(ConfigError, match=message):
         read_table("t", bootstrap=broker.bootstrap, **asked)
 
@@ -142,16 +144,16 @@ def test_a_topic_that_does_not_exist_is_named(broker: Any, topic: Topic) -> None
         read_table("other", bootstrap=broker.bootstrap)
 
 
-def test_the_client_package_offers_it_lazily() -> None:
-    """`ottla.client.read_table` is there; other names are not."""
+def test_client_package_exports_it_lazily() -> None:
+    """The name `ottla.client.read_table` exists, and unknown names do not."""
     assert ottla.client.read_table is read_table
     with pytest.raises(AttributeError):
         _ = ottla.client.read_tables
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_table_holds_what_librdkafka_wrote(ottla_cluster: Cluster, codec: str) -> None:
-    """Batches of another client, in every codec, through the broker of this repository."""
+def test_table_has_the_records_of_librdkafka(ottla_cluster: Cluster, codec: str) -> None:
+    """The batches are written by another client, in every codec, through Ottla's broker."""
     settings = {"bootstrap.servers": ottla_cluster.bootstrap, "compression.type": codec}
     producer = confluent_kafka.Producer(settings | {"linger.ms": 50})
     for number in range(3000):

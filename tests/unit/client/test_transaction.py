@@ -1,4 +1,4 @@
-"""Transactions step by step, against a real broker: what readers of committed records see of them."""
+"""Transactions step by step against a real broker, as read-committed consumers see them."""
 
 import time
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ TIMEOUT_MS = 60_000
 
 @pytest.fixture
 def brokers(ottla_cluster: Cluster) -> Iterator[Brokers]:
-    """A client of a cluster with the topic `t` of two partitions."""
+    """Yield a client of a cluster with the topic `t` of two partitions."""
     ottla_cluster.create_topic("t", partitions=2)
     with ottla_cluster.admin() as brokers:
         yield brokers
@@ -36,7 +36,7 @@ def brokers(ottla_cluster: Cluster) -> Iterator[Brokers]:
 def _write(brokers: Brokers, transaction: Transaction, *values: bytes) -> None:
     times = np.full(len(values), time.time_ns() // 1_000_000)
     rows = Rows(pa.array(values, pa.binary()), None, None, times)
-    # Small batches: several of them make the transaction.
+    # Small batches: several of them are in one transaction.
     with ColumnSender(brokers, SendSettings(batch_bytes=50), transaction) as sender:
         sender.add("t", [0])
         for partition in (0, 1):
@@ -45,7 +45,7 @@ def _write(brokers: Brokers, transaction: Transaction, *values: bytes) -> None:
 
 
 def _committed(brokers: Brokers, *, none_is_open: bool = True) -> list[bytes]:
-    # Commits are answered before their markers are written.
+    # A commit is answered before its markers are written.
     ends = dict.fromkeys([("t", 0), ("t", 1)], LATEST)
     while none_is_open and (
         list_offsets(brokers, ends, isolation_level=READ_COMMITTED) != list_offsets(brokers, ends)
@@ -57,8 +57,8 @@ def _committed(brokers: Brokers, *, none_is_open: bool = True) -> list[bytes]:
     return [row["value"] for row in table.to_pylist()]
 
 
-def test_what_was_written_is_seen_once_it_is_committed(brokers: Brokers) -> None:
-    """Another process may commit, knowing the three names; a second time changes nothing."""
+def test_records_are_visible_after_the_commit(brokers: Brokers) -> None:
+    """Another process can commit with transactional id, producer id and epoch; a second commit changes nothing."""
     transaction = begin(brokers, "one", TIMEOUT_MS)
     _write(brokers, transaction, b"a", b"b", b"c")
     assert _committed(brokers, none_is_open=False) == []
@@ -70,7 +70,7 @@ def test_what_was_written_is_seen_once_it_is_committed(brokers: Brokers) -> None
     assert _committed(brokers) == [b"a", b"b", b"c"] * 2
 
 
-def test_what_is_aborted_is_never_seen(brokers: Brokers) -> None:
+def test_aborted_records_are_never_visible(brokers: Brokers) -> None:
     """An aborted transaction cannot be committed any more."""
     transaction = begin(brokers, "one", TIMEOUT_MS)
     _write(brokers, transaction, b"a")
@@ -83,8 +83,8 @@ def test_what_is_aborted_is_never_seen(brokers: Brokers) -> None:
     assert _committed(brokers) == []
 
 
-def test_who_begins_anew_aborts_and_fences(brokers: Brokers) -> None:
-    """What an earlier writer left is void, and what it still tries is refused."""
+def test_new_writer_aborts_and_fences_the_earlier_one(brokers: Brokers) -> None:
+    """The earlier writer's transaction is aborted, and its later writes are rejected."""
     earlier = begin(brokers, "one", TIMEOUT_MS)
     _write(brokers, earlier, b"lost")
     assert list_open(brokers, "on") == ["one"]
@@ -103,7 +103,7 @@ def test_who_begins_anew_aborts_and_fences(brokers: Brokers) -> None:
 
 
 def test_offsets_are_committed_with_the_records(brokers: Brokers) -> None:
-    """A group's offsets and their metadata count from the commit on."""
+    """A group's offsets and their metadata apply after the commit."""
     transaction = begin(brokers, "one", TIMEOUT_MS)
     transaction.add_offsets(brokers, "g", {("t", 1): CommittedOffset(7, metadata="said")})
     transaction.commit(brokers)
@@ -114,7 +114,7 @@ def test_offsets_are_committed_with_the_records(brokers: Brokers) -> None:
     assert committed_offsets(brokers, "g")["t", 1].offset == 7
 
 
-def test_a_timeout_that_brokers_do_not_allow_says_so(brokers: Brokers) -> None:
+def test_timeout_above_the_brokers_limit_is_an_error(brokers: Brokers) -> None:
     """The message names both options."""
     with pytest.raises(ApiError, match=r"transaction\.max\.timeout\.ms") as caught:
         begin(brokers, "one", 3_600_000)

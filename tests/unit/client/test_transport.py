@@ -1,4 +1,4 @@
-"""Records through librdkafka: our values, our errors."""
+"""Records through librdkafka, with Ottla's values and errors."""
 
 import confluent_kafka
 import pytest
@@ -13,16 +13,16 @@ from ottla.testing import Cluster
 
 
 def _read_to_the_end(consumer: RecordConsumer) -> list[ConsumedRecord]:
-    found: list[ConsumedRecord] = []
+    result: list[ConsumedRecord] = []
     while True:
         for event in consumer.poll(10.0):
             if isinstance(event, EndOfPartition):
-                return found
-            found.append(event)
+                return result
+            result.append(event)
 
 
 def test_records_are_values(ottla_cluster: Cluster) -> None:
-    """Everything that was sent comes back, nulls included, with where and when it was written."""
+    """Every record is returned with its partition, offset and timestamp, nulls included."""
     with RecordProducer(ottla_cluster.bootstrap) as producer:
         producer.send("t", b"one", key=b"k", headers=[("a", b"1"), ("b", None)])
         producer.send("t", None, partition=0)
@@ -36,8 +36,8 @@ def test_records_are_values(ottla_cluster: Cluster) -> None:
     assert (second.offset, second.key, second.value, second.headers) == (1, None, None, ())
 
 
-def test_a_group_goes_on_behind_what_was_stored(ottla_cluster: Cluster) -> None:
-    """Only what the reader says that it has done with is committed."""
+def test_group_resumes_after_the_stored_offsets(ottla_cluster: Cluster) -> None:
+    """Only offsets that the reader has stored are committed."""
     with RecordProducer(ottla_cluster.bootstrap) as producer:
         for number in range(4):
             producer.send("t", b"%d" % number)
@@ -51,8 +51,8 @@ def test_a_group_goes_on_behind_what_was_stored(ottla_cluster: Cluster) -> None:
     assert {("t", 0)} in changes
 
 
-def test_what_a_broker_refuses_is_an_api_error(ottla_cluster: Cluster) -> None:
-    """It comes out of the next call, and what waits is given up."""
+def test_error_of_a_broker_is_an_api_error(ottla_cluster: Cluster) -> None:
+    """The next call raises it, and unsent records are dropped."""
     ottla_cluster.create_topic("small", config={"max.message.bytes": "200"})
     with (
         pytest.raises(ApiError, match=r"max\.message\.bytes") as caught,
@@ -63,14 +63,14 @@ def test_what_a_broker_refuses_is_an_api_error(ottla_cluster: Cluster) -> None:
     assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_settings_of_librdkafka_are_checked_by_it() -> None:
-    """A wrong name is told with librdkafka's own words."""
+def test_librdkafka_checks_its_settings() -> None:
+    """The error for an unknown name has librdkafka's own message."""
     with pytest.raises(ClientError, match=r"no\.such"):
         RecordProducer("127.0.0.1:1", {"no.such": "x"})
 
 
-def test_a_cluster_that_is_away_is_noticed(free_port: Address) -> None:
-    """Reading goes on trying; whoever reads can ask whether there is anybody."""
+def test_unreachable_cluster_is_detected(free_port: Address) -> None:
+    """Reads keep retrying, and the caller can check whether a broker is reachable."""
     with RecordConsumer(str(free_port)) as consumer:
         consumer.assign({("t", 0): 0})
         for _ in range(100):
@@ -90,7 +90,7 @@ def test_a_cluster_that_is_away_is_noticed(free_port: Address) -> None:
         (KafkaError._INVALID_ARG, ClientError),
     ],
 )
-def test_each_of_librdkafkas_errors_is_one_of_ours(code: int, kind: type[OttlaError]) -> None:
-    """Nothing of confluent_kafka leaves the module."""
+def test_each_librdkafka_error_is_converted(code: int, kind: type[OttlaError]) -> None:
+    """No exception of confluent_kafka leaves the module."""
     translated = transport._translate(confluent_kafka.KafkaError(code))
     assert type(translated) is kind

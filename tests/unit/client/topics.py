@@ -1,4 +1,4 @@
-"""A topic served by a scripted broker: record batches in memory, and the failures that a test wants."""
+"""A topic on a scripted broker: record batches in memory, and failures that a test defines."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,9 +31,10 @@ from ottla.wire.records.records import Record, encode_batch, iterate_batches, it
 
 
 class Topic:
-    """Partitions as lists of batches. `failures` holds error codes for the next answers, by API.
+    """Partitions as lists of batches. `failures` has error codes for the next responses, by API.
 
-    An error of None hangs up. `leader` is a node id; the brokers that serve it say so in their metadata.
+    An error of None disconnects. `leader` is a node id, which the brokers that serve the topic
+    return in their metadata.
     """
 
     def __init__(self, name: str, partitions: int = 1) -> None:
@@ -44,11 +45,11 @@ class Topic:
         self.aborted: list[AbortedTransaction] = []
         self.last_stable: int | None = None
         self.failures: dict[str, list[ErrorCode | None]] = {"Fetch": [], "Produce": []}
-        # A failure to tell after the batch has been written: the answer that is lost.
+        # An error that is returned after the batch was written, as if the response had been lost.
         self.lost_answers = 0
 
     def serve_from(self, *brokers: Any) -> "Topic":
-        """Have the brokers answer for the topic."""
+        """Make the brokers serve the topic."""
         for broker in brokers:
             broker.answers |= {
                 "Metadata": lambda request, broker=broker: self._metadata(broker, request),
@@ -60,7 +61,7 @@ class Topic:
         return self
 
     def append(self, records: Sequence[Record], partition: int = 0, **fields: Any) -> None:
-        """Add a batch behind the last one."""
+        """Append a batch."""
         fields["base_offset"] = self.end(partition)
         self.batches[partition].append(bytes(encode_batch(records, **fields)))
 
@@ -71,13 +72,13 @@ class Topic:
             self.append([Record(None, b"%d" % (first + index)) for index in range(size)], partition)
 
     def end(self, partition: int = 0) -> int:
-        """The log end offset."""
+        """Return the log end offset."""
         if not self.batches[partition]:
             return 0
         return batch.parse_header(self.batches[partition][-1]).last_offset + 1
 
     def values(self, partition: int = 0) -> list[bytes | None]:
-        """The values of all records."""
+        """Return the values of all records."""
         return [record.value for record in iterate_records(b"".join(self.batches[partition]))]
 
     def _metadata(self, broker: Any, request: Any) -> MetadataResponse:
@@ -145,13 +146,14 @@ class Topic:
         return FetchResponse(responses=[topic])
 
     def _slice(self, asked: Any) -> bytes:
-        found = b""
+        result = b""
         for each in self.batches[asked.partition]:
             if batch.parse_header(each).last_offset >= asked.fetch_offset:
-                # As brokers do: the first batch whole, whatever its size, the last one cut.
-                room = asked.partition_max_bytes - len(found)
-                found += each if not found else each[: max(room, 0)]
-        return found
+                # As a broker does: the first batch completely, whatever its size, the last one
+                # truncated.
+                room = asked.partition_max_bytes - len(result)
+                result += each if not result else each[: max(room, 0)]
+        return result
 
     def _produce(self, broker: Any, request: Any) -> ProduceResponse | None:
         code = self._refusal("Produce", broker)
@@ -168,7 +170,7 @@ class Topic:
         return ProduceResponse(responses=[topic])
 
     def _append(self, partition: int, records: bytes) -> ErrorCode:
-        """Append as an idempotent producer's batches are: in sequence, and once."""
+        """Append the batch of an idempotent producer: in sequence, and once."""
         ((_, header),) = iterate_batches(records)
         held = [batch.parse_header(each) for each in self.batches[partition]]
         if any(each.base_sequence == header.base_sequence for each in held):

@@ -1,4 +1,4 @@
-"""Leader election: tables of (assignment, ISR, live replicas) and who leads after."""
+"""Leader election: tables of assignment, ISR, live replicas and the expected leader."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from ottla.cluster.image import NO_LEADER, LeaderAndIsr
 
 
 def state(leader: int, *isr: int) -> LeaderAndIsr:
-    """A partition in its eighth leader epoch."""
+    """Return a partition in its eighth leader epoch."""
     return LeaderAndIsr(leader=leader, leader_epoch=7, isr=isr, partition_epoch=3)
 
 
@@ -21,10 +21,12 @@ def state(leader: int, *isr: int) -> LeaderAndIsr:
         ((1, 2, 3), set(), None, None),
     ],
 )
-def test_after_a_death_the_first_live_replica_in_sync_leads(
+def test_first_live_replica_in_sync_becomes_leader(
     isr: tuple[int, ...], live: set[int], leader: int | None, isr_after: tuple[int, ...] | None
 ) -> None:
-    """The order is the assignment's, the dead leave the ISR, and nobody out of sync is elected."""
+    """The order is the assignment's, dead replicas leave the ISR, and none outside of the ISR is
+    elected.
+    """
     after = election.elect_for_offline((1, 2, 3), state(1, *isr), live)
     if leader is None:
         assert after is None
@@ -32,14 +34,14 @@ def test_after_a_death_the_first_live_replica_in_sync_leads(
         assert after == LeaderAndIsr(leader, 8, isr_after or (), partition_epoch=3)
 
 
-def test_unclean_election_takes_any_live_replica_and_marks_it() -> None:
-    """Allowed to lose records, it keeps the partition writable and says that it recovers."""
+def test_unclean_election_elects_any_live_replica_and_marks_it() -> None:
+    """The partition stays writable although records may be lost, and its state is recovering."""
     after = election.elect_for_offline((1, 2, 3), state(1, 1), {3, 2}, allow_unclean=True)
     assert after == LeaderAndIsr(2, 8, (2,), partition_epoch=3, is_recovering=True)
 
 
 def test_unclean_election_still_prefers_a_replica_in_sync() -> None:
-    """Nothing is lost as long as a member of the ISR lives."""
+    """No record is lost as long as a member of the ISR is alive."""
     after = election.elect_for_offline((1, 2, 3), state(1, 1, 3), {2, 3}, allow_unclean=True)
     assert after == LeaderAndIsr(3, 8, (3,), partition_epoch=3)
 
@@ -48,10 +50,10 @@ def test_unclean_election_still_prefers_a_replica_in_sync() -> None:
     ("isr", "live", "is_elected"),
     [((1, 2), {1, 2}, True), ((2,), {1, 2}, False), ((1, 2), {2}, False)],
 )
-def test_preferred_replica_leads_only_alive_and_in_sync(
+def test_preferred_replica_is_elected_only_alive_and_in_sync(
     isr: tuple[int, ...], live: set[int], is_elected: bool
 ) -> None:
-    """Giving leadership back never costs a record, and leaves the ISR as it is."""
+    """A preferred election never loses a record, and keeps the ISR."""
     after = election.elect_preferred((1, 2), state(2, *isr), live)
     assert after == (LeaderAndIsr(1, 8, isr, partition_epoch=3) if is_elected else None)
 
@@ -64,14 +66,14 @@ def test_reassignment_elects_among_the_target_replicas() -> None:
 
 
 def test_shutdown_moves_leadership_and_shrinks_the_isr() -> None:
-    """A stopping broker leaves in good order; the last one in sync cannot hand over."""
+    """A broker that stops leaves the ISR; the last member in sync keeps the leadership."""
     after = election.elect_for_shutdown((1, 2, 3), state(1, 1, 2, 3), {1, 2, 3}, {1})
     assert after == LeaderAndIsr(2, 8, (2, 3), partition_epoch=3)
     assert election.elect_for_shutdown((1, 2), state(1, 1), {1, 2}, {1}) is None
 
 
 def test_new_partition_starts_with_its_live_replicas() -> None:
-    """The first live replica of the assignment leads in epoch 0."""
+    """The first live replica of the assignment becomes the leader in epoch 0."""
     assert election.initial_state((3, 1, 2), {1, 2}) == LeaderAndIsr(1, 0, (1, 2))
     assert election.initial_state((3,), {1, 2}) is None
 
@@ -84,9 +86,9 @@ def test_new_partition_starts_with_its_live_replicas() -> None:
         (state(1, 1), 1, NO_LEADER, (1,)),
     ],
 )
-def test_replica_that_goes_leaves_the_isr_unless_it_is_the_last(
+def test_offline_replica_leaves_the_isr_unless_it_is_the_last(
     before: LeaderAndIsr, gone: int, leader: int, isr: tuple[int, ...]
 ) -> None:
-    """The last member holds what was committed, so it stays while nobody leads."""
+    """The last member has the committed records, so it stays while there is no leader."""
     after = election.remove_from_isr(before, gone)
     assert (after.leader, after.isr, after.leader_epoch) == (leader, isr, 8)

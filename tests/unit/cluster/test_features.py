@@ -1,4 +1,4 @@
-"""Which levels of features a cluster may have, and which update is refused."""
+"""The valid levels of features, and the updates that are rejected."""
 
 import pytest
 
@@ -12,8 +12,8 @@ RANGES = {"transaction.version": Range(0, 2)}
 UP, DOWN = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE
 
 
-def test_group_version_follows_from_what_is_served() -> None:
-    """KIP-848 is off where nobody answers its heartbeats."""
+def test_group_version_depends_on_the_served_apis() -> None:
+    """The consumer protocol (KIP-848) is disabled if its heartbeats are not served."""
     heartbeat = AdvertisedApi(int(ApiKey.CONSUMER_GROUP_HEARTBEAT), 0, 1)
     assert features.supported(()) == RANGES
     assert features.supported((heartbeat,)) == {**RANGES, "group.version": Range(0, 1)}
@@ -23,8 +23,8 @@ def test_group_version_follows_from_what_is_served() -> None:
     }
 
 
-def test_level_0_is_that_of_a_feature_which_is_off() -> None:
-    """It is not kept."""
+def test_level_0_means_disabled() -> None:
+    """Level 0 is not stored."""
     update = Update("transaction.version", 0, DOWN)
     assert features.updated(RANGES, {"transaction.version": 2}, [update], 1) == {}
     back = Update("transaction.version", 1, UP)
@@ -32,8 +32,8 @@ def test_level_0_is_that_of_a_feature_which_is_off() -> None:
 
 
 @pytest.mark.parametrize("upgrade_type", [UP, DOWN])
-def test_the_level_it_has_may_be_asked_for(upgrade_type: int) -> None:
-    """By either kind of request."""
+def test_update_to_the_current_level_is_valid(upgrade_type: int) -> None:
+    """An update to the current level is valid with every upgrade type."""
     levels = {"transaction.version": 1}
     same = [Update("transaction.version", 1, upgrade_type)]
     assert features.updated(RANGES, levels, same, 1) == levels
@@ -51,8 +51,8 @@ def test_the_level_it_has_may_be_asked_for(upgrade_type: int) -> None:
         (Update("transaction.version", 2, 9), "given upgrade type"),
     ],
 )
-def test_refused_levels_change_nothing(update: Update, reason: str) -> None:
-    """INVALID_UPDATE_VERSION, with the feature and the reason."""
+def test_rejected_levels_change_nothing(update: Update, reason: str) -> None:
+    """The error is INVALID_UPDATE_VERSION, with the feature and the reason."""
     with pytest.raises(ApiError, match=reason) as refused:
         features.updated(RANGES, {"transaction.version": 2}, [update], 1)
     assert refused.value.code is ErrorCode.INVALID_UPDATE_VERSION
@@ -60,6 +60,6 @@ def test_refused_levels_change_nothing(update: Update, reason: str) -> None:
 
 
 def test_a_downgrade_is_not_an_upgrade() -> None:
-    """A request that allows to go down does not go up."""
+    """A request that allows a downgrade cannot upgrade."""
     with pytest.raises(ApiError, match="newer version"):
         features.updated(RANGES, {}, [Update("transaction.version", 2, DOWN)], 1)

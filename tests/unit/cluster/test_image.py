@@ -1,4 +1,4 @@
-"""The image of the cluster: every change is a new value, and stays cheap."""
+"""The image of the cluster: every change returns a new image, at low cost."""
 
 import timeit
 
@@ -13,13 +13,13 @@ from ottla.cluster.image import (
 
 
 def topic(name: str, number: int, partitions: int = 1) -> TopicImage:
-    """A topic with an id made of a number."""
+    """Return a topic with an id made of a number."""
     made = tuple(PartitionImage(item, 1, 0, (1,), (1, 2)) for item in range(partitions))
     return TopicImage(name, number.to_bytes(16, "big"), made)
 
 
 def test_topics_are_found_by_name_and_by_id() -> None:
-    """Clients of every age name topics their own way."""
+    """Old clients use names, new ones ids."""
     image = ClusterImage().with_topics([topic("a", 1), topic("b", 2)])
     assert image.topic("a") is image.topic_by_id((1).to_bytes(16, "big"))
     assert image.topic("c") is None
@@ -31,7 +31,7 @@ def test_topics_are_found_by_name_and_by_id() -> None:
 
 
 def test_an_image_never_changes() -> None:
-    """Whoever holds an older image keeps seeing what it was."""
+    """A reader of an older image sees no later change."""
     before = ClusterImage().with_topics([topic("a", 1)])
     after = before.with_topics([topic("b", 2)], deleted=["a"])
     assert (list(before.topics), list(after.topics)) == (["a"], ["b"])
@@ -39,7 +39,7 @@ def test_an_image_never_changes() -> None:
 
 
 def test_a_changed_topic_shares_everything_else() -> None:
-    """A new leader copies one mapping; the others, and other topics, are the same objects."""
+    """A new leader copies one mapping; the other partitions and topics are the same objects."""
     before = ClusterImage().with_topics([topic("a", 1), topic("b", 2)])
     after = before.with_topics([topic("a", 1, partitions=2)])
     assert after.topic_names is before.topic_names
@@ -47,8 +47,8 @@ def test_a_changed_topic_shares_everything_else() -> None:
     assert len(after.topics["a"].partitions) == 2
 
 
-def test_a_topic_made_anew_has_only_its_new_id() -> None:
-    """Requests with the id of the deleted topic find nothing."""
+def test_recreated_topic_has_only_its_new_id() -> None:
+    """The id of the deleted topic is not found."""
     before = ClusterImage().with_topics([topic("a", 1)])
     for after in (
         before.with_topics([topic("a", 2)]),
@@ -58,14 +58,14 @@ def test_a_topic_made_anew_has_only_its_new_id() -> None:
         assert after.topic_by_id((2).to_bytes(16, "big")) is after.topics["a"]
 
 
-def test_topics_without_an_id_are_not_found_by_one() -> None:
-    """The zero id of old topics names none of them."""
+def test_topics_without_an_id_are_not_found_by_id() -> None:
+    """The zero id of old topics finds none of them."""
     image = ClusterImage().with_topics([topic("a", 0), topic("b", 0)])
     assert image.topic_by_id(ZERO_UUID) is None
 
 
 def test_partitions_are_replaced_and_appended_in_order() -> None:
-    """More partitions join at the end."""
+    """New partitions are appended at the end."""
     two = topic("a", 1, partitions=2)
     moved = PartitionImage(1, 2, 5, (2,), (1, 2))
     added = PartitionImage(2, 1, 0, (1,), (1, 2))
@@ -73,16 +73,16 @@ def test_partitions_are_replaced_and_appended_in_order() -> None:
     assert changed.partitions == (two.partitions[0], moved, added)
 
 
-def test_states_for_replicas_say_what_the_image_says() -> None:
-    """The controller's message to a replica carries ids and epochs of the image."""
+def test_states_for_replicas_agree_with_the_image() -> None:
+    """The controller's message to a replica has ids and epochs of the image."""
     (state,) = topic("a", 1).states(is_new=True)
     assert (state.topic, state.partition, state.leader, state.isr) == ("a", 0, 1, (1,))
     assert state.topic_id == (1).to_bytes(16, "big")
     assert state.is_new
 
 
-def test_brokers_come_and_go_in_order_of_their_ids() -> None:
-    """Answers list brokers by id, however they registered."""
+def test_brokers_are_ordered_by_id() -> None:
+    """Responses list brokers by id, in whatever order they registered."""
     image = ClusterImage().with_brokers(BrokerImage(item, "h", item) for item in (3, 1, 2))
     assert list(image.brokers) == [1, 2, 3]
     later = image.with_brokers([BrokerImage(2, "other", 9)], gone=[1, 7])
@@ -94,7 +94,7 @@ def test_brokers_come_and_go_in_order_of_their_ids() -> None:
 
 
 def test_one_topic_among_ten_thousand_is_changed_in_less_than_a_millisecond() -> None:
-    """A cluster may have many topics, and elections come one after another."""
+    """A cluster may have many topics, and many elections one after the other."""
     image = ClusterImage().with_topics(topic(f"t{number}", number + 1) for number in range(10_000))
     best = min(
         timeit.repeat(lambda: image.with_topics([topic("t5", 6)]), number=1, repeat=20)
@@ -104,13 +104,13 @@ def test_one_topic_among_ten_thousand_is_changed_in_less_than_a_millisecond() ->
 
 
 def test_cluster_id_and_controller_are_part_of_the_image() -> None:
-    """They change alone."""
+    """Each of them changes without the rest."""
     image = ClusterImage().with_cluster_id("c").with_controller(2, 9)
     assert (image.cluster_id, image.controller_id, image.controller_epoch) == ("c", 2, 9)
 
 
-def test_reassignment_knows_where_it_comes_from_and_goes_to() -> None:
-    """Completing removes what is removing, cancelling removes what was added."""
+def test_reassignment_has_its_original_and_target_replicas() -> None:
+    """Completing drops the removing replicas, cancelling drops the added ones."""
     moving = ReplicaAssignment((3, 1, 2), adding_replicas=(3,), removing_replicas=(2,))
     assert moving.target_replicas == (3, 1)
     assert moving.original_replicas == (1, 2)

@@ -9,8 +9,8 @@ from ottla.cluster import names
 @pytest.mark.parametrize(
     "name", ["a", "A-b_c.9", "__consumer_offsets", "...", "x" * 249, "-", "1.2"]
 )
-def test_names_that_kafka_takes_are_taken(name: str) -> None:
-    """ASCII letters, digits and three signs, up to 249 of them."""
+def test_names_valid_in_kafka_are_accepted(name: str) -> None:
+    """Valid names have up to 249 ASCII letters, digits and three other characters."""
     names.validate_topic_name(name)
     assert names.is_valid_topic_name(name)
 
@@ -30,8 +30,8 @@ def test_names_that_kafka_takes_are_taken(name: str) -> None:
         ("a b", "ASCII"),
     ],
 )
-def test_names_that_are_no_folder_names_are_refused(name: str, reason: str) -> None:
-    """No name leads out of the log directory, and the refusal says why."""
+def test_names_invalid_as_directories_are_rejected(name: str, reason: str) -> None:
+    """No name can point outside of the log directory, and the error has the reason."""
     with pytest.raises(ApiError, match=reason) as refusal:
         names.validate_topic_name(name)
     assert refusal.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -39,13 +39,15 @@ def test_names_that_are_no_folder_names_are_refused(name: str, reason: str) -> N
 
 
 def test_names_that_differ_in_dots_and_underscores_collide() -> None:
-    """Metrics write both as '_', so the second topic is refused; a topic never collides with itself."""
+    """Metric names replace both by '_', so the second topic is rejected; a topic never collides
+    with itself.
+    """
     assert names.collides("a.b_c", ["x", "a_b.c"]) == "a_b.c"
     assert names.collides("a.b", ["a.b", "ab", "a-b"]) is None
 
 
-def test_internal_topics_are_known() -> None:
-    """The brokers' own topics are these, and no others that merely look like them."""
+def test_internal_topics_are_recognised() -> None:
+    """Exactly the brokers' own topics are internal."""
     assert names.is_internal("__consumer_offsets")
     assert names.is_internal("__transaction_state")
     assert not names.is_internal("__mine")

@@ -1,4 +1,4 @@
-"""Replica placement, against results of Apache Kafka 3.9.2's AdminUtils for the same start."""
+"""Replica placement, compared with results of Apache Kafka 3.9.2's AdminUtils for the same start."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import SeededRng
 from ottla.cluster import placement
 
-# brokers:racks, partitions, replication factor, start, first partition → assignment
+# Brokers:racks, partitions, replication factor, start, first partition → assignment.
 KAFKA = """
 1:null,4:null,7:null,9:null 5 2 1 7 {7=[1,7],8=[4,1],9=[7,4],10=[9,7],11=[1,9]}
 1:null,3:null,8:null,10:null,12:null 7 1 3 0 {0=[10],1=[12],2=[1],3=[3],4=[8],5=[10],6=[12]}
@@ -41,7 +41,7 @@ def _read(line: str) -> tuple[dict[int, str | None], list[int], placement.Assign
 
 @pytest.mark.parametrize("line", KAFKA)
 def test_same_start_gives_kafkas_assignment(line: str) -> None:
-    """With racks and without, from partition 0 and when partitions are added."""
+    """The assignments agree with and without racks, from partition 0 and for added partitions."""
     brokers, (partitions, factor, start, first), expected = _read(line)
     placed = placement.place_replicas(
         brokers, partitions, factor, start=start, first_partition=first
@@ -58,7 +58,7 @@ def test_same_start_gives_kafkas_assignment(line: str) -> None:
 def test_leaders_and_replicas_are_spread_evenly(
     brokers: int, partitions: int, factor: int, seed: int
 ) -> None:
-    """No broker leads more than one partition more than another, whatever the random start."""
+    """The numbers of led partitions of two brokers differ by at most one, for any random start."""
     factor = min(factor, brokers)
     racks = dict.fromkeys(range(brokers))
     placed = placement.place_replicas(racks, partitions, factor, rng=SeededRng(seed))
@@ -74,10 +74,10 @@ def test_leaders_and_replicas_are_spread_evenly(
     factor=st.integers(1, 4),
     seed=st.integers(0, 1000),
 )
-def test_replicas_of_a_partition_are_in_as_many_racks_as_can_be(
+def test_replicas_of_a_partition_are_in_as_many_racks_as_possible(
     racks: list[str], factor: int, seed: int
 ) -> None:
-    """One rack may burn."""
+    """The loss of a rack then affects as few replicas as possible."""
     factor = min(factor, len(racks))
     brokers: dict[int, str | None] = dict(enumerate(racks))
     placed = placement.place_replicas(brokers, 12, factor, rng=SeededRng(seed))
@@ -86,7 +86,7 @@ def test_replicas_of_a_partition_are_in_as_many_racks_as_can_be(
         assert len(used) == min(factor, len(set(racks)))
 
 
-def test_same_seed_places_the_same() -> None:
+def test_same_seed_has_the_same_placement() -> None:
     """The random start comes from the Random port."""
     brokers = dict.fromkeys(range(5))
     one = placement.place_replicas(brokers, 9, 3, rng=SeededRng(4))
@@ -94,7 +94,7 @@ def test_same_seed_places_the_same() -> None:
 
 
 def test_racks_count_only_if_every_broker_has_one() -> None:
-    """A half-labelled cluster is placed as if it had no racks."""
+    """If one broker has no rack, all racks are ignored."""
     half = placement.place_replicas({1: "a", 2: None, 3: "a"}, 6, 2, start=1)
     assert half == placement.place_replicas({1: None, 2: None, 3: None}, 6, 2, start=1)
 
@@ -107,8 +107,8 @@ def test_racks_count_only_if_every_broker_has_one() -> None:
         (1, 3, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
-def test_impossible_wishes_are_refused(partitions: int, factor: int, code: ErrorCode) -> None:
-    """The code says which number is wrong."""
+def test_impossible_numbers_are_rejected(partitions: int, factor: int, code: ErrorCode) -> None:
+    """The error code depends on the invalid number."""
     with pytest.raises(ApiError) as refusal:
         placement.place_replicas({1: None, 2: None}, partitions, factor, start=0)
     assert refusal.value.code is code
@@ -125,12 +125,12 @@ def test_impossible_wishes_are_refused(partitions: int, factor: int, code: Error
     ],
 )
 def test_given_assignments_are_checked(assignment: dict[int, list[int]], reason: str) -> None:
-    """What an administrator typed is refused with the reason."""
+    """An assignment of an administrator is rejected with the reason."""
     with pytest.raises(ApiError, match=reason) as refusal:
         placement.validate_assignment(assignment, [1, 2])
     assert refusal.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_good_assignment_passes() -> None:
-    """Order and brokers are the administrator's business."""
+def test_valid_assignment_is_accepted() -> None:
+    """The administrator chooses the order and the brokers."""
     placement.validate_assignment({0: [2, 1], 1: [1, 2]}, [1, 2, 3])

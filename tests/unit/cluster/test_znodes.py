@@ -1,4 +1,4 @@
-"""The znode catalogue against what Apache Kafka 3.9.2's own brokers and encoders wrote."""
+"""The znode catalogue, compared with the output of Apache Kafka 3.9.2's brokers and encoders."""
 
 import json
 
@@ -9,7 +9,7 @@ from ottla.cluster import acl_znodes, znodes
 from ottla.cluster.image import BrokerImage, Endpoint, LeaderAndIsr, ReplicaAssignment
 
 TOPIC_ID = parse_uuid("pKU-1Co7TJOQeh19VIXEJQ")
-# What Kafka 3.9.2 wrote for a topic of forty partitions over brokers 2 and 1.
+# The output of Kafka 3.9.2 for a topic of forty partitions over brokers 2 and 1.
 FORTY = (
     '{"partitions":{"22":[2],"23":[1],"24":[2],"25":[1],"26":[2],"27":[1],"28":[2],"29":[1],'
     '"30":[2],"31":[1],"10":[2],"32":[2],"11":[1],"33":[1],"12":[2],"34":[2],"13":[1],"35":[1],'
@@ -56,20 +56,20 @@ EIGHTEEN_SETTINGS = (
 
 
 def test_topic_is_written_as_kafka_writes_it() -> None:
-    """The bytes of a topic's node are Kafka's, down to the order of its hash map."""
+    """The bytes of a topic's node are those of Kafka, in the order of its hash map."""
     forty = {number: ReplicaAssignment((2 - number % 2,)) for number in range(40)}
     assert znodes.TopicNode.encode(TOPIC_ID, forty).decode() == FORTY
     assert znodes.TopicNode.encode(TOPIC_ID, MOVING_ASSIGNMENT).decode() == MOVING
 
 
 def test_topic_without_an_id_is_written_without_the_field() -> None:
-    """A topic from before KIP-516 keeps lacking an id."""
+    """A topic from before KIP-516 stays without an id."""
     written = znodes.TopicNode.encode(None, MOVING_ASSIGNMENT).decode()
     assert written == MOVING.replace('"topic_id":"pKU-1Co7TJOQeh19VIXEJQ",', "")
 
 
 def test_topic_is_read_back_in_partition_order() -> None:
-    """Partition 10 comes after partition 9, whatever the map's order was."""
+    """Partition 10 comes after partition 9, whatever the order of the map was."""
     content = znodes.TopicNode.decode("t", FORTY.encode())
     assert list(content.assignment) == list(range(40))
     assert content.topic_id == TOPIC_ID
@@ -83,14 +83,14 @@ def test_topic_is_read_back_in_partition_order() -> None:
         '{"version":2,"partitions":{"0":[1,2]},"adding_replicas":{},"removing_replicas":{}}',
     ],
 )
-def test_topic_of_an_older_kafka_is_understood(text: str) -> None:
+def test_topic_of_an_older_kafka_is_decoded(text: str) -> None:
     """Versions 1 and 2 lack the id, version 1 the reassignment."""
     content = znodes.TopicNode.decode("t", text.encode())
     assert content == (None, {0: ReplicaAssignment((1, 2))})
 
 
 def test_broker_is_written_as_kafka_writes_it() -> None:
-    """A registration is Kafka's, with a rack and without, with one listener and with five."""
+    """A registration is that of Kafka, with and without a rack, with one listener and with five."""
     one = BrokerImage(id=1, host="127.0.0.1", port=29292, rack="r1")
     assert znodes.BrokerIdNode.encode(one, 1795258201082).decode() == RACK_JSON
     five = BrokerImage(id=5, host="h", port=9093, listener="EXT", endpoints=FIVE_LISTENERS)
@@ -99,7 +99,7 @@ def test_broker_is_written_as_kafka_writes_it() -> None:
 
 
 def test_broker_without_a_plaintext_listener_has_no_host_for_old_clients() -> None:
-    """Kafka writes null and -1 there, because old clients could not talk to it anyway."""
+    """Kafka writes null and -1, because old clients could not connect anyway."""
     broker = BrokerImage(id=1, host="h", port=9093, listener="SSL", security_protocol="SSL")
     assert b'"port":-1,"host":null' in znodes.BrokerIdNode.encode(broker, 0)
 
@@ -130,8 +130,8 @@ def test_broker_is_read_back_with_its_epoch() -> None:
         ),
     ],
 )
-def test_broker_of_an_older_kafka_is_understood(text: str, expected: tuple[Endpoint, ...]) -> None:
-    """Each version before 5 lacks something, and none of it is needed."""
+def test_broker_of_an_older_kafka_is_decoded(text: str, expected: tuple[Endpoint, ...]) -> None:
+    """Each version before 5 lacks some fields, none of which is required."""
     assert znodes.BrokerIdNode.decode(1, text.encode(), 3).every_endpoint() == expected
 
 
@@ -147,14 +147,14 @@ def test_partition_state_is_written_as_kafka_writes_it() -> None:
 
 
 def test_partition_epoch_is_the_version_of_the_node() -> None:
-    """The state itself does not hold it."""
+    """The partition epoch is not part of the state."""
     data = b'{"controller_epoch":5,"leader":1,"version":1,"leader_epoch":7,"isr":[1]}'
     state, controller_epoch = znodes.PartitionStateNode.decode("/p", data, 9)
     assert (state.partition_epoch, state.isr, controller_epoch) == (9, (1,), 5)
 
 
 def test_controller_is_written_as_kafka_writes_it() -> None:
-    """Version 2 says that no KRaft controller is migrating the cluster."""
+    """Version 2 has a field for a migration by a KRaft controller, which is not set."""
     written = znodes.ControllerNode.encode(3, 1795258201161)
     assert written == (
         b'{"version":2,"brokerid":3,"timestamp":"1795258201161","kraftControllerEpoch":-1}'
@@ -163,13 +163,13 @@ def test_controller_is_written_as_kafka_writes_it() -> None:
 
 
 @pytest.mark.parametrize("data", [b"3", b'{"version":1,"brokerid":3,"timestamp":"1"}'])
-def test_controller_of_an_older_kafka_is_understood(data: bytes) -> None:
+def test_controller_of_an_older_kafka_is_decoded(data: bytes) -> None:
     """The first format was a bare number."""
     assert znodes.ControllerNode.decode(data) == 3
 
 
 def test_settings_are_written_in_the_order_of_java_properties() -> None:
-    """Eighteen settings fill the second size of the table; those of one bucket stay as they came."""
+    """Eighteen settings grow the hash table once; those of one bucket keep their order."""
     names = list(json.loads(EIGHTEEN_SETTINGS)["config"])
     written = znodes.ConfigNode.encode(dict.fromkeys(names[9:] + names[:9], "1"))
     assert written.decode() == EIGHTEEN_SETTINGS
@@ -177,7 +177,7 @@ def test_settings_are_written_in_the_order_of_java_properties() -> None:
 
 
 def test_settings_keep_quotes_and_other_alphabets() -> None:
-    """Jackson escapes quotes and backslashes and leaves other letters alone."""
+    """Jackson escapes quotes and backslashes and no other characters."""
     assert (
         znodes.ConfigNode.encode({"k": 'v"\\é/'}).decode()
         == '{"version":1,"config":{"k":"v\\"\\\\é/"}}'
@@ -185,12 +185,12 @@ def test_settings_keep_quotes_and_other_alphabets() -> None:
 
 
 def test_an_empty_settings_node_has_no_settings() -> None:
-    """The parent of a user's clients exists without content."""
+    """The parent node of a user's clients has no content."""
     assert znodes.ConfigNode.decode("/config/users/alice", b"") == {}
 
 
 def test_names_in_settings_paths_are_sanitized_as_kafka_does() -> None:
-    """Every sign with a meaning in a path is escaped, and only the default entity is not."""
+    """Every character with a meaning in a path is escaped, except in the default entity."""
     assert znodes.ConfigNode.sanitize("my app*~/é") == "my%20app%2A%7E%2F%C3%A9"
     assert znodes.ConfigNode.desanitize("my%20app%2A%7E%2F%C3%A9") == "my app*~/é"
     assert znodes.ConfigNode.sanitize(None) == znodes.ConfigNode.DEFAULT
@@ -200,8 +200,8 @@ def test_names_in_settings_paths_are_sanitized_as_kafka_does() -> None:
     assert path == "/config/users/alice/clients/my%20app"
 
 
-def test_settings_changes_are_announced_as_kafka_announces_them() -> None:
-    """Version 2 names the entity by its path; version 1 named type and entity apart."""
+def test_notifications_of_settings_are_those_of_kafka() -> None:
+    """Version 2 has the path of the entity; version 1 had type and entity apart."""
     written = znodes.ConfigChangeNode.encode("users/alice/clients/my%20app")
     assert written == b'{"version":2,"entity_path":"users/alice/clients/my%20app"}'
     assert znodes.ConfigChangeNode.decode("/c", written) == ("users", "alice/clients/my%20app")
@@ -210,7 +210,7 @@ def test_settings_changes_are_announced_as_kafka_announces_them() -> None:
 
 
 def test_lists_of_partitions_are_written_as_kafka_writes_them() -> None:
-    """ISR changes, preferred elections and reassignments share a shape."""
+    """ISR changes, preferred elections and reassignments share a format."""
     pairs = [("a", 0), ("b", 3)]
     text = b'{"version":1,"partitions":[{"topic":"a","partition":0},{"topic":"b","partition":3}]}'
     assert znodes.IsrChangeNode.encode(pairs) == text
@@ -247,8 +247,8 @@ def test_the_small_nodes_are_written_as_kafka_writes_them() -> None:
     assert znodes.LogDirEventNode.decode("/l", b'{"version":1,"broker":4,"event":1}') == 4
 
 
-def test_rules_are_written_as_kafka_writes_them() -> None:
-    """Literal and prefixed resources have their own trees and their own announcements."""
+def test_acls_are_written_as_kafka_writes_them() -> None:
+    """Literal and prefixed resources have separate trees and separate notifications."""
     entries = [
         acl_znodes.AclEntry("User:alice", "Allow", "*", "Read"),
         acl_znodes.AclEntry("User:bob", "Deny", "10.0.0.1", "Write"),
@@ -275,23 +275,23 @@ def test_rules_are_written_as_kafka_writes_them() -> None:
         ),
     ],
 )
-def test_changes_of_rules_are_announced_as_kafka_announces_them(
+def test_notifications_of_acls_are_those_of_kafka(
     change: tuple[str, str, str], data: bytes
 ) -> None:
-    """A literal change is plain text, as it was before patterns existed."""
+    """A change of a literal ACL is plain text, as it was before patterns existed."""
     assert acl_znodes.AclChangeNode.encode(*change) == data
     assert acl_znodes.AclChangeNode.decode("/c", data) == change
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b'{"version":1}', b"\xff"])
-def test_content_of_another_kind_is_refused_by_its_path(data: bytes) -> None:
-    """A node that does not hold what its path promises is named."""
+def test_invalid_content_is_rejected_with_its_path(data: bytes) -> None:
+    """The error names the path whose content is invalid."""
     with pytest.raises(znodes.UnreadableNode, match="/brokers/topics/t/partitions/0/state"):
         znodes.PartitionStateNode.decode(znodes.PartitionStateNode.path("t", 0), data, 0)
 
 
 def test_persistent_paths_are_those_of_a_kafka_broker() -> None:
-    """A fresh tree shows an administrator what a fresh Kafka shows."""
+    """A new tree has the same paths as that of a new Kafka cluster."""
     assert {"/brokers/ids", "/brokers/topics", "/brokers/seqid", "/config/ips"} < set(
         znodes.PERSISTENT_PATHS
     )

@@ -1,4 +1,4 @@
-"""Znodes carried between trees: what comes along, what stays, what is refused."""
+"""Copies of znodes between trees: what is copied, skipped and rejected."""
 
 import pytest
 
@@ -35,23 +35,23 @@ async def cluster(topics: int = 3) -> Coordination:
 
 
 async def carry(source: Coordination, target: Coordination, *, replace: bool = False) -> int:
-    """Do what the verbs do; return how many nodes were written."""
+    """Copy as the commands do; return the number of written nodes."""
     nodes = await zookeeper_transfer.read(source)
     await zookeeper_transfer.check_vacant(target, "there", nodes, replace=replace)
     await zookeeper_transfer.remove_others(target, nodes)
     return sum([count async for count in zookeeper_transfer.write(target, nodes)])
 
 
-async def test_nodes_arrive_with_their_data() -> None:
-    """The other tree is equal, node for node."""
+async def test_nodes_are_copied_with_their_data() -> None:
+    """The other tree has equal nodes."""
     source, target = await cluster(), new_tree()
     assert await carry(source, target) == 7
     assert await zookeeper_transfer.read(target) == await zookeeper_transfer.read(source)
     assert (await target.get("/brokers/topics/t2"))[0] == b"2"
 
 
-async def test_what_belongs_to_sessions_stays() -> None:
-    """Ephemerals, the controller, notifications and ZooKeeper's own nodes are not carried."""
+async def test_nodes_of_sessions_are_not_copied() -> None:
+    """Ephemeral nodes, the controller, notifications and ZooKeeper's own nodes are not copied."""
     source = await cluster(0)
     await put(source, "/controller", b"{}", ephemeral=True)
     await put(source, "/somebody/here", b"", ephemeral=True)
@@ -72,16 +72,16 @@ async def test_what_belongs_to_sessions_stays() -> None:
     ]
 
 
-async def test_a_running_broker_is_named() -> None:
-    """Two controllers for one set of logs would lose data: nothing is read."""
+async def test_running_broker_is_an_error() -> None:
+    """Two controllers for the same logs would lose data, so nothing is read."""
     source = await cluster()
     await put(source, "/brokers/ids/7", b"{}", ephemeral=True)
     with pytest.raises(ConfigError, match="broker 7 is running on this tree: stop it"):
         await zookeeper_transfer.read(source)
 
 
-async def test_many_nodes_take_several_transactions() -> None:
-    """Neither the number nor the size of the nodes meets ZooKeeper's limit of a packet."""
+async def test_many_nodes_need_several_transactions() -> None:
+    """Neither the number nor the size of the nodes reaches ZooKeeper's limit for a packet."""
     source, target = await cluster(450), new_tree()
     await put(source, "/large", bytes(200_000))
     await put(source, "/larger", bytes(200_000))
@@ -91,8 +91,8 @@ async def test_many_nodes_take_several_transactions() -> None:
     assert await zookeeper_transfer.read(target) == nodes
 
 
-async def test_a_run_that_was_broken_off_is_repeated() -> None:
-    """The cluster's id comes last: half a cluster does not look like one."""
+async def test_interrupted_copy_can_be_repeated() -> None:
+    """The cluster id is written last, so an incomplete copy does not look like a cluster."""
     source, target = await cluster(450), new_tree()
     nodes = await zookeeper_transfer.read(source)
     async for _ in zookeeper_transfer.write(target, nodes):
@@ -104,7 +104,7 @@ async def test_a_run_that_was_broken_off_is_repeated() -> None:
 
 
 async def test_another_cluster_is_never_overwritten() -> None:
-    """Not even where that is asked for."""
+    """The option to replace does not allow it either."""
     source, target = await cluster(), new_tree()
     await put(target, "/cluster/id", OTHER_ID)
     with pytest.raises(ConfigError, match="there contains another cluster, AAAAAAAAAAAAAAAAAAAAAA"):
@@ -112,8 +112,8 @@ async def test_another_cluster_is_never_overwritten() -> None:
     assert len(await zookeeper_transfer.read(target)) == 2
 
 
-async def test_the_same_cluster_is_replaced_if_that_is_said() -> None:
-    """The way back: what is new comes, what is gone goes, and nothing happens unasked."""
+async def test_same_cluster_is_replaced_on_request() -> None:
+    """On the way back new nodes are added and missing ones deleted, only if the user requests it."""
     source, target = await cluster(3), await cluster(5)
     await source.set("/brokers/topics/t1", b"changed")
     with pytest.raises(ConfigError, match="--replace"):
@@ -123,7 +123,7 @@ async def test_the_same_cluster_is_replaced_if_that_is_said() -> None:
 
 
 def test_kafka_on_zookeeper_gets_no_features() -> None:
-    """A broker of 3.9 refuses to start where a feature is set; what else there is stays."""
+    """A broker of 3.9 refuses to start if a feature is set; other content stays."""
     feature = zookeeper_transfer.Znode("/feature", FeatureNode.encode({"transaction.version": 2}))
     other = zookeeper_transfer.Znode("/cluster/id", ID)
     assert zookeeper_transfer.for_kafka([other, feature]) == [
@@ -132,8 +132,8 @@ def test_kafka_on_zookeeper_gets_no_features() -> None:
     ]
 
 
-def test_features_that_kafka_never_set_do_not_come_along() -> None:
-    """Ottla then begins with its defaults; what somebody has set is kept."""
+def test_features_that_kafka_never_set_are_not_copied() -> None:
+    """Ottla then begins with its defaults; features that were set in Kafka are kept."""
     empty = zookeeper_transfer.Znode("/feature", FeatureNode.encode({}))
     chosen = zookeeper_transfer.Znode("/feature", FeatureNode.encode({"group.version": 1}))
     assert zookeeper_transfer.for_ottla([empty, chosen]) == [chosen]

@@ -1,4 +1,4 @@
-"""A controller's dependencies without a broker: a tree in memory, and ports that take notes."""
+"""The dependencies of a controller without a broker: an in-memory tree and recording ports."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,15 +20,15 @@ from ottla.controller.term_context import Dependencies
 
 
 class ImpatientClock(RealClock):
-    """A clock whose sleep is over at once."""
+    """A clock whose sleep returns immediately."""
 
     async def sleep(self, seconds: float) -> None:
-        """Let others run."""
+        """Yield to the other tasks once."""
         await asyncio.sleep(0)
 
 
 class NotingPort:
-    """A BrokerPort that notes what it is told and fails as it is told to."""
+    """A BrokerPort that records its calls and fails with the errors that the test has queued."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
@@ -38,7 +38,7 @@ class NotingPort:
         self.introduced: list[list[int]] = []
         self.failures: list[ErrorCode] = []
         self.undeletable: set[tuple[str, int]] = set()
-        # Cleared by a test that wants the broker to be slow.
+        # Cleared by a test to make the broker slow.
         self.is_open = asyncio.Event()
         self.is_open.set()
         self.is_gone = asyncio.Event()
@@ -58,20 +58,20 @@ class NotingPort:
     async def apply_leader_and_isr(
         self, fence: Fence, states: Sequence[PartitionState]
     ) -> Mapping[tuple[str, int], ErrorCode]:
-        """Note the partitions."""
+        """Record the partitions."""
         names = [f"{state.topic}-{state.partition}@{state.leader_epoch}" for state in states]
         await self._called(fence, "leaders", names)
         return {(state.topic, state.partition): ErrorCode.NONE for state in states}
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
-        """Keep an image as a broker does."""
+        """Apply the update to an image, as a broker does."""
         await self._called(fence, "metadata", [topic.name for topic in update.changed])
         self.image = update.apply(self.image, fence)
 
     async def stop_replicas(
         self, fence: Fence, partitions: Sequence[tuple[str, int]], *, delete: bool
     ) -> Mapping[tuple[str, int], ErrorCode]:
-        """Note the partitions; some cannot be deleted."""
+        """Record the partitions; deleting an undeletable one returns an error."""
         await self._called(fence, "delete" if delete else "stop", list(partitions))
         return {
             key: ErrorCode.KAFKA_STORAGE_ERROR if key in self.undeletable else ErrorCode.NONE
@@ -91,7 +91,7 @@ class NotingPort:
 
 
 class World:
-    """One tree, and as many brokers with a controller as a test adds."""
+    """One tree, and the brokers with their controllers that a test has added."""
 
     def __init__(self) -> None:
         self.clock = ImpatientClock()
@@ -106,7 +106,7 @@ class World:
         return option_tables.parse_broker_settings(self.settings).snapshot
 
     def port(self, broker_id: int) -> NotingPort:
-        """Return the port of a broker, the same for all its lives."""
+        """Return the port of a broker; it stays the same when the broker restarts."""
         return self.ports.setdefault(broker_id, NotingPort(broker_id))
 
     def controller(self, broker_id: int = 1) -> Controller:
@@ -131,20 +131,20 @@ class World:
         return controller
 
     async def kill(self, broker_id: int) -> None:
-        """End a broker: its session is over, and it does nothing more."""
+        """Stop a broker: close its session and forget its controller."""
         controller = self.controllers.pop(broker_id)
         await controller.stop()
         await controller.session.close()
 
     async def until(self, condition: "object") -> None:
-        """Let everybody run until `condition` (a callable) holds."""
+        """Run the loop until `condition` (a callable) returns true."""
         assert callable(condition)
         async with asyncio.timeout(5):
             while not condition():
                 await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Stop everything."""
+        """Stop all brokers and close the tree."""
         for broker_id in list(self.controllers):
             await self.kill(broker_id)
         await self.tasks.close()
@@ -153,7 +153,7 @@ class World:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    """A cluster's tree without brokers yet."""
-    made = World()
-    yield made
-    await made.close()
+    """A cluster's tree without brokers."""
+    world = World()
+    yield world
+    await world.close()

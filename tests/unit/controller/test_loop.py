@@ -1,4 +1,4 @@
-"""A controller on a tree in memory: the contest, topics, deletion, sessions, and fences."""
+"""A controller on an in-memory tree: election, topics, deletion, sessions and fencing."""
 
 import asyncio
 
@@ -20,13 +20,13 @@ from tests.unit.controller.conftest import World
 
 
 def session_of(controller: Controller) -> EmbeddedSession:
-    """Return the session, to suspend or expire it."""
+    """Return the controller's session, which a test can suspend or expire."""
     assert isinstance(controller.session, EmbeddedSession)
     return controller.session
 
 
 async def code_of(world: World, name: str) -> ErrorCode | None:
-    """Create a topic and return the code of its error."""
+    """Create a topic and return the error code, or None if it succeeded."""
     (result,) = await world.controllers[1].create_topics([TopicRequest(name, 1, 1)])
     return None if result.error is None else result.error.code
 
@@ -35,7 +35,7 @@ async def code_of(world: World, name: str) -> ErrorCode | None:
 
 
 async def test_one_broker_is_a_cluster_with_a_controller(world: World) -> None:
-    """After the start the broker knows itself, and who the controller is."""
+    """After the start the broker's image contains the broker and its controller."""
     controller = await world.start()
     image = world.port(1).image
     assert controller.is_active
@@ -43,8 +43,8 @@ async def test_one_broker_is_a_cluster_with_a_controller(world: World) -> None:
     assert image.brokers[1].epoch == controller.broker_epoch > 0
 
 
-async def test_a_created_topic_is_led_when_the_answer_comes(world: World) -> None:
-    """The broker has been told of leaders and metadata before the client hears of success."""
+async def test_a_created_topic_has_leaders_before_the_response(world: World) -> None:
+    """The broker receives leaders and metadata before the request completes."""
     controller = await world.start()
     world.port(1).calls.clear()
     (result,) = await controller.create_topics([TopicRequest("t", 2, 1)])
@@ -55,8 +55,8 @@ async def test_a_created_topic_is_led_when_the_answer_comes(world: World) -> Non
     assert [partition.leader for partition in topic.partitions] == [1, 1]
 
 
-async def test_topics_of_one_request_stand_and_fall_alone(world: World) -> None:
-    """A topic that cannot be does not keep the others from being."""
+async def test_topics_of_one_request_succeed_or_fail_independently(world: World) -> None:
+    """An invalid topic does not prevent the creation of the others."""
     controller = await world.start()
     requests = [TopicRequest("a", 1, 1), TopicRequest("b", 0, 1), TopicRequest("c", 1, 1)]
     results = await controller.create_topics(requests)
@@ -65,7 +65,7 @@ async def test_topics_of_one_request_stand_and_fall_alone(world: World) -> None:
 
 
 async def test_validating_creates_nothing(world: World) -> None:
-    """The result is that of a creation, the tree and the brokers see nothing of it."""
+    """The result is that of a creation; the tree and the brokers do not change."""
     controller = await world.start()
     world.port(1).calls.clear()
     (result,) = await controller.create_topics([TopicRequest("t", 3, 1)], validate_only=True)
@@ -74,8 +74,8 @@ async def test_validating_creates_nothing(world: World) -> None:
     assert await code_of(world, "t") is None
 
 
-async def test_a_topic_can_be_deleted_and_created_anew_at_once(world: World) -> None:
-    """When a deletion is answered, logs and nodes are gone, and the name is free."""
+async def test_delete_topic_then_create_it_again(world: World) -> None:
+    """When a deletion is answered, logs and nodes are gone and the name is free."""
     controller = await world.start()
     await code_of(world, "t")
     former = world.port(1).image.topics["t"].topic_id
@@ -91,8 +91,8 @@ async def test_a_topic_can_be_deleted_and_created_anew_at_once(world: World) -> 
     assert world.port(1).image.topics["t"].topic_id != former
 
 
-async def test_deleting_what_is_not_there_is_an_error_of_that_topic(world: World) -> None:
-    """The others of the request are deleted."""
+async def test_deleting_an_unknown_topic_fails_only_for_that_topic(world: World) -> None:
+    """The other topics of the request are deleted."""
     controller = await world.start()
     await code_of(world, "t")
     outcomes = await controller.delete_topics(["nope", "t"])
@@ -102,7 +102,7 @@ async def test_deleting_what_is_not_there_is_an_error_of_that_topic(world: World
 
 
 async def test_deletion_can_be_turned_off(world: World) -> None:
-    """delete.topic.enable=false protects every topic."""
+    """If delete.topic.enable is false, the deletion of a topic fails with TOPIC_DELETION_DISABLED."""
     world.settings["delete.topic.enable"] = "false"
     controller = await world.start()
     await code_of(world, "t")
@@ -112,8 +112,8 @@ async def test_deletion_can_be_turned_off(world: World) -> None:
     assert "t" in world.port(1).image.topics
 
 
-async def test_a_name_is_taken_until_its_deletion_is_complete(world: World) -> None:
-    """While logs of the former topic exist, the name cannot be given to another; nobody waits."""
+async def test_a_name_is_in_use_until_its_deletion_is_complete(world: World) -> None:
+    """While logs of the old topic exist, creating the topic fails immediately."""
     controller = await world.start()
     await code_of(world, "t")
     world.port(1).undeletable = {("t", 0)}
@@ -123,8 +123,8 @@ async def test_a_name_is_taken_until_its_deletion_is_complete(world: World) -> N
     assert await code_of(world, "t") is ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-async def test_a_topic_can_grow(world: World) -> None:
-    """New partitions are led when the answer comes; the old ones are not touched."""
+async def test_partitions_can_be_added(world: World) -> None:
+    """New partitions have leaders before the response; the old partitions are unchanged."""
     controller = await world.start()
     await code_of(world, "t")
     world.port(1).calls.clear()
@@ -138,7 +138,7 @@ async def test_a_topic_can_grow(world: World) -> None:
 
 
 async def test_ensuring_a_topic_creates_it_once(world: World) -> None:
-    """Many clients may ask at once for what does not exist yet."""
+    """Several clients can request the same missing topic at the same time."""
     controller = await world.start()
     await asyncio.gather(*(controller.ensure_topic("t", 2) for _ in range(5)))
     created = [call for call in world.port(1).calls if call[0] == "leaders"]
@@ -146,7 +146,7 @@ async def test_ensuring_a_topic_creates_it_once(world: World) -> None:
 
 
 async def test_ensuring_an_internal_topic_uses_the_brokers_options(world: World) -> None:
-    """__consumer_offsets gets its 50 partitions and compaction."""
+    """__consumer_offsets has 50 partitions and is compacted."""
     controller = await world.start()
     await controller.ensure_topic("__consumer_offsets")
     assert len(world.port(1).image.topics["__consumer_offsets"].partitions) == 50
@@ -154,20 +154,20 @@ async def test_ensuring_an_internal_topic_uses_the_brokers_options(world: World)
     assert b'"cleanup.policy":"compact"' in data
 
 
-async def test_ensuring_says_why_a_topic_cannot_be(world: World) -> None:
-    """A name that is not allowed is told as such."""
+async def test_ensuring_an_invalid_topic_raises_the_reason(world: World) -> None:
+    """An invalid name raises INVALID_TOPIC_EXCEPTION."""
     controller = await world.start()
     with pytest.raises(ApiError) as caught:
         await controller.ensure_topic("not allowed")
     assert caught.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-# -- time-outs ------------------------------------------------------------------------------------
+# -- timeouts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-async def test_no_time_means_nothing_is_done(world: World, timeout_ms: int) -> None:
-    """As in Kafka 4, a request without time is not begun."""
+async def test_a_request_without_timeout_does_nothing(world: World, timeout_ms: int) -> None:
+    """A request whose timeout is not positive fails with REQUEST_TIMED_OUT, as in Kafka 4."""
     controller = await world.start()
     with pytest.raises(ApiError) as caught:
         await controller.create_topics([TopicRequest("t", 1, 1)], timeout_ms=timeout_ms)
@@ -175,10 +175,10 @@ async def test_no_time_means_nothing_is_done(world: World, timeout_ms: int) -> N
     assert controller.image.topics == {}
 
 
-async def test_a_slow_broker_makes_the_request_time_out_and_the_topic_is_there(
+async def test_a_topic_is_created_even_if_a_slow_broker_makes_the_request_time_out(
     world: World,
 ) -> None:
-    """What has begun goes on: the topic appears when the broker answers."""
+    """The creation continues after the timeout: the topic exists when the broker has answered."""
     controller = await world.start()
     world.port(1).is_open.clear()
     with pytest.raises(ApiError) as caught:
@@ -193,7 +193,7 @@ async def test_a_slow_broker_makes_the_request_time_out_and_the_topic_is_there(
 
 
 async def test_a_restarted_broker_leads_again_under_the_next_epoch(world: World) -> None:
-    """Partition states survive in the tree; the leader epoch tells the two lives apart."""
+    """Partition states survive in the tree; each life of the broker has its own leader epoch."""
     controller = await world.start()
     await controller.create_topics([TopicRequest("t", 2, 1)])
     await world.kill(1)
@@ -204,8 +204,8 @@ async def test_a_restarted_broker_leads_again_under_the_next_epoch(world: World)
     assert [item.leader for item in again.image.topics["t"].partitions] == [1, 1]
 
 
-async def test_a_deletion_that_was_cut_short_is_taken_up_again(world: World) -> None:
-    """The request to delete is in the tree until the last node is gone."""
+async def test_an_interrupted_deletion_is_resumed(world: World) -> None:
+    """The deletion request stays in the tree until the last node is removed."""
     controller = await world.start()
     await code_of(world, "t")
     world.port(1).is_open.clear()
@@ -220,8 +220,8 @@ async def test_a_deletion_that_was_cut_short_is_taken_up_again(world: World) -> 
     assert await again.session.children("/admin/delete_topics") == []
 
 
-async def test_a_removal_that_was_cut_short_is_finished(world: World) -> None:
-    """A request to delete a topic that is not there any more is removed."""
+async def test_an_interrupted_removal_is_finished(world: World) -> None:
+    """A deletion request for a topic that no longer exists is removed."""
     controller = await world.start()
     await controller.session.create("/admin/delete_topics/t")
     await world.kill(1)
@@ -229,8 +229,8 @@ async def test_a_removal_that_was_cut_short_is_finished(world: World) -> None:
     assert await again.session.children("/admin/delete_topics") == []
 
 
-async def test_a_partition_without_state_gets_its_leader_at_the_start(world: World) -> None:
-    """A topic that another tool wrote into the tree, without states, is brought to life."""
+async def test_a_partition_without_state_gets_its_leader_at_startup(world: World) -> None:
+    """A topic that another tool has created without partition states gets leaders."""
     controller = await world.start()
     session = world.tree.session()
     await world.kill(1)
@@ -248,14 +248,14 @@ async def test_a_partition_without_state_gets_its_leader_at_the_start(world: Wor
 
 
 async def test_a_second_broker_with_the_same_id_does_not_start(world: World) -> None:
-    """The error names the id and what to do."""
+    """The error contains the node id and says how to solve the conflict."""
     await world.start()
     with pytest.raises(ConfigError, match=r"node\.id 1 is registered already"):
         await world.controller().start()
 
 
-async def test_the_first_broker_is_the_controller_and_the_others_are_told(world: World) -> None:
-    """A broker that comes later hears everything from the controller."""
+async def test_the_first_broker_is_the_controller(world: World) -> None:
+    """A broker that joins later receives the whole image from the controller."""
     first = await world.start(1)
     await code_of(world, "t")
     second = await world.start(2)
@@ -265,8 +265,8 @@ async def test_the_first_broker_is_the_controller_and_the_others_are_told(world:
     assert set(world.port(1).image.brokers) == {1, 2}
 
 
-async def test_who_is_not_the_controller_says_so(world: World) -> None:
-    """The client is to ask the controller instead."""
+async def test_a_broker_that_is_not_the_controller_rejects_requests(world: World) -> None:
+    """The error code is NOT_CONTROLLER, so that the client asks the controller."""
     await world.start(1)
     second = await world.start(2)
     with pytest.raises(ApiError) as caught:
@@ -274,8 +274,8 @@ async def test_who_is_not_the_controller_says_so(world: World) -> None:
     assert caught.value.code is ErrorCode.NOT_CONTROLLER
 
 
-async def test_another_broker_takes_the_role_when_the_controller_dies(world: World) -> None:
-    """The new term has the next epoch, and the dead one's partitions another leader."""
+async def test_another_broker_becomes_controller_when_the_controller_dies(world: World) -> None:
+    """The controller epoch grows, and partitions of the dead broker get another leader."""
     first = await world.start(1)
     second = await world.start(2)
     await world.until(lambda: 2 in first.image.brokers)
@@ -286,10 +286,10 @@ async def test_another_broker_takes_the_role_when_the_controller_dies(world: Wor
     assert (partition.leader, partition.isr, partition.leader_epoch) == (2, (2,), 1)
 
 
-async def test_a_dead_brokers_partitions_move_and_come_back_in_sync_with_it(
+async def test_partitions_of_a_dead_broker_get_another_leader_until_it_returns(
     world: World,
 ) -> None:
-    """The rest of the ISR leads; the partition of which it was the last member waits for it."""
+    """The rest of the ISR leads; a partition whose last in-sync replica died waits for its broker."""
     first = await world.start(1)
     await world.start(2)
     await world.until(lambda: 2 in first.image.brokers)
@@ -305,7 +305,7 @@ async def test_a_dead_brokers_partitions_move_and_come_back_in_sync_with_it(
 
 
 async def test_a_topic_is_deleted_when_its_last_broker_returns(world: World) -> None:
-    """A replica on a dead broker is deleted when that is back."""
+    """A replica on a dead broker is deleted when the broker returns."""
     first = await world.start(1)
     await world.start(2)
     await world.until(lambda: 2 in first.image.brokers)
@@ -324,7 +324,7 @@ async def test_a_topic_is_deleted_when_its_last_broker_returns(world: World) -> 
 
 
 async def test_a_suspended_controller_does_not_act(world: World) -> None:
-    """Somebody else may have the role by now; when the session is back, all is read again."""
+    """Another broker may be the controller; when the session resumes, the tree is read again."""
     controller = await world.start()
     await code_of(world, "t")
     session_of(controller).suspend()
@@ -340,8 +340,8 @@ async def test_a_suspended_controller_does_not_act(world: World) -> None:
     assert controller.image.controller_epoch == 1
 
 
-async def test_a_lost_session_is_followed_by_a_new_registration(world: World) -> None:
-    """The broker gets a new epoch, the term a new number, the partitions the next leader epoch."""
+async def test_an_expired_session_causes_a_new_registration(world: World) -> None:
+    """Broker epoch, controller epoch and leader epochs grow."""
     controller = await world.start()
     await code_of(world, "t")
     former = controller.broker_epoch
@@ -360,7 +360,7 @@ async def test_a_lost_session_is_followed_by_a_new_registration(world: World) ->
 
 
 async def test_a_replaced_controller_writes_nothing(world: World) -> None:
-    """Its next write meets another version of the epoch: it gives the role up."""
+    """The write fails because the controller epoch has changed, and the controller resigns."""
     controller = await world.start()
     await code_of(world, "before")
     session = world.tree.session()
@@ -372,15 +372,15 @@ async def test_a_replaced_controller_writes_nothing(world: World) -> None:
     assert await session.children("/brokers/topics") == ["before"]
 
 
-async def test_a_tree_that_somebody_else_changed_is_read_again(world: World) -> None:
-    """A topic that appeared behind the controller's back is found, not overwritten."""
+async def test_a_tree_that_another_client_changed_is_read_again(world: World) -> None:
+    """A topic that another client created is detected and not overwritten."""
     await world.start()
     await world.tree.session().create("/brokers/topics/t", b'{"version":2,"partitions":{"0":[1]}}')
     assert await code_of(world, "t") is ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-async def test_settings_that_a_former_topic_left_behind_do_not_count(world: World) -> None:
-    """A new topic has the settings of its own creation."""
+async def test_leftover_settings_of_a_deleted_topic_do_not_apply(world: World) -> None:
+    """A new topic has only the settings of its creation."""
     controller = await world.start()
     leftover = b'{"version":1,"config":{"retention.ms":"1"}}'
     await controller.session.create("/config/topics/t", leftover)
@@ -389,8 +389,8 @@ async def test_settings_that_a_former_topic_left_behind_do_not_count(world: Worl
     assert data == b'{"version":1,"config":{}}'
 
 
-async def test_stopping_answers_everybody(world: World) -> None:
-    """Who waits is told to ask another broker."""
+async def test_stopping_fails_the_waiting_requests(world: World) -> None:
+    """Waiting requests fail with NOT_CONTROLLER."""
     controller = await world.start()
     world.port(1).undeletable = {("t", 0)}
     await code_of(world, "t")
@@ -412,7 +412,7 @@ def change(entity: str, value: str, entity_type: str = "topics") -> ConfigReques
 
 
 async def test_an_altered_setting_is_stored_and_announced(world: World) -> None:
-    """The node holds the settings, a notification tells every broker."""
+    """The node contains the settings, and a notification node is created for the brokers."""
     controller = await world.start()
     await code_of(world, "t")
     (outcome,) = await controller.alter_configs([change("t", "5")])
@@ -425,8 +425,8 @@ async def test_an_altered_setting_is_stored_and_announced(world: World) -> None:
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
-async def test_what_changes_nothing_is_not_announced(world: World, validate_only: bool) -> None:
-    """Neither a rehearsal nor a value that is set already makes a notification."""
+async def test_a_change_without_effect_is_not_announced(world: World, validate_only: bool) -> None:
+    """A request with validate_only or with the current value creates no notification."""
     controller = await world.start()
     await controller.create_topics([TopicRequest("t", 1, 1, config={"retention.ms": "5"})])
     value = "6" if validate_only else "5"
@@ -443,10 +443,10 @@ async def test_what_changes_nothing_is_not_announced(world: World, validate_only
         (change("1", "x", "brokers"), ErrorCode.INVALID_REQUEST),
     ],
 )
-async def test_what_cannot_be_altered_has_kafkas_code(
+async def test_a_rejected_change_has_kafkas_code(
     world: World, request_: ConfigRequest, code: ErrorCode
 ) -> None:
-    """Each entity has its own error."""
+    """The error code depends on the type of the entity."""
     controller = await world.start()
     await code_of(world, "t")
     (outcome,) = await controller.alter_configs([request_])
@@ -454,8 +454,8 @@ async def test_what_cannot_be_altered_has_kafkas_code(
     assert outcome.error.code is code
 
 
-async def test_broker_settings_are_stored_for_one_and_for_all(world: World) -> None:
-    """The default of all brokers is a broker of its own in the tree."""
+async def test_broker_settings_are_stored_per_broker_and_as_cluster_default(world: World) -> None:
+    """The cluster-wide default is the entity `<default>` of the brokers."""
     controller = await world.start()
     requests = [change("1", "5", "brokers"), change("<default>", "6", "brokers")]
     outcomes = await controller.alter_configs(requests)
@@ -464,8 +464,8 @@ async def test_broker_settings_are_stored_for_one_and_for_all(world: World) -> N
     assert b'"6"' in (await controller.session.get("/config/brokers/<default>"))[0]
 
 
-async def test_a_topic_that_needs_several_writes_is_led_everywhere(world: World) -> None:
-    """Created, and grown by as many again: every partition has its state in the tree."""
+async def test_a_topic_that_needs_several_writes_has_all_its_states(world: World) -> None:
+    """Every partition has its state in the tree, both after the creation and after the extension."""
     controller = await world.start(1)
     count = creation.PARTITIONS_AT_ONCE + 1
     (result,) = await controller.create_topics([TopicRequest("t", count, 1)])
@@ -478,10 +478,10 @@ async def test_a_topic_that_needs_several_writes_is_led_everywhere(world: World)
     assert len(await session.children(PartitionsNode.path("t"))) == 2 * count + 1
 
 
-async def test_a_controller_that_meets_a_bug_is_restarted_and_acts_again(
+async def test_a_controller_restarts_after_a_bug(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request is refused, and the tree is read again within the same term."""
+    """The request fails, and the tree is read again in the same term."""
     monkeypatch.setattr("ottla.base.tasks.RESTART_SECONDS", 0.001)
     controller = await world.start()
     handlers = dict(controller._handlers)

@@ -1,4 +1,4 @@
-"""Lanes to brokers: order, retries, fences, and nobody who waits in vain."""
+"""The lanes of the outbox: order, retries, fencing, and the release of waiting callers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,21 +34,21 @@ class Lane:
         self.open()
 
     def open(self, fence: Fence = FENCE) -> None:
-        """Open the lane, as to a broker that has come."""
+        """Open the lane, as for a broker that has joined."""
         self.outbox.open(BrokerImage(1, "host", 9092), fence, self.delivered.append)
 
 
 @pytest.fixture
 async def lane() -> AsyncIterator[Lane]:
-    """A lane that is closed in the end."""
-    made = Lane()
-    yield made
-    made.outbox.close()
-    await made.tasks.close()
+    """A lane that is closed at the end of the test."""
+    new_lane = Lane()
+    yield new_lane
+    new_lane.outbox.close()
+    await new_lane.tasks.close()
 
 
-async def test_a_broker_hears_of_leaders_then_metadata_then_what_to_stop(lane: Lane) -> None:
-    """A client that reads the metadata must find the leader ready."""
+async def test_a_broker_receives_leaders_then_metadata_then_stops(lane: Lane) -> None:
+    """A client that has read the metadata finds a leader that is ready."""
     (done,) = lane.outbox.send([EVERYTHING])
     await done
     assert lane.port.names() == ["leaders", "metadata", "delete"]
@@ -57,7 +57,7 @@ async def test_a_broker_hears_of_leaders_then_metadata_then_what_to_stop(lane: L
 
 
 async def test_notices_keep_their_order(lane: Lane) -> None:
-    """The next notice waits until the one before is answered."""
+    """The next notice is sent after the previous one is answered."""
     lane.port.is_open.clear()
     first, second = lane.outbox.send([EVERYTHING, Notice(broker_id=1, stop=[("t", 0)])])
     await asyncio.sleep(0)
@@ -68,8 +68,8 @@ async def test_notices_keep_their_order(lane: Lane) -> None:
     assert lane.port.names() == ["leaders", "metadata", "delete", "stop"]
 
 
-async def test_a_broker_that_cannot_be_reached_is_tried_again(lane: Lane) -> None:
-    """It may be about to come up; all of the notice is sent again."""
+async def test_an_unreachable_broker_is_retried(lane: Lane) -> None:
+    """The broker may be starting; the whole notice is sent again."""
     lane.port.failures = [ErrorCode.BROKER_NOT_AVAILABLE] * 3
     (done,) = lane.outbox.send([EVERYTHING])
     await done
@@ -77,8 +77,8 @@ async def test_a_broker_that_cannot_be_reached_is_tried_again(lane: Lane) -> Non
 
 
 @pytest.mark.parametrize("code", [ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH])
-async def test_a_fenced_lane_ends_and_releases_who_waits(lane: Lane, code: ErrorCode) -> None:
-    """A newer controller, or a newer life of the broker, has taken over."""
+async def test_a_fenced_lane_ends_and_releases_waiting_callers(lane: Lane, code: ErrorCode) -> None:
+    """A lane ends when a newer controller or a newer broker epoch exists."""
     lane.port.failures = [code]
     waiting = lane.outbox.send([EVERYTHING, EVERYTHING])
     await asyncio.gather(*waiting)
@@ -88,8 +88,8 @@ async def test_a_fenced_lane_ends_and_releases_who_waits(lane: Lane, code: Error
     assert lane.delivered == []
 
 
-async def test_closing_a_lane_releases_who_waits(lane: Lane) -> None:
-    """A broker that is gone is not waited for."""
+async def test_closing_a_lane_releases_waiting_callers(lane: Lane) -> None:
+    """The callers do not wait for a broker that has left."""
     lane.port.is_open.clear()
     waiting = lane.outbox.send([EVERYTHING, EVERYTHING])
     await asyncio.sleep(0)
@@ -99,7 +99,7 @@ async def test_closing_a_lane_releases_who_waits(lane: Lane) -> None:
 
 
 async def test_a_broker_that_returns_gets_a_lane_with_its_new_epoch(lane: Lane) -> None:
-    """What was meant for its former life is not sent to the new one."""
+    """Notices for the former broker epoch are not sent to the restarted broker."""
     lane.port.is_open.clear()
     lane.outbox.send([EVERYTHING])
     lane.open(FENCE._replace(broker_epoch=9))
@@ -110,16 +110,16 @@ async def test_a_broker_that_returns_gets_a_lane_with_its_new_epoch(lane: Lane) 
     assert lane.port.fences[0].broker_epoch == 9
 
 
-async def test_errors_of_partitions_are_handed_on(lane: Lane) -> None:
-    """The controller hears which logs could not be deleted."""
+async def test_errors_of_partitions_are_reported(lane: Lane) -> None:
+    """The controller receives the errors of the logs that could not be deleted."""
     lane.port.undeletable = {("gone", 0)}
     (done,) = lane.outbox.send([EVERYTHING])
     await done
     assert lane.delivered[0].errors == {("gone", 0): ErrorCode.KAFKA_STORAGE_ERROR}
 
 
-def test_an_update_changes_only_what_it_names() -> None:
-    """Topics come and go, brokers are replaced as a whole, the controller is the sender."""
+def test_an_update_changes_only_the_named_topics() -> None:
+    """The update replaces all brokers, and its sender is the controller."""
     before = ClusterImage(cluster_id="c").with_brokers([BrokerImage(5, "old", 1)])
     before = before.with_topics([TopicImage("old", b"o" * 16, ()), TopicImage("x", b"x" * 16, ())])
     brokers = {1: BrokerImage(1, "host", 9092)}
@@ -129,8 +129,8 @@ def test_an_update_changes_only_what_it_names() -> None:
     assert (after.controller_id, after.controller_epoch, after.cluster_id) == (1, 2, "c")
 
 
-def test_a_complete_update_leaves_nothing_that_it_does_not_name() -> None:
-    """A broker that slept through a deletion forgets the topic."""
+def test_a_complete_update_removes_other_topics() -> None:
+    """A broker that missed a deletion removes the topic."""
     before = ClusterImage().with_topics([TopicImage("old", b"o" * 16, ())])
     after = MetadataUpdate({}, [TOPIC], (), is_complete=True).apply(before, FENCE)
     assert set(after.topics) == {"t"}

@@ -1,4 +1,4 @@
-"""One line of the log for each decision of the controller."""
+"""Each decision of the controller is logged in one line."""
 
 import logging
 
@@ -16,24 +16,24 @@ def image(*leaders: int) -> ClusterImage:
     return ClusterImage().with_topics([TopicImage("t", b"i" * 16, tuple(partitions))])
 
 
-def test_leaders_that_change_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    """From whom to whom, by partition; -1 is nobody."""
+def test_changed_leaders_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The line lists old and new leader by partition; -1 means no leader."""
     caplog.set_level(logging.INFO)
     log_elections(image(1, 2, 1), image(2, 2, -1))
     (line,) = caplog.messages
     assert line == "leaders elected topic=t count=2 leaders=0:1->2,2:1->-1"
 
 
-def test_what_stays_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    """Nor the leaders of a new topic: its own line says that it is there."""
+def test_unchanged_leaders_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The leaders of a new topic are not logged, because the creation has its own line."""
     caplog.set_level(logging.INFO)
     log_elections(image(1, 2), image(1, 2))
     log_elections(ClusterImage(), image(1, 2))
     assert caplog.messages == []
 
 
-def test_one_line_does_not_name_a_thousand_partitions(caplog: pytest.LogCaptureFixture) -> None:
-    """It says how many there are."""
+def test_many_elections_are_logged_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+    """The line contains the number of partitions instead of all of them."""
     caplog.set_level(logging.INFO)
     log_elections(image(*[1] * 1000), image(*[2] * 1000))
     (line,) = caplog.messages

@@ -1,4 +1,4 @@
-"""Coordinators on virtual time, over partitions in memory."""
+"""Coordinators on virtual time, with in-memory partitions."""
 
 from collections.abc import Iterator
 
@@ -25,10 +25,10 @@ class World:
 @pytest.fixture
 def world() -> Iterator[World]:
     """A fresh world; a background failure fails the test."""
-    made = World()
+    world = World()
     try:
-        yield made
-        made.loop.raise_failures()
-        assert made.failures == []
+        yield world
+        world.loop.raise_failures()
+        assert world.failures == []
     finally:
-        made.loop.close()
+        world.loop.close()

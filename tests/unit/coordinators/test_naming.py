@@ -1,4 +1,4 @@
-"""Which partition a group belongs to, and what members are called."""
+"""The partition of a group, and the ids of members."""
 
 import re
 
@@ -21,12 +21,12 @@ from ottla.coordinators.naming import fresh_text, java_hash, partition_of
     ],
 )
 def test_hash_is_that_of_a_java_string(text, expected):
-    """Signed 32 bits over UTF-16 code units, lone surrogates included."""
+    """The hash is a signed 32-bit number over UTF-16 code units, including lone surrogates."""
     assert java_hash(text) == expected
 
 
-def test_group_has_one_partition_whatever_its_hash():
-    """The hash without a positive twin belongs to partition 0; others to the rest of a division."""
+def test_every_hash_has_a_partition():
+    """The hash without a positive counterpart maps to partition 0; the others to the remainder."""
     assert partition_of("polygenelubricants", 50) == 0
     assert partition_of("hello", 50) == 99162322 % 50
     assert (
@@ -35,7 +35,7 @@ def test_group_has_one_partition_whatever_its_hash():
 
 
 def test_fresh_text_is_a_random_uuid():
-    """Version 4, variant 1, and different each time."""
+    """The UUID has version 4 and variant 1, and differs each time."""
     rng = SeededRng(1)
     texts = {fresh_text(rng) for _ in range(100)}
     assert len(texts) == 100

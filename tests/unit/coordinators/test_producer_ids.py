@@ -1,4 +1,4 @@
-"""Producer ids by blocks."""
+"""Producer ids, which are allocated in blocks."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from ottla.coordinators.producer_ids import BLOCK_SIZE, ProducerIds
 
 
 class Tree:
-    """The one node that matters, and what may go wrong with it."""
+    """A ZooKeeper with one node, and the failures that a test injects."""
 
     def __init__(self):
         self.data = None
@@ -53,8 +53,8 @@ async def taken(ids, count):
     return found
 
 
-def test_ids_follow_each_other_from_zero(world, tree):
-    """The first block of a cluster begins with 0, and the node says which one was taken."""
+def test_ids_are_consecutive_from_zero(world, tree):
+    """The first block of a cluster begins with 0, and the node contains the latest block."""
 
     async def scenario():
         ids = ProducerIds(3, lambda: tree, world.tasks)
@@ -65,7 +65,7 @@ def test_ids_follow_each_other_from_zero(world, tree):
 
 
 def test_only_the_first_request_waits(world, tree):
-    """The next block is there before the current one is used up."""
+    """The next block is allocated before the current one is used up."""
 
     async def scenario():
         ids = ProducerIds(1, lambda: tree, world.tasks)
@@ -82,7 +82,7 @@ def test_only_the_first_request_waits(world, tree):
 
 
 def test_two_brokers_never_share_an_id(world, tree):
-    """A block that another broker took meanwhile is left to it."""
+    """A block that another broker has allocated meanwhile is not used."""
 
     async def scenario():
         one = ProducerIds(1, lambda: tree, world.tasks)
@@ -93,8 +93,8 @@ def test_two_brokers_never_share_an_id(world, tree):
     world.loop.run(scenario())
 
 
-def test_other_broker_between_read_and_write(world, tree):
-    """The compare-and-set fails, and the block behind the other broker's is taken."""
+def test_another_broker_writes_between_read_and_write(world, tree):
+    """The conditional write fails, and the block after the other broker's is allocated."""
     others = ProducerIdBlock(9, 0, 999)
 
     def interfere():
@@ -111,7 +111,7 @@ def test_other_broker_between_read_and_write(world, tree):
 
 
 def test_unreachable_tree_is_a_retriable_error(world, tree):
-    """Those who wait are told to try again, and the next one to ask tries again too."""
+    """Waiting requests fail with a retriable error, and the next request tries again."""
 
     async def scenario():
         tree.is_down = True
@@ -125,8 +125,8 @@ def test_unreachable_tree_is_a_retriable_error(world, tree):
     world.loop.run(scenario())
 
 
-def test_many_waiters_get_different_ids(world, tree):
-    """More requests than a block holds, all before the first answer."""
+def test_many_waiting_requests_get_different_ids(world, tree):
+    """More requests than a block has ids arrive before the first response."""
 
     async def scenario():
         ids = ProducerIds(1, lambda: tree, world.tasks)

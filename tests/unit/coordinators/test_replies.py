@@ -1,4 +1,4 @@
-"""Answers now, or futures of them."""
+"""Replies that are values or futures."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ def refuse(code):
 
 
 async def future(result=None, error=None, *, later=True):
-    """Return a future that is done, or will be in the next round of the loop."""
+    """Return a future that is done now, or in the next iteration of the loop."""
     found = asyncio.get_running_loop().create_future()
     finish = (found.set_result, result) if error is None else (found.set_exception, error)
     if later:
@@ -25,7 +25,7 @@ async def future(result=None, error=None, *, later=True):
 
 @pytest.mark.parametrize("later", [True, False])
 async def test_response_follows_the_commit(later):
-    """At once where it is committed already; an ApiError becomes the refusal."""
+    """A committed append is answered immediately; an ApiError becomes an error response."""
     done = after(await future(later=later), lambda: "response", refuse)
     assert (await done if later else done) == "response"
     lost = await future(error=ApiError(ErrorCode.NOT_COORDINATOR), later=later)
@@ -33,14 +33,14 @@ async def test_response_follows_the_commit(later):
     assert (await failed if later else failed) == "NOT_COORDINATOR"
 
 
-async def test_failure_that_is_no_answer_is_one_all_the_same():
-    """The client is not left waiting because of a defect."""
+async def test_unexpected_exception_becomes_an_error_response():
+    """The client receives UNKNOWN_SERVER_ERROR instead of waiting."""
     lost = await future(error=ZeroDivisionError())
     assert await after(lost, lambda: "response", refuse) == "UNKNOWN_SERVER_ERROR"
 
 
-async def test_answer_that_nobody_waits_for_is_dropped():
-    """A client that has gone cancels its answer; the commit does not mind."""
+async def test_cancelled_response_is_dropped():
+    """A disconnected client cancels its response, which does not affect the commit."""
     committed = await future()
     answer = after(committed, lambda: "response", refuse)
     answer.cancel()
@@ -49,8 +49,8 @@ async def test_answer_that_nobody_waits_for_is_dropped():
     assert answer.cancelled()
 
 
-async def test_shape_is_given_to_answers_now_and_later():
-    """Errors of the future go through."""
+async def test_function_is_applied_to_values_and_futures():
+    """An error of the future is raised."""
     assert shaped(2, str) == "2"
     assert shaped(await future(2, later=False), str) == "2"
     assert await shaped(await future(2), str) == "2"
@@ -58,14 +58,14 @@ async def test_shape_is_given_to_answers_now_and_later():
         await shaped(await future(error=ApiError(ErrorCode.NOT_COORDINATOR)), str)
 
 
-async def test_gathered_answers_keep_their_order():
-    """Whether they come at once or later."""
+async def test_gathered_replies_keep_their_order():
+    """The order is the same for values and for futures."""
     assert gathered([1, 2], list) == [1, 2]
     assert await gathered([await future(1), 2, await future(3, later=False)], list) == [1, 2, 3]
 
 
 async def test_waiter_is_answered_once():
-    """Before or after somebody asks for its reply; a reply that was given up is no error."""
+    """The answer may come before or after the call of `reply`; a cancelled reply is ignored."""
     early, late, gone = Waiter(), Waiter(), Waiter()
     early.answer("now")
     assert early.reply() == "now"

@@ -1,4 +1,4 @@
-"""Decide, append, replay, answer: with a shard that keeps a list of values."""
+"""Decide, append, replay, respond: a runtime whose shard stores a list of values."""
 
 import asyncio
 import itertools
@@ -17,7 +17,7 @@ TOPIC = "__things"
 
 
 class Things:
-    """A shard: the values in the order of their replay."""
+    """A shard with the values in the order of their replay."""
 
     def __init__(self, host):
         self.host = host
@@ -63,7 +63,7 @@ def refuse(code):
 
 @pytest.fixture
 def runtime(world):
-    """A runtime over the world's partitions; commits are given up after a second."""
+    """A runtime over the world's partitions; commits time out after a second."""
     settings = RuntimeSettings(commit_timeout_ms=1000, load_bytes=200)
     return CoordinatorRuntime(
         TOPIC,
@@ -75,8 +75,8 @@ def runtime(world):
     )
 
 
-def test_decision_is_appended_replayed_and_answered(world, runtime):
-    """A response made before the append comes back, and the next decision sees the record."""
+def test_decision_is_appended_replayed_and_returned(world, runtime):
+    """The response is computed before the append, and the next decision sees the record."""
 
     async def scenario():
         runtime.load(0, 1)
@@ -88,8 +88,8 @@ def test_decision_is_appended_replayed_and_answered(world, runtime):
     world.loop.run(scenario())
 
 
-def test_partition_of_another_broker_is_refused(world, runtime):
-    """Without leadership, and after it, the answer is NOT_COORDINATOR."""
+def test_partition_of_another_broker_is_rejected(world, runtime):
+    """Before and after leadership, the error is NOT_COORDINATOR."""
 
     async def scenario():
         assert runtime.decide(0, look, refuse) == "NOT_COORDINATOR"
@@ -101,8 +101,8 @@ def test_partition_of_another_broker_is_refused(world, runtime):
     world.loop.run(scenario())
 
 
-def test_answer_waits_for_the_commit(world, runtime):
-    """State is replayed on append, but response and reads leave only when it is committed."""
+def test_response_waits_for_the_commit(world, runtime):
+    """The state changes on append, but responses and reads wait for the commit."""
 
     async def scenario():
         runtime.load(0, 1)
@@ -120,8 +120,8 @@ def test_answer_waits_for_the_commit(world, runtime):
     world.loop.run(scenario())
 
 
-def test_append_that_is_refused_changes_nothing(world, runtime):
-    """An error before the write becomes the refusal, and nothing was replayed."""
+def test_failed_append_changes_nothing(world, runtime):
+    """An error of the append becomes the response, and nothing is replayed."""
 
     async def scenario():
         runtime.load(0, 1)
@@ -133,8 +133,8 @@ def test_append_that_is_refused_changes_nothing(world, runtime):
     world.loop.run(scenario())
 
 
-def test_decision_that_raises_is_a_refusal(world, runtime):
-    """An ApiError of the decision itself comes back as its code."""
+def test_decision_that_raises_becomes_an_error_response(world, runtime):
+    """The response has the code of the ApiError."""
 
     def decide(shard):
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -146,8 +146,8 @@ def test_decision_that_raises_is_a_refusal(world, runtime):
     world.loop.run(scenario())
 
 
-def test_commit_that_takes_too_long_is_given_up_but_stays(world, runtime):
-    """The client is told REQUEST_TIMED_OUT; the record is in the log and counts."""
+def test_commit_that_times_out_remains_in_the_log(world, runtime):
+    """The client receives REQUEST_TIMED_OUT; the record is committed later."""
 
     async def scenario():
         runtime.load(0, 1)
@@ -162,8 +162,8 @@ def test_commit_that_takes_too_long_is_given_up_but_stays(world, runtime):
     world.loop.run(scenario())
 
 
-def test_lost_append_loads_the_partition_anew(world, runtime):
-    """What is no longer in the log is no longer in memory either."""
+def test_lost_append_reloads_the_partition(world, runtime):
+    """A record that was truncated from the log is also removed from memory."""
 
     async def scenario():
         runtime.load(0, 1)
@@ -181,8 +181,8 @@ def test_lost_append_loads_the_partition_anew(world, runtime):
     world.loop.run(scenario())
 
 
-def test_loading_answers_load_in_progress_and_then_everything(world, runtime):
-    """While a partition is read its requests are told to try again."""
+def test_requests_fail_with_load_in_progress_until_loaded(world, runtime):
+    """The error is COORDINATOR_LOAD_IN_PROGRESS until the whole partition is read."""
 
     async def scenario():
         for number in range(50):
@@ -199,7 +199,7 @@ def test_loading_answers_load_in_progress_and_then_everything(world, runtime):
 
 
 class WorkingClock:
-    """A clock that only work moves; it remembers when somebody paused."""
+    """A clock that advances only with work, and records when its user paused."""
 
     def __init__(self):
         self.now = 0.0
@@ -214,7 +214,7 @@ class WorkingClock:
 
 
 class SlowThings(Things):
-    """A shard that takes a millisecond for each record."""
+    """A shard whose replay takes a millisecond for each record."""
 
     clock = None
 
@@ -224,7 +224,7 @@ class SlowThings(Things):
 
 
 def test_long_log_is_loaded_in_slices(world):
-    """Loading gives the loop back every few milliseconds, in the middle of a batch too."""
+    """Loading yields to the loop every few milliseconds, also within a batch."""
     shard = SlowThings(None)
     shard.clock = WorkingClock()
     slow = CoordinatorRuntime(
@@ -248,8 +248,8 @@ def test_long_log_is_loaded_in_slices(world):
     assert max(worked) < 0.007
 
 
-def test_unload_in_the_middle_of_a_load_ends_it(world, runtime):
-    """A broker that ceases to lead while it reads never becomes active."""
+def test_unload_cancels_a_load(world, runtime):
+    """A broker that loses leadership during a load never becomes active."""
 
     async def scenario():
         for number in range(50):
@@ -262,8 +262,8 @@ def test_unload_in_the_middle_of_a_load_ends_it(world, runtime):
     world.loop.run(scenario())
 
 
-def test_record_that_cannot_be_read_is_skipped_and_reported(world, runtime, caplog):
-    """One bad record or batch does not make a partition unavailable; topic, partition, offset are logged."""
+def test_unreadable_record_is_skipped_and_logged(world, runtime, caplog):
+    """A bad record or batch is logged with topic, partition and offset; the load continues."""
 
     async def scenario():
         world.partitions.append(TOPIC, 0, [thing("a"), thing("bad"), thing("b")])
@@ -284,8 +284,8 @@ def test_record_that_cannot_be_read_is_skipped_and_reported(world, runtime, capl
     assert f"topic={TOPIC} partition=0 offset=3 count=2" in reported[1]
 
 
-def test_many_records_that_cannot_be_read_are_reported_in_one_line(world, runtime, caplog):
-    """After the first ten."""
+def test_many_unreadable_records_are_logged_in_one_line(world, runtime, caplog):
+    """After the first ten, only the total is logged."""
 
     async def scenario():
         world.partitions.append(TOPIC, 0, [thing("bad")] * 500)
@@ -299,8 +299,8 @@ def test_many_records_that_cannot_be_read_are_reported_in_one_line(world, runtim
     assert "count=500" in reported[-1]
 
 
-def test_unreadable_log_makes_no_coordinator(world, runtime, monkeypatch):
-    """A disk that fails leaves the partition refused, until a new leadership tries again."""
+def test_failed_load_leaves_the_partition_inactive(world, runtime, monkeypatch):
+    """After a storage error, the partition is rejected until the next leadership loads it again."""
 
     def fail(*_):
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -316,7 +316,7 @@ def test_unreadable_log_makes_no_coordinator(world, runtime, monkeypatch):
 
 
 def test_next_epoch_of_the_same_leader_keeps_the_state(world, runtime):
-    """A leader that stays need not read again; after a gap it must."""
+    """A leader without interruption does not load again; after a skipped epoch it does."""
 
     async def scenario():
         runtime.load(0, 3)
@@ -335,8 +335,8 @@ def test_next_epoch_of_the_same_leader_keeps_the_state(world, runtime):
     world.loop.run(scenario())
 
 
-def test_unload_fails_whoever_waits_for_a_commit(world, runtime):
-    """A coordinator that is gone answers NOT_COORDINATOR instead of leaving clients waiting."""
+def test_unload_fails_requests_that_wait_for_a_commit(world, runtime):
+    """The requests return NOT_COORDINATOR instead of waiting."""
 
     async def scenario():
         runtime.load(0, 1)
@@ -351,8 +351,8 @@ def test_unload_fails_whoever_waits_for_a_commit(world, runtime):
 
 @pytest.mark.parametrize(("kind", "expected"), [(ControlType.COMMIT, ["a", "t", "b"]),
                                                 (ControlType.ABORT, ["a", "b"])])  # fmt: skip
-def test_transactions_count_when_their_marker_commits_them(world, runtime, kind, expected):
-    """Records of a transaction are replayed as such; the marker decides."""
+def test_transactional_records_apply_when_their_marker_commits(world, runtime, kind, expected):
+    """The records of a transaction are replayed, and the marker commits or aborts them."""
 
     async def scenario():
         write = world.partitions.append_batch
@@ -374,8 +374,8 @@ def test_transactions_count_when_their_marker_commits_them(world, runtime, kind,
     world.loop.run(scenario())
 
 
-def test_a_bug_while_loading_is_tried_again_from_the_beginning(world, runtime, monkeypatch):
-    """The partition is loaded once, into an empty state."""
+def test_a_bug_while_loading_restarts_the_load(world, runtime, monkeypatch):
+    """The partition is loaded again from the beginning, into an empty state."""
     attempts, is_broken = [], []
     replay = Things.replay
 

@@ -1,9 +1,9 @@
-"""Named deadlines."""
+"""Timers with keys."""
 
 from ottla.coordinators.timers import Timers
 
 
-def test_deadline_passes_once(world):
+def test_timer_fires_once(world):
     """An action runs at its deadline and not again."""
     fired = []
 
@@ -18,8 +18,8 @@ def test_deadline_passes_once(world):
     world.loop.run(scenario())
 
 
-def test_moved_deadline_passes_at_the_later_moment(world):
-    """Setting a key again replaces its deadline, be it later or earlier."""
+def test_changed_deadline_replaces_the_old_one(world):
+    """Setting a key again replaces its deadline, whether it is later or earlier."""
     fired = []
 
     async def scenario():
@@ -37,8 +37,8 @@ def test_moved_deadline_passes_at_the_later_moment(world):
     assert fired == [("earlier", 0.5), ("later", 3.0)]
 
 
-def test_cancelled_deadline_does_not_pass(world):
-    """Cancelling, and closing, forget deadlines; cancelling nothing is no error."""
+def test_cancelled_timer_does_not_fire(world):
+    """Cancelling and closing remove deadlines; cancelling an unknown key is no error."""
     fired = []
 
     async def scenario():
@@ -54,8 +54,8 @@ def test_cancelled_deadline_does_not_pass(world):
     assert fired == []
 
 
-def test_action_may_set_its_own_key_again(world):
-    """A deadline can renew itself from its action."""
+def test_action_can_set_its_own_key_again(world):
+    """A timer can renew itself in its action."""
     fired = []
 
     async def scenario():

@@ -1,4 +1,4 @@
-"""The demo's judge finds every kind of wrong row, and takes of changes only the last."""
+"""The demo's check finds every kind of wrong row, and compares only the last of several changes."""
 
 import msgspec
 import pandas as pd
@@ -9,19 +9,19 @@ from demo.topology import ALERTS, MAKERS, SKIES, Alert, Delays
 
 
 def _right() -> pd.DataFrame:
-    """Two right rows, as the files give them."""
+    """Return two correct rows, as the files give them."""
     rows = {"origin": ["EWR", "JFK"], "weather": ["fog", "fair"]}
     return pd.DataFrame(rows | {"flights": [3, 2], "departed": [2, 0], "delay": [9, 0]})
 
 
 def test_right_rows_agree() -> None:
-    """No sentence is no disagreement; the order of rows does not matter."""
+    """Without differences there is no message; the order of rows does not matter."""
     assert results.differences(SKIES, _right()[::-1], _right()) == []
 
 
 @pytest.mark.parametrize(("column", "wrong"), [("flights", 4), ("departed", 1), ("delay", 10)])
-def test_wrong_totals_are_told(column: str, wrong: int) -> None:
-    """The sentence names the row, and what it should say."""
+def test_wrong_totals_are_reported(column: str, wrong: int) -> None:
+    """The message names the row and the expected value."""
     came, right = _right(), _right()
     came.loc[0, column] = wrong
     should = right.loc[0, column]
@@ -29,8 +29,8 @@ def test_wrong_totals_are_told(column: str, wrong: int) -> None:
     assert results.differences(SKIES, came, right) == [sentence]
 
 
-def test_missing_doubled_and_invented_rows_are_told() -> None:
-    """Each row comes exactly once."""
+def test_missing_duplicate_and_extra_rows_are_reported() -> None:
+    """Each row has to occur exactly once."""
     right = _right()
     (missing,) = results.differences(SKIES, right[1:], right)
     assert missing == "weather-delays: EWR, fog is missing"
@@ -41,8 +41,8 @@ def test_missing_doubled_and_invented_rows_are_told() -> None:
     assert results.differences(SKIES, right[:0], right) == ["weather-delays: nothing came"]
 
 
-def test_of_changes_the_last_counts_and_of_facts_each() -> None:
-    """A table's topic holds updates; a second alert is a second row."""
+def test_last_of_several_changes_and_every_fact_counts() -> None:
+    """A table's topic has updates; a second alert is a second row."""
     changes = [(b"BOEING", msgspec.json.encode(Delays(number))) for number in (1, 2, 3)]
     (row,) = results.found(MAKERS, changes).to_dict("records")
     assert row == {"maker": "BOEING", "flights": 3, "departed": 0, "delay": 0}
@@ -50,8 +50,8 @@ def test_of_changes_the_last_counts_and_of_facts_each() -> None:
     assert len(results.found(ALERTS, [(b"N1", alert), (b"N1", alert)])) == 2
 
 
-def test_long_lists_of_sentences_are_cut() -> None:
-    """The rest is counted."""
+def test_long_lists_of_messages_are_truncated() -> None:
+    """The number of further messages is appended."""
     lines = results.summary([str(number) for number in range(1_025)]).splitlines()
     assert lines[0] == "0"
     assert lines[-1] == "… and 1,005 more"

@@ -1,4 +1,4 @@
-"""The demo's topology in the test driver, on the real flights of a month: every total is that of pandas."""
+"""The demo's topology in the test driver, with the flights of a month, compared with pandas."""
 
 import itertools
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def january() -> events.Files:
-    """The real files of a month."""
+    """Return the real files of a month."""
     return events.load(1)
 
 
@@ -31,8 +31,10 @@ def _run(files: events.Files) -> results.Frames:
         }
 
 
-def test_every_total_of_a_month_is_that_of_pandas(january: events.Files) -> None:
-    """Six results of 27,004 flights: joins, hopping, tumbling and session windows, top five, alerts."""
+def test_totals_of_a_month_agree_with_pandas(january: events.Files) -> None:
+    """There are six results of 27,004 flights: joins, hopping, tumbling and session windows, top
+    five, alerts.
+    """
     right = results.expected(january)
     assert {topic: len(rows) for topic, rows in right.items()} == {
         topology.CARRIERS: 6116,
@@ -45,8 +47,10 @@ def test_every_total_of_a_month_is_that_of_pandas(january: events.Files) -> None
     assert results.disagreements(_run(january), right) == []
 
 
-def test_what_pandas_expects_counts_every_flight(january: events.Files) -> None:
-    """Each flight is in two hopping windows, in one run if its plane is known, and left or did not."""
+def test_expected_totals_count_every_flight(january: events.Files) -> None:
+    """Each flight is in two hopping windows, in one run if its plane is known, and departed or
+    cancelled.
+    """
     right = results.expected(january)
     flights = january.flights
     carriers = right[topology.CARRIERS]

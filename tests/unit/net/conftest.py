@@ -1,4 +1,4 @@
-"""A transport and a endpoint that tests drive by hand."""
+"""A transport and an endpoint that tests drive by hand."""
 
 import asyncio
 import struct
@@ -14,7 +14,7 @@ from ottla.net.receive_budget import ReceiveBudget
 
 
 class HandTransport(asyncio.Transport):
-    """Remembers what is written; the peer reads when `drain` is called."""
+    """Records the written bytes; the peer reads when `drain` is called."""
 
     def __init__(self) -> None:
         super().__init__({"sockname": ("127.0.0.1", 9092), "peername": ("127.0.0.1", 50000)})
@@ -64,7 +64,7 @@ class HandTransport(asyncio.Transport):
 
 
 class HandHousehold:
-    """A endpoint whose handler is a function of the test."""
+    """An endpoint whose handler is a function of the test."""
 
     name = "PLAINTEXT"
     is_serving = True
@@ -89,11 +89,11 @@ class HandHousehold:
         return
 
     def file_socket(self, transport: asyncio.BaseTransport) -> None:
-        """The hand transport has no socket."""
+        """Return None, because the transport has no socket."""
 
 
 class Wire:
-    """A connection with its hand-driven transport."""
+    """A connection with a transport that is driven by hand."""
 
     def __init__(
         self, answer: Callable[[Connection, bytes], None], limits: Limits | None = None
@@ -105,7 +105,7 @@ class Wire:
         self.connection.connection_made(self.transport)
 
     def receive(self, data: bytes) -> None:
-        """Feed bytes as a transport does: as much as the offered buffer takes, while reading."""
+        """Feed bytes as a transport does: as many as the offered buffer takes, while reading."""
         while data and self.transport.is_reading_now and not self.transport.is_closed:
             buffer = self.connection.get_buffer(-1)
             assert len(buffer) > 0
@@ -117,12 +117,12 @@ class Wire:
 
     def answers(self) -> list[bytes]:
         """Return the frames sent so far."""
-        found, data = [], self.transport.sent
+        result, data = [], self.transport.sent
         while data:
             (size,) = struct.unpack_from(">i", data)
-            found.append(data[4 : 4 + size])
+            result.append(data[4 : 4 + size])
             data = data[4 + size :]
-        return found
+        return result
 
 
 def frame(body: bytes) -> bytes:
@@ -131,7 +131,7 @@ def frame(body: bytes) -> bytes:
 
 @pytest.fixture
 def echo() -> Callable[[Connection, bytes], None]:
-    """A handler that answers with what it got."""
+    """Return a handler that answers with the frame."""
     return lambda connection, body: connection.send([body])
 
 

@@ -1,10 +1,10 @@
-"""The pool of private buffers."""
+"""The pool of private receive buffers."""
 
 from ottla.net.buffers import ReceiveBuffers
 
 
-def test_a_buffer_is_used_again() -> None:
-    """Frames of the same size class share buffers one after the other."""
+def test_buffer_is_reused() -> None:
+    """Frames of the same size class use the same buffer one after the other."""
     buffers = ReceiveBuffers()
     first = buffers.take(1_000_000)
     buffers.give_back(first)
@@ -12,7 +12,7 @@ def test_a_buffer_is_used_again() -> None:
 
 
 def test_sizes_are_powers_of_two_that_fit() -> None:
-    """Every size gets room enough, at most double."""
+    """Every size gets a buffer of at most double its size."""
     buffers = ReceiveBuffers()
     for size in (1, 4096, 4097, 65536, 65537, 1 << 20):
         room = len(buffers.take(size))
@@ -21,7 +21,7 @@ def test_sizes_are_powers_of_two_that_fit() -> None:
 
 
 def test_idle_memory_is_bounded() -> None:
-    """Giving back a hundred large buffers keeps only some."""
+    """After a hundred large buffers are released only some are kept."""
     buffers = ReceiveBuffers()
     taken = [buffers.take(1 << 21) for _ in range(100)]
     for buffer in taken:

@@ -1,4 +1,4 @@
-"""Frames in, answers out in order, under limits."""
+"""One connection: frames, responses in order, and limits."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ from ottla.net.limits import Limits
 
 
 async def test_frames_of_one_read_are_answered_in_one_write(wire_of, framed, echo) -> None:
-    """All whole frames of a wake-up are handled, their answers joined."""
+    """All complete frames of a wake-up are handled, and their responses are joined."""
     wire = wire_of(echo)
     wire.receive(framed(b"one") + framed(b"two") + framed(b"three"))
     assert wire.answers() == [b"one", b"two", b"three"]
@@ -20,8 +20,8 @@ async def test_frames_of_one_read_are_answered_in_one_write(wire_of, framed, ech
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_frames_cut_anywhere_arrive_whole(wire_of, framed, echo, seed: int) -> None:
-    """However the stream is cut, the same frames come out and all memory goes back."""
+async def test_frames_split_anywhere_arrive_complete(wire_of, framed, echo, seed: int) -> None:
+    """However the stream is split, the same frames are received and all memory is released."""
     rng = random.Random(seed)
     bodies = [rng.randbytes(rng.choice([1, 3, 700, 5_000, 300_000, 600_000])) for _ in range(12)]
     stream = b"".join(framed(body) for body in bodies)
@@ -52,7 +52,7 @@ async def test_a_frame_can_be_patched_in_place(wire_of, framed) -> None:
 
 
 async def test_answers_keep_the_order_of_requests(wire_of, framed) -> None:
-    """A deferred answer holds back those behind it that were read ahead."""
+    """A deferred response delays later ones that were read ahead."""
     replies: dict[bytes, Reply] = {}
 
     def answer(connection: Connection, body: bytes) -> None:
@@ -70,8 +70,8 @@ async def test_answers_keep_the_order_of_requests(wire_of, framed) -> None:
     assert wire.answers() == [b"1", b"a", b"2", b"b"]
 
 
-async def test_a_blocking_answer_stops_what_is_behind_it(wire_of, framed) -> None:
-    """As Kafka mutes a channel: the next request takes effect after the answer."""
+async def test_blocking_response_delays_later_requests(wire_of, framed) -> None:
+    """The next request takes effect after the response, as Kafka mutes a channel."""
     replies: list[Reply] = []
 
     def answer(connection: Connection, body: bytes) -> None:
@@ -91,8 +91,8 @@ async def test_a_blocking_answer_stops_what_is_behind_it(wire_of, framed) -> Non
     assert wire.endpoint.budget.held_bytes == 0
 
 
-async def test_a_request_without_answer_leaves_no_bytes(wire_of, framed) -> None:
-    """acks=0: nothing is sent, and an empty deferred answer sends nothing either."""
+async def test_request_without_response_sends_no_bytes(wire_of, framed) -> None:
+    """With acks=0 nothing is sent; an empty deferred response sends nothing either."""
 
     def answer(connection: Connection, body: bytes) -> None:
         if body == b"later":
@@ -105,8 +105,8 @@ async def test_a_request_without_answer_leaves_no_bytes(wire_of, framed) -> None
     assert wire.answers() == [b"spoken"]
 
 
-async def test_nothing_is_read_from_a_peer_that_does_not_read(wire_of, framed, echo) -> None:
-    """Unsent answers above the limit stop the handling of further requests, and nothing is lost."""
+async def test_reading_stops_if_the_client_does_not_read(wire_of, framed, echo) -> None:
+    """If unsent responses exceed the limit, no further requests are handled, and nothing is lost."""
     wire = wire_of(echo, Limits(unsent_bytes_high=1000))
     wire.transport.takes_all = False
     bodies = [bytes([number]) * 600 for number in range(20)]
@@ -119,8 +119,8 @@ async def test_nothing_is_read_from_a_peer_that_does_not_read(wire_of, framed, e
     assert wire.transport.is_reading_now
 
 
-async def test_unsent_answers_are_counted_until_they_are_taken(wire_of, framed, echo) -> None:
-    """Handlers see how much room is left, and a lost peer gives its part back."""
+async def test_unsent_responses_are_counted_until_they_are_sent(wire_of, framed, echo) -> None:
+    """Handlers see the remaining room, and a lost connection releases its part."""
     wire = wire_of(echo, Limits(unsent_bytes_high=1000))
     assert wire.connection.answer_room_bytes == 10_000
     wire.transport.takes_all = False
@@ -135,16 +135,16 @@ async def test_unsent_answers_are_counted_until_they_are_taken(wire_of, framed, 
 
 
 @pytest.mark.parametrize("size", [-1, 0, 1001, 2**31 - 1])
-async def test_an_impossible_size_closes(wire_of, echo, size: int) -> None:
-    """Sizes below one byte or above socket.request.max.bytes end the connection at once."""
+async def test_invalid_size_closes_the_connection(wire_of, echo, size: int) -> None:
+    """Sizes below one byte or above socket.request.max.bytes close the connection at once."""
     wire = wire_of(echo, Limits(frame_bytes_max=1000))
     wire.receive(size.to_bytes(4, "big", signed=True))
     assert wire.transport.is_closed
     assert wire.endpoint.frames == []
 
 
-async def test_a_protocol_error_closes_after_earlier_answers(wire_of, framed) -> None:
-    """What was answered before the bad frame still goes out."""
+async def test_protocol_error_closes_after_earlier_responses(wire_of, framed) -> None:
+    """Responses from before the bad frame are sent."""
 
     def answer(connection: Connection, body: bytes) -> None:
         if body == b"bad":
@@ -158,7 +158,7 @@ async def test_a_protocol_error_closes_after_earlier_answers(wire_of, framed) ->
     assert wire.endpoint.frames == [b"good", b"bad"]
 
 
-async def test_a_large_part_is_written_by_itself(wire_of, framed) -> None:
+async def test_large_part_is_written_separately(wire_of, framed) -> None:
     """Record buffers are not copied into a joined write."""
     records = b"r" * 200_000
     wire = wire_of(lambda connection, body: connection.send([b"head", records, b"tail"]))
@@ -170,16 +170,16 @@ async def test_a_large_part_is_written_by_itself(wire_of, framed) -> None:
     assert wire.answers() == [b"head" + records + b"tail"]
 
 
-async def test_memory_follows_what_has_arrived(wire_of) -> None:
-    """A peer that announces 100 MB and sends a few bytes costs 2 MiB."""
+async def test_memory_depends_on_received_bytes(wire_of) -> None:
+    """A client that announces 100 MB and sends a few bytes costs 2 MiB."""
     wire = wire_of(lambda connection, body: None)
     wire.receive((100_000_000).to_bytes(4, "big") + b"x" * 10)
     assert wire.connection._private is not None
     assert len(wire.connection._private) <= 2 * 1024 * 1024
 
 
-async def test_a_connection_waits_when_the_budget_is_used_up(wire_of, framed, echo) -> None:
-    """A frame that does not fit into the memory of all connections waits for its turn."""
+async def test_connection_waits_if_the_budget_is_exhausted(wire_of, framed, echo) -> None:
+    """A frame that exceeds the memory of all connections waits."""
     wire = wire_of(echo)
     budget = wire.endpoint.budget
     budget.hold(budget.limit_bytes)
@@ -194,8 +194,8 @@ async def test_a_connection_waits_when_the_budget_is_used_up(wire_of, framed, ec
     assert budget.held_bytes == 0
 
 
-async def test_a_lost_connection_gives_everything_back(wire_of, framed) -> None:
-    """Budget, place in line and deferred answers do not outlive the connection."""
+async def test_lost_connection_releases_everything(wire_of, framed) -> None:
+    """Memory, place in the queue and deferred responses are released with the connection."""
     abandoned: list[str] = []
 
     def answer(connection: Connection, body: bytes) -> None:
@@ -210,8 +210,8 @@ async def test_a_lost_connection_gives_everything_back(wire_of, framed) -> None:
     assert abandoned == ["told"]
 
 
-async def test_an_answer_after_the_loss_is_dropped(wire_of, framed) -> None:
-    """Whoever answers late need not know."""
+async def test_response_after_a_disconnect_is_dropped(wire_of, framed) -> None:
+    """A handler can answer after the connection was lost."""
     replies: list[Reply] = []
     wire = wire_of(lambda connection, body: replies.append(connection.defer()))
     wire.receive(framed(b"one"))
@@ -220,8 +220,8 @@ async def test_an_answer_after_the_loss_is_dropped(wire_of, framed) -> None:
     assert wire.answers() == []
 
 
-async def test_draining_answers_what_is_owed_and_closes(wire_of, framed) -> None:
-    """A draining connection takes no request but pays its debts."""
+async def test_draining_sends_pending_responses_and_closes(wire_of, framed) -> None:
+    """A draining connection reads no request, and sends its pending responses."""
     replies: list[Reply] = []
     wire = wire_of(lambda connection, body: replies.append(connection.defer()))
     wire.receive(framed(b"one"))
@@ -232,8 +232,8 @@ async def test_draining_answers_what_is_owed_and_closes(wire_of, framed) -> None
     assert wire.transport.is_closed
 
 
-async def test_reading_ahead_has_an_end(wire_of, framed) -> None:
-    """At most `pending_max` requests wait for their answer on one connection."""
+async def test_reading_ahead_is_limited(wire_of, framed) -> None:
+    """At most `pending_max` requests of one connection wait for their response."""
     replies: list[Reply] = []
     wire = wire_of(
         lambda connection, body: replies.append(connection.defer(is_blocking=False)),

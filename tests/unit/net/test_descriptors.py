@@ -17,7 +17,7 @@ CONNECTIONS_MAX = 40
 
 @pytest.fixture
 def limited(monkeypatch, play):
-    """Play a scene with descriptors for 40 connections."""
+    """Run a scenario with descriptors for 40 connections."""
     monkeypatch.setattr(descriptors, "soft_limit", lambda: 1024)
 
     def run(scene: Scene) -> None:
@@ -32,8 +32,8 @@ def limited(monkeypatch, play):
     return run
 
 
-def test_files_of_logs_are_reserved(monkeypatch) -> None:
-    """Every log needs its active segment; some connections are always admitted."""
+def test_descriptors_for_logs_are_reserved(monkeypatch) -> None:
+    """Every log needs its active segment, and some connections are always accepted."""
     monkeypatch.setattr(descriptors, "soft_limit", lambda: 1024)
     logs = [0]
     limit = DescriptorLimit(lambda: logs[0], 20)
@@ -44,8 +44,8 @@ def test_files_of_logs_are_reserved(monkeypatch) -> None:
     assert limit.connections_max == 32
 
 
-def test_silent_connections_make_room(limited, caplog) -> None:
-    """Many times the connections that fit: honest clients stay, a newcomer is served."""
+def test_silent_connections_are_closed_for_new_ones(limited, caplog) -> None:
+    """Among many more connections than fit, honest clients stay, and a new one is served."""
 
     async def scene(site: Site) -> None:
         honest = [await site.connect("shared") for _ in range(10)]
@@ -67,8 +67,8 @@ def test_silent_connections_make_room(limited, caplog) -> None:
     assert len([each for each in caplog.records if "scarce" in each.getMessage()]) == 1
 
 
-def test_new_connections_are_refused_if_nobody_is_idle(limited) -> None:
-    """Connections at work stay open."""
+def test_new_connections_are_rejected_if_none_is_idle(limited) -> None:
+    """Active connections stay open."""
 
     async def scene(site: Site) -> None:
         clients = [await site.connect("shared") for _ in range(CONNECTIONS_MAX)]
@@ -83,8 +83,8 @@ def test_new_connections_are_refused_if_nobody_is_idle(limited) -> None:
     limited(scene)
 
 
-def test_idle_connections_make_room_for_new_ones(limited) -> None:
-    """After ten seconds without a request; the one that is idle longest goes first."""
+def test_idle_connections_are_closed_for_new_ones(limited) -> None:
+    """After ten seconds without a request the longest idle connection is closed first."""
 
     async def scene(site: Site) -> None:
         clients = []

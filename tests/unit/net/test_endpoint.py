@@ -1,4 +1,4 @@
-"""An endpoint on real sockets: admission, sweeping, draining."""
+"""An endpoint on real sockets: admission, timeouts, draining."""
 
 import asyncio
 import struct
@@ -17,7 +17,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Echo:
-    """Answers with the frame; `slow` frames are kept for the test to answer."""
+    """Answers with the frame; the test answers `slow` frames."""
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []
@@ -78,15 +78,15 @@ async def ask(streams: Streams, body: bytes) -> bytes:
 
 
 async def test_requests_are_answered_over_tcp(open_site) -> None:
-    """Small and large frames come back as they were sent."""
+    """Small and large frames are returned as they were sent."""
     site = await open_site(Limits())
     streams = await site.connect()
     for body in (b"a", b"b" * 3_000_000, b"c" * 70_000):
         assert await ask(streams, body) == body
 
 
-async def test_one_connection_too_many_is_closed(open_site) -> None:
-    """max.connections holds, and room comes back when a client leaves."""
+async def test_connection_above_the_limit_is_closed(open_site) -> None:
+    """The limit is max.connections, and a client that leaves frees its place."""
     site = await open_site(Limits(connections_max=2))
     first, second = await site.connect(), await site.connect()
     assert await ask(first, b"1") == b"1"
@@ -101,7 +101,7 @@ async def test_one_connection_too_many_is_closed(open_site) -> None:
 
 
 async def test_one_address_has_its_own_limit(open_site) -> None:
-    """max.connections.per.ip closes what is above it."""
+    """Connections above max.connections.per.ip are closed."""
     site = await open_site(Limits(connections_per_host_max=1))
     assert await ask(await site.connect(), b"1") == b"1"
     second = await site.connect()
@@ -117,8 +117,8 @@ async def test_one_address_has_its_own_limit(open_site) -> None:
     ],
     ids=["idle", "never asked", "half a frame"],
 )
-async def test_who_dawdles_is_closed(open_site, limits: Limits, sent: bytes) -> None:
-    """Idle connections, silent ones and half frames all have an end."""
+async def test_slow_clients_are_closed(open_site, limits: Limits, sent: bytes) -> None:
+    """Idle connections, silent ones and incomplete frames are closed after a timeout."""
     site = await open_site(limits)
     reader, writer = await site.connect()
     writer.write(sent)
@@ -127,8 +127,8 @@ async def test_who_dawdles_is_closed(open_site, limits: Limits, sent: bytes) -> 
     assert data in (b"", struct.pack(">i", 1) + b"x")
 
 
-async def test_who_waits_for_an_answer_is_not_idle(open_site) -> None:
-    """A parked request keeps its connection open beyond connections.max.idle.ms."""
+async def test_connection_with_a_pending_request_is_not_idle(open_site) -> None:
+    """A delayed request keeps its connection open beyond connections.max.idle.ms."""
     site = await open_site(Limits(idle_seconds=0.05))
     reader, writer = await site.connect()
     writer.write(struct.pack(">i", 4) + b"slow")
@@ -140,8 +140,8 @@ async def test_who_waits_for_an_answer_is_not_idle(open_site) -> None:
     assert await reader.readexactly(8) == struct.pack(">i", 4) + b"done"
 
 
-async def test_closing_pays_what_is_owed(open_site) -> None:
-    """A deferred answer is sent while the endpoint closes, and nobody gets in any more."""
+async def test_close_sends_pending_responses(open_site) -> None:
+    """A deferred response is sent while the endpoint closes, and no new connection is accepted."""
     site = await open_site(Limits())
     reader, writer = await site.connect()
     writer.write(struct.pack(">i", 4) + b"slow")
@@ -157,8 +157,8 @@ async def test_closing_pays_what_is_owed(open_site) -> None:
         await asyncio.open_connection("127.0.0.1", port)
 
 
-async def test_closing_ends_what_is_not_answered_in_time(open_site) -> None:
-    """A request that nobody answers does not hold the endpoint open."""
+async def test_close_drops_requests_after_its_timeout(open_site) -> None:
+    """A request without a response does not keep the endpoint open."""
     site = await open_site(Limits())
     _, writer = await site.connect()
     writer.write(struct.pack(">i", 4) + b"slow")
@@ -168,8 +168,8 @@ async def test_closing_ends_what_is_not_answered_in_time(open_site) -> None:
     assert site.endpoint.connections_count == 0
 
 
-async def test_who_is_in_a_hurry_waits_for_nobody(open_site) -> None:
-    """Before or while the endpoint closes: owed answers are not waited for."""
+async def test_hurry_ends_the_wait_for_responses(open_site) -> None:
+    """A call of `hurry` before or during `close` ends the wait for pending responses."""
     for is_early in (True, False):
         site = await open_site(Limits())
         _, writer = await site.connect()
@@ -187,8 +187,8 @@ async def test_who_is_in_a_hurry_waits_for_nobody(open_site) -> None:
         assert site.endpoint.connections_count == 0
 
 
-async def test_a_connection_too_many_a_second_is_held_and_closed(open_site) -> None:
-    """It gets no answer, and is not closed at once: its client would be back at once (KIP-612)."""
+async def test_connection_above_the_rate_is_closed_after_a_delay(open_site) -> None:
+    """It gets no response, and is closed later: its client would reconnect immediately (KIP-612)."""
     site = await open_site(Limits())
     seen: list[str] = []
 

@@ -73,7 +73,7 @@ async def ask(endpoint: Endpoint, body: bytes) -> bytes:
 
 
 def reset_a_connection(port: int) -> None:
-    """Connect and reset: the loop, which is not running meanwhile, has not accepted it yet."""
+    """Connect and reset: the loop is not running, so it has not accepted the connection yet."""
     with socket.create_connection(("127.0.0.1", port)) as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -84,7 +84,7 @@ def open_descriptors() -> int:
 
 @contextmanager
 def no_free_descriptor() -> Iterator[list[int]]:
-    """Lower the limit and use up what is left; closing one of the descriptors frees it."""
+    """Lower the limit and use all descriptors; closing one of the returned ones frees it."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 3, before[1]))
@@ -103,11 +103,11 @@ def no_free_descriptor() -> Iterator[list[int]]:
 
 
 def test_connection_reset_before_accept_is_counted_and_closed(run: Run) -> None:
-    """A health check that connects and resets costs no descriptor, and clients are served."""
+    """A health check that connects and resets uses no descriptor, and clients are served."""
 
     async def scene() -> None:
         endpoint = await opened()
-        # The loop opens descriptors of its own at the first connection.
+        # The loop opens descriptors of its own for the first connection.
         assert await ask(endpoint, b"first") == b"first"
         await until(lambda: endpoint.connections_count == 0)
         before = open_descriptors()
@@ -140,8 +140,8 @@ def test_requests_wait_until_the_endpoint_serves(run: Run) -> None:
     run(scene())
 
 
-def test_connections_are_refused_if_no_descriptor_is_free(run: Run, caplog) -> None:
-    """Waiting connections are closed at once, with one warning, and no error reaches the loop."""
+def test_connections_are_rejected_if_no_descriptor_is_free(run: Run, caplog) -> None:
+    """Waiting connections are closed at once, with one warning, and without an error on the loop."""
     errors: list[dict[str, Any]] = []
 
     async def scene() -> None:
@@ -167,7 +167,7 @@ def test_connections_are_refused_if_no_descriptor_is_free(run: Run, caplog) -> N
 
 
 def test_connections_leave_the_last_descriptors_to_files(run: Run) -> None:
-    """Whatever else uses descriptors, files can be opened while connections are refused."""
+    """Files can be opened while connections are rejected, whatever else uses descriptors."""
 
     async def scene() -> None:
         endpoint = await opened()

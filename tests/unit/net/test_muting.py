@@ -1,4 +1,4 @@
-"""A muted connection answers and does not read, on virtual time (KIP-219)."""
+"""A muted connection sends and does not read, on virtual time (KIP-219)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ Scene = Callable[[], Awaitable[None]]
 
 @pytest.fixture
 def play() -> Callable[[Scene], None]:
-    """Run a scene on a loop whose time is not real."""
+    """Return a function that runs a scenario on virtual time."""
 
     def run(scene: Scene) -> None:
         with SimLoop(SeededRng(1)) as loop:
@@ -26,14 +26,14 @@ def play() -> Callable[[Scene], None]:
 
 
 def beyond_quota(connection: Connection, body: bytes) -> None:
-    """Answer; a client that says `much` is muted for two seconds."""
+    """Answer; a client that sends `much` is muted for two seconds."""
     connection.send([body])
     if body == b"much":
         connection.mute(2.0)
 
 
-def test_the_answer_goes_out_and_the_next_request_waits(play, wire_of, framed) -> None:
-    """Requests that came with the one beyond the quota are handled when the time is over."""
+def test_response_is_sent_and_the_next_request_waits(play, wire_of, framed) -> None:
+    """Requests that arrived with the one beyond the quota are handled after the throttle time."""
 
     async def scene() -> None:
         wire = wire_of(beyond_quota)
@@ -53,7 +53,7 @@ def test_the_answer_goes_out_and_the_next_request_waits(play, wire_of, framed) -
 
 
 def test_each_request_that_waited_can_mute_again(play, wire_of, framed) -> None:
-    """The connection is not read between two mutings."""
+    """The connection is not read between the two throttle times."""
 
     async def scene() -> None:
         wire = wire_of(beyond_quota)
@@ -68,7 +68,7 @@ def test_each_request_that_waited_can_mute_again(play, wire_of, framed) -> None:
 
 
 def test_a_part_of_a_request_waits_too(play, wire_of, framed) -> None:
-    """Bytes of an unfinished request are kept, and the time muted does not count as slow."""
+    """Bytes of an incomplete request are kept, and the muted time does not count as slow."""
 
     async def scene() -> None:
         wire = wire_of(beyond_quota)
@@ -83,8 +83,8 @@ def test_a_part_of_a_request_waits_too(play, wire_of, framed) -> None:
     play(scene)
 
 
-def test_the_longer_of_two_mutings_counts(play, wire_of, framed, echo) -> None:
-    """A later and shorter one changes nothing, a longer one goes on."""
+def test_longer_of_two_mutings_applies(play, wire_of, framed, echo) -> None:
+    """A later, shorter one changes nothing; a longer one extends the time."""
 
     async def scene() -> None:
         wire = wire_of(echo)
@@ -103,8 +103,8 @@ def test_the_longer_of_two_mutings_counts(play, wire_of, framed, echo) -> None:
     play(scene)
 
 
-def test_an_answer_that_was_waited_for_is_sent(play, wire_of, framed) -> None:
-    """Muting holds requests back, never answers."""
+def test_delayed_response_is_sent_while_muted(play, wire_of, framed) -> None:
+    """Muting delays requests, never responses."""
 
     async def scene() -> None:
         replies: list[Reply] = []
@@ -120,8 +120,8 @@ def test_an_answer_that_was_waited_for_is_sent(play, wire_of, framed) -> None:
     play(scene)
 
 
-def test_a_peer_that_reads_again_stays_muted(play, wire_of, framed, echo) -> None:
-    """Taking answers does not end the muting, and its end does not help one that takes none."""
+def test_client_that_reads_again_stays_muted(play, wire_of, framed, echo) -> None:
+    """A drained send buffer does not end the muting, and its end does not drain the buffer."""
 
     async def scene() -> None:
         wire = wire_of(echo, Limits(unsent_bytes_high=10))
@@ -144,7 +144,7 @@ def test_a_peer_that_reads_again_stays_muted(play, wire_of, framed, echo) -> Non
 
 
 def test_time_spent_muted_is_not_idle(play, wire_of, framed) -> None:
-    """The idle time of a connection begins when it may speak again."""
+    """The idle time of a connection begins when the muting ends."""
 
     async def scene() -> None:
         wire = wire_of(beyond_quota)
@@ -155,8 +155,8 @@ def test_time_spent_muted_is_not_idle(play, wire_of, framed) -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "lost", "drain"])
-def test_a_muted_connection_that_ends_is_forgotten(play, wire_of, framed, end: str) -> None:
-    """No timer and no buffer outlives it."""
+def test_muted_connection_can_be_closed(play, wire_of, framed, end: str) -> None:
+    """No timer and no buffer is kept."""
 
     async def scene() -> None:
         wire = wire_of(beyond_quota)
@@ -178,8 +178,8 @@ def test_a_muted_connection_that_ends_is_forgotten(play, wire_of, framed, end: s
     play(scene)
 
 
-def test_no_time_is_no_muting(play, wire_of, framed, echo) -> None:
-    """A throttle time of zero leaves the connection alone."""
+def test_zero_throttle_time_does_not_mute(play, wire_of, framed, echo) -> None:
+    """A throttle time of zero does not mute."""
 
     async def scene() -> None:
         wire = wire_of(echo)

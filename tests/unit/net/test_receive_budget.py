@@ -1,6 +1,6 @@
-"""Memory of unfinished requests, shared by clients that are honest and clients that are not.
+"""Memory of incomplete requests, shared by honest and malicious clients.
 
-Whole endpoints on a simulated network and virtual time; requests are echoed.
+The tests run whole endpoints on a simulated network and virtual time; requests are echoed.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from ottla.testing.sim.net import SimNetwork
 
 MIB = 1024 * 1024
 LIMIT = 4 * MIB
-# Larger than what a connection reads at once.
+# Larger than one read of a connection.
 BODY = bytes(range(256)) * 4 * 700
 PORT = 9092
 
 
 class Client(asyncio.BufferedProtocol):
-    """Sends bytes and counts what comes back."""
+    """Sends bytes and counts the received ones."""
 
     def __init__(self) -> None:
         self.transport = cast(asyncio.Transport, None)
@@ -55,7 +55,7 @@ class Client(asyncio.BufferedProtocol):
         self.transport.write(struct.pack(">i", announced_bytes) + bytes(sent_bytes))
 
     async def ask(self, body: bytes, seconds: float) -> None:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its response."""
         expected = self.received_bytes + 4 + len(body)
         self.transport.write(struct.pack(">i", len(body)) + body)
         async with asyncio.timeout(seconds):
@@ -103,7 +103,7 @@ Scene = Callable[[Site], Awaitable[None]]
 
 @pytest.fixture
 def play() -> Callable[[Scene], None]:
-    """Run a scene beside an endpoint on virtual time; nothing may be held after it."""
+    """Run a scenario beside an endpoint on virtual time; all memory must be released afterwards."""
 
     async def run(loop: asyncio.AbstractEventLoop, scene: Scene) -> None:
         site = Site(loop)
@@ -121,7 +121,7 @@ def play() -> Callable[[Scene], None]:
     return run_on_virtual_time
 
 
-def test_announcements_hold_little_and_delay_nobody(play) -> None:
+def test_announced_sizes_hold_little_memory_and_delay_no_request(play) -> None:
     """Three connections that announce the largest request and send 15 bytes delay no request."""
 
     async def scene(site: Site) -> None:
@@ -134,7 +134,7 @@ def test_announcements_hold_little_and_delay_nobody(play) -> None:
 
 
 def test_silent_requests_are_closed_if_others_wait_for_their_memory(play) -> None:
-    """Forty connections that fill the memory and stop are closed; an established one waits."""
+    """Forty connections that fill the memory and stop sending are closed; an established one waits."""
 
     async def scene(site: Site) -> None:
         honest = await site.connect("shared")
@@ -148,7 +148,7 @@ def test_silent_requests_are_closed_if_others_wait_for_their_memory(play) -> Non
 
 
 def test_silent_requests_of_established_connections_are_closed_later(play) -> None:
-    """A connection that has completed requests may be silent for longer, and not for ever."""
+    """A connection that has completed requests may pause for longer, but not forever."""
 
     async def scene(site: Site) -> None:
         honest = await site.connect("shared")
@@ -162,8 +162,8 @@ def test_silent_requests_of_established_connections_are_closed_later(play) -> No
     play(scene)
 
 
-def test_a_trickle_is_no_progress(play) -> None:
-    """One byte a second does not keep the memory of a request."""
+def test_slow_trickle_is_no_progress(play) -> None:
+    """One byte a second is not enough to keep the memory of a request."""
 
     async def scene(site: Site) -> None:
         attackers = await site.attackers(40, LIMIT, 300_000)
@@ -183,7 +183,7 @@ def test_a_trickle_is_no_progress(play) -> None:
 
 
 def test_one_address_leaves_memory_to_others(play) -> None:
-    """Whatever one address holds, a client of another one does not wait."""
+    """A client of another address does not wait, however much memory one address uses."""
 
     async def scene(site: Site) -> None:
         await site.attackers(40, LIMIT, 300_000)
@@ -193,8 +193,8 @@ def test_one_address_leaves_memory_to_others(play) -> None:
     play(scene)
 
 
-def test_more_requests_than_memory_are_all_answered(play) -> None:
-    """Thirty large requests at a time take turns; none waits for another for ever."""
+def test_requests_above_the_memory_are_all_answered(play) -> None:
+    """Thirty large requests at a time alternate, and none waits forever."""
 
     async def scene(site: Site) -> None:
         clients = [await site.connect("shared") for _ in range(30)]
@@ -203,7 +203,7 @@ def test_more_requests_than_memory_are_all_answered(play) -> None:
     play(scene)
 
 
-def test_time_spent_waiting_for_memory_closes_nobody(play) -> None:
+def test_time_waiting_for_memory_closes_no_connection(play) -> None:
     """A first request that waits minutes for memory is answered when there is some."""
 
     async def scene(site: Site) -> None:
@@ -218,8 +218,8 @@ def test_time_spent_waiting_for_memory_closes_nobody(play) -> None:
     play(scene)
 
 
-def test_reads_are_short_while_memory_is_short(play) -> None:
-    """What must be read while nothing may be held is a small part of a request."""
+def test_reads_are_small_while_memory_is_exhausted(play) -> None:
+    """While no memory is available, only a small part of each request is read."""
 
     async def scene(site: Site) -> None:
         site.budget.hold(2 * LIMIT)
@@ -231,7 +231,7 @@ def test_reads_are_short_while_memory_is_short(play) -> None:
 
 
 def test_a_small_frame_is_granted_before_large_ones() -> None:
-    """Producers' requests do not queue behind larger ones that came earlier."""
+    """Small requests of producers do not queue behind larger ones that came earlier."""
     budget, granted = ReceiveBudget(LIMIT), []
     budget.hold(2 * LIMIT)
     memories = {}
@@ -247,8 +247,8 @@ def test_a_small_frame_is_granted_before_large_ones() -> None:
     assert budget.held_bytes == budget.parked_bytes == 0
 
 
-def test_a_lost_connection_does_not_keep_the_line_waiting() -> None:
-    """Who waits behind a connection that went away is granted."""
+def test_lost_connection_does_not_block_the_queue() -> None:
+    """The next connection in the queue gets the memory."""
     budget, granted = ReceiveBudget(LIMIT), []
     budget.hold(2 * LIMIT)
     first = ReceiveMemory(budget, "host", lambda: granted.append("first"))

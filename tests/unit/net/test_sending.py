@@ -1,4 +1,4 @@
-"""Answers that hold record bytes of a file: order, back pressure, ends; on each event loop."""
+"""Responses with record bytes of a file: order, back pressure, and closing, on each event loop."""
 
 import asyncio
 import os
@@ -70,7 +70,7 @@ class Site:
         return found
 
     def framed(self, parts: list[Any]) -> bytes:
-        """Return what a client should read of an answer."""
+        """Return the bytes that a client should read for a response."""
         body = b"".join(
             self.content[part.position : part.position + len(part)]
             if isinstance(part, FileRange)
@@ -81,7 +81,7 @@ class Site:
 
 
 class Reader(asyncio.Protocol):
-    """A client: keeps what comes; reads nothing until told to."""
+    """A client that records the received bytes; it reads nothing until `read` is called."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -104,7 +104,7 @@ class Reader(asyncio.Protocol):
         self.transport.write((SIZE.pack(1) + b"?") * count)  # type: ignore[attr-defined]
 
     async def read(self, size_bytes: int) -> bytes:
-        """Read until so many bytes have come, or the connection is closed."""
+        """Read until so many bytes have arrived, or the connection is closed."""
         self.transport.resume_reading()  # type: ignore[attr-defined]
         while len(self.data) < size_bytes and not self.closed.done():
             self.more.clear()
@@ -127,13 +127,13 @@ async def connect(site: Site) -> Reader:
 
 
 async def until(is_true: Callable[[], bool]) -> None:
-    """Let the loop turn until something holds."""
+    """Let the loop run until the condition is true."""
     while not is_true():
         await asyncio.sleep(0.001)
 
 
 async def until_stalled(site: Site) -> None:
-    """Return when the socket takes nothing more of an answer."""
+    """Return when the socket accepts no more bytes of a response."""
     await until(lambda: bool(site.handler.connections))
     before = -1
     while before != site.connection.unsent_bytes or not before:
@@ -159,7 +159,7 @@ Run = Callable[[Scenario], Site]
 
 @pytest.fixture(params=["asyncio", "uvloop", "simulated"])
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
-    """Run a scenario on an event loop, with files and a net that belong to it."""
+    """Return a function that runs a scenario on an event loop, with its own files and network."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     content = random.Random(seed).randbytes(LARGE)
@@ -186,7 +186,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
 
 
 def test_ranges_and_small_answers_keep_their_order(run: Run) -> None:
-    """Answers of every shape, asked for at once and read slowly, arrive whole and in order."""
+    """Responses of every shape, requested at once and read slowly, arrive complete and in order."""
 
     async def scenario(site: Site) -> None:
         rng = random.Random(len(site.content))
@@ -209,8 +209,8 @@ def test_ranges_and_small_answers_keep_their_order(run: Run) -> None:
     run(scenario)
 
 
-def test_peer_that_does_not_read_holds_a_range_and_no_memory(run: Run) -> None:
-    """Of records that are not sent nothing is in memory; further requests wait meanwhile."""
+def test_client_that_does_not_read_holds_a_range_and_no_memory(run: Run) -> None:
+    """Unsent records are not in memory, and further requests wait meanwhile."""
 
     async def scenario(site: Site) -> None:
         site.handler.answers = [[b"head", site.range(0, LARGE), b"tail"], [b"next"]]
@@ -229,7 +229,9 @@ def test_peer_that_does_not_read_holds_a_range_and_no_memory(run: Run) -> None:
 
 
 def test_truncated_records_are_not_sent(run: Run) -> None:
-    """Bytes that were cut off while they are sent end the connection; no others take their place."""
+    """Bytes that are truncated while they are sent end the connection, and are not replaced by
+    others.
+    """
 
     async def scenario(site: Site) -> None:
         records = site.range(0, LARGE)
@@ -249,7 +251,7 @@ def test_truncated_records_are_not_sent(run: Run) -> None:
 
 
 def test_file_that_became_shorter_ends_the_connection(run: Run) -> None:
-    """An answer whose bytes are gone is not completed with others, and nothing waits for ever."""
+    """A response whose bytes are missing is not completed with others, and nothing waits forever."""
 
     async def scenario(site: Site) -> None:
         site.handler.answers = [[b"head", site.range(0, LARGE), b"tail"]]
@@ -263,8 +265,8 @@ def test_file_that_became_shorter_ends_the_connection(run: Run) -> None:
     run(scenario)
 
 
-def test_connection_that_is_drained_sends_what_it_owes(run: Run) -> None:
-    """A broker that stops completes the answers that it has begun, then closes."""
+def test_drained_connection_sends_pending_responses(run: Run) -> None:
+    """A stopping broker completes the responses that it has begun, then closes."""
 
     async def scenario(site: Site) -> None:
         parts = [b"head", site.range(5, LARGE - 5), b"tail"]
@@ -280,8 +282,8 @@ def test_connection_that_is_drained_sends_what_it_owes(run: Run) -> None:
     run(scenario)
 
 
-def test_lost_connection_gives_everything_back(run: Run) -> None:
-    """A peer that goes away in the middle of an answer leaves no bytes counted and no range."""
+def test_lost_connection_releases_everything(run: Run) -> None:
+    """If a client disconnects during a response, its bytes and ranges are released."""
 
     async def scenario(site: Site) -> None:
         site.handler.answers = [[b"x" * 100_000, site.range(0, LARGE)], [b"never"]]
@@ -299,7 +301,7 @@ def test_lost_connection_gives_everything_back(run: Run) -> None:
 
 
 class ColdSource:
-    """A file whose bytes are never in the page cache; counts how it is read."""
+    """A file whose bytes are never in the page cache; counts its reads."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -320,7 +322,7 @@ class ColdSource:
 
 
 def test_cold_bytes_are_read_in_the_background(run: Run) -> None:
-    """Bytes that have left the page cache since the fetch do not keep the event loop waiting."""
+    """Bytes that have left the page cache since the fetch do not block the event loop."""
 
     async def scenario(site: Site) -> None:
         source = ColdSource(site.content)
@@ -352,7 +354,7 @@ def test_closed_file_stays_open_for_its_ranges(tmp_path: Path) -> None:
 
 
 def test_simulated_ranges_can_be_cold() -> None:
-    """The simulated disk has the same operation, and draws which bytes are cold."""
+    """The simulated disk has the same operation, and randomly chooses the uncached bytes."""
     with World(3) as world:
         files: SimFileSystem = world.machine("broker").files
         file = files.open("log", create=True)

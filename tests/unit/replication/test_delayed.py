@@ -1,4 +1,4 @@
-"""Waiting requests: condition, deadline, future."""
+"""Delayed requests: condition, deadline, future."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_change_completes_who_waits_for_it() -> None:
+async def test_change_completes_its_waiters() -> None:
     """The future has the value of the condition."""
     delayed, thing = Delayed(), Thing()
     future = wait(delayed, thing)
@@ -39,8 +39,8 @@ async def test_a_change_completes_who_waits_for_it() -> None:
     assert not thing.waiters
 
 
-async def test_a_change_that_is_not_enough_keeps_waiting() -> None:
-    """The condition is looked at and does not hold."""
+async def test_insufficient_change_continues_the_wait() -> None:
+    """The condition is checked and is not true yet."""
     delayed, thing = Delayed(), Thing()
     future = wait(delayed, thing)
     delayed.changed(thing)
@@ -50,8 +50,8 @@ async def test_a_change_that_is_not_enough_keeps_waiting() -> None:
     future.cancel()
 
 
-async def test_many_changes_of_a_turn_are_one_look() -> None:
-    """A thousand appends wake a parked fetch once."""
+async def test_many_changes_of_one_iteration_are_one_check() -> None:
+    """A thousand appends check a delayed fetch once."""
     delayed, thing = Delayed(), Thing()
     future = wait(delayed, thing)
     for _ in range(1000):
@@ -61,8 +61,8 @@ async def test_many_changes_of_a_turn_are_one_look() -> None:
     future.cancel()
 
 
-async def test_nobody_is_woken_for_nothing() -> None:
-    """A change of what nobody waits for costs no turn."""
+async def test_change_without_waiters_costs_nothing() -> None:
+    """A change without waiters schedules no callback."""
     delayed, thing = Delayed(), Thing()
     delayed.changed(thing)
     future = wait(delayed, thing)
@@ -71,15 +71,15 @@ async def test_nobody_is_woken_for_nothing() -> None:
     future.cancel()
 
 
-async def test_the_deadline_completes() -> None:
-    """With what `expire` says."""
+async def test_deadline_completes_the_wait() -> None:
+    """The result is that of `expire`."""
     delayed, thing = Delayed(), Thing()
     assert await wait(delayed, thing, seconds=0.001) == -1
     assert not thing.waiters
 
 
-async def test_a_waiter_on_several_things_leaves_all_of_them() -> None:
-    """Whichever completes it."""
+async def test_waiter_on_several_things_is_removed_from_all() -> None:
+    """It is removed from all of them, whichever completes it."""
     delayed, first, second = Delayed(), Thing(), Thing()
     future = wait(delayed, first, second)
     first.value = 3
@@ -90,8 +90,8 @@ async def test_a_waiter_on_several_things_leaves_all_of_them() -> None:
     assert not second.waiters
 
 
-async def test_without_deadline_it_waits_for_the_condition() -> None:
-    """None means for ever."""
+async def test_wait_without_deadline_does_not_expire() -> None:
+    """A deadline of None never expires."""
     delayed, thing = Delayed(), Thing()
     future = wait(delayed, thing, seconds=None)
     thing.value = 1
@@ -99,8 +99,8 @@ async def test_without_deadline_it_waits_for_the_condition() -> None:
     assert await future == 1
 
 
-async def test_a_cancelled_waiter_is_gone() -> None:
-    """A lost connection leaves nothing behind."""
+async def test_cancelled_waiter_is_removed() -> None:
+    """A lost connection leaves no waiter."""
     delayed, thing = Delayed(), Thing()
     future = wait(delayed, thing)
     future.cancel()
@@ -108,8 +108,8 @@ async def test_a_cancelled_waiter_is_gone() -> None:
     assert not thing.waiters
 
 
-async def test_closing_completes_everybody() -> None:
-    """And whoever comes later does not wait."""
+async def test_close_completes_all_waiters() -> None:
+    """Later requests do not wait."""
     delayed, thing = Delayed(), Thing()
     futures = [wait(delayed, thing) for _ in range(3)]
     delayed.close([thing])
@@ -123,7 +123,7 @@ def raising() -> int:
 
 
 async def test_a_check_that_raises_fails_its_request_and_no_other() -> None:
-    """The other waiters of that turn are woken; the event loop reports the exception."""
+    """The other waiters are checked as well; the event loop reports the exception."""
     reported: list[object] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
@@ -142,7 +142,7 @@ async def test_a_check_that_raises_fails_its_request_and_no_other() -> None:
 
 
 async def test_a_request_whose_expiry_raises_fails_and_closing_completes_the_others() -> None:
-    """By its deadline as well as when the broker stops."""
+    """The exception may be raised at the deadline or when the broker stops."""
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)
     delayed, thing = Delayed(), Thing()
     late = delayed.wait([thing], check=thing.check, expire=raising, seconds=0.001)

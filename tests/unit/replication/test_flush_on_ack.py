@@ -1,4 +1,6 @@
-"""flush.on.ack: an answer means the disk; many appends share one flush; what failed is never answered."""
+"""With flush.on.ack acknowledged records are on disk, appends share flushes, and failures are
+errors.
+"""
 
 import asyncio
 import errno
@@ -11,7 +13,7 @@ from tests.handlers.logs import LogsBroker, batch
 
 
 def durable(broker: LogsBroker) -> Partition:
-    """Create a topic whose answers mean the disk."""
+    """Create a topic that flushes before it acknowledges."""
     broker.create("t", config={"flush.on.ack": "true"})
     return broker.partition("t")
 
@@ -32,16 +34,16 @@ def count_syncs(broker: LogsBroker, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_no_append_is_acknowledged_at_once(broker: LogsBroker, acks: int) -> None:
-    """Not even on the short way, which asks for that before it appends."""
+    """The fast path checks this before it appends."""
     assert not durable(broker).acknowledges_at_once(acks)
     broker.create("u")
     assert broker.partition("u").acknowledges_at_once(acks)
 
 
-async def test_appends_of_meanwhile_share_the_next_flush(
+async def test_appends_during_a_flush_share_the_next_one(
     broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Group commit: two flushes for a hundred appends, and all of them are answered."""
+    """In a group commit two flushes are enough for a hundred appends, which are all answered."""
     partition = durable(broker)
     synced = count_syncs(broker, monkeypatch)
     answers = []
@@ -49,7 +51,7 @@ async def test_appends_of_meanwhile_share_the_next_flush(
         info = partition.append_as_leader(batch(b"x"), acks=-1)
         answers.append(partition.wait_for_acknowledgement(-1, info.last_offset + 1, 10))
         if len(answers) == 50:
-            # The first flush is on its way now.
+            # The first flush is running now.
             await asyncio.sleep(0)
     assert not any(answer.done() for answer in answers)
     async with asyncio.timeout(20):
@@ -59,8 +61,8 @@ async def test_appends_of_meanwhile_share_the_next_flush(
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-async def test_what_was_not_flushed_is_never_acknowledged(broker: LogsBroker, acks: int) -> None:
-    """A failed fsync takes the directory offline; that a later one might succeed means nothing."""
+async def test_unflushed_records_are_never_acknowledged(broker: LogsBroker, acks: int) -> None:
+    """A failed fsync takes the directory offline; the success of a later one would mean nothing."""
     partition = durable(broker)
     broker.files.faults.fail("sync", path=".log")
     info = partition.append_as_leader(batch(b"x"), acks=acks)
@@ -75,7 +77,7 @@ async def test_what_was_not_flushed_is_never_acknowledged(broker: LogsBroker, ac
 
 
 async def test_a_full_disk_acknowledges_nothing(broker: LogsBroker) -> None:
-    """ENOSPC of an append is an error for its producer, and for all that come after."""
+    """If an append fails with ENOSPC, this request and all later ones get an error."""
     partition = durable(broker)
     broker.files.faults.fail("append", error=errno.ENOSPC, path=".log")
     for _ in range(2):
@@ -88,7 +90,7 @@ async def test_a_full_disk_acknowledges_nothing(broker: LogsBroker) -> None:
 async def test_a_flush_ends_when_another_log_has_taken_the_directory_offline(
     broker: LogsBroker,
 ) -> None:
-    """Nobody goes on trying for ever, which would hold up the loop for ever."""
+    """Endless retries would block the event loop."""
     broker.create("t", config={"flush.on.ack": "true"})
     broker.write("t", b"a")
     log = broker.partition("t").log

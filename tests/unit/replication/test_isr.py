@@ -1,4 +1,4 @@
-"""The pure part of a leader: who is in sync, and how far records are safe."""
+"""The pure part of a leader: the in-sync replicas, and the high watermark."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,15 +16,15 @@ def fetch(leader: IsrMachine, replica: int, offset: int, end: int, now: float = 
     )
 
 
-def test_alone_everything_is_committed() -> None:
-    """The only replica commits what it writes, whatever min.insync.replicas says."""
+def test_single_replica_commits_everything() -> None:
+    """A single replica commits its appends, whatever min.insync.replicas is."""
     leader = IsrMachine(1, replicas=(1,), isr=(1,), high_watermark=0, now=0.0)
     assert leader.advance(7, min_insync_replicas=2)
     assert leader.high_watermark == 7
 
 
-def test_the_slowest_member_decides() -> None:
-    """The high watermark is the smallest end in the ISR."""
+def test_slowest_member_sets_the_high_watermark() -> None:
+    """The high watermark is the smallest log end in the ISR."""
     leader = machine()
     fetch(leader, 2, 5, 9)
     fetch(leader, 3, 3, 9)
@@ -32,15 +32,15 @@ def test_the_slowest_member_decides() -> None:
     assert leader.high_watermark == 3
 
 
-def test_a_follower_that_was_never_heard_of_holds_it() -> None:
-    """Its position is unknown, so nothing is committed."""
+def test_follower_without_a_position_blocks_the_high_watermark() -> None:
+    """If a follower's position is unknown, nothing is committed."""
     leader = machine()
     fetch(leader, 2, 5, 9)
     assert not leader.advance(9, 1)
     assert leader.high_watermark == 0
 
 
-def test_who_is_not_in_sync_does_not_count() -> None:
+def test_out_of_sync_replica_does_not_count() -> None:
     """A replica outside the ISR may lag."""
     leader = machine(isr=(1, 2))
     fetch(leader, 2, 5, 9)
@@ -48,8 +48,8 @@ def test_who_is_not_in_sync_does_not_count() -> None:
     assert leader.high_watermark == 5
 
 
-def test_who_is_about_to_join_counts_already() -> None:
-    """Else a confirmed member could miss a committed record."""
+def test_joining_replica_counts_already() -> None:
+    """Otherwise a confirmed member could lack a committed record."""
     leader = machine(isr=(1, 2))
     fetch(leader, 2, 9, 9)
     fetch(leader, 3, 6, 9)
@@ -58,8 +58,8 @@ def test_who_is_about_to_join_counts_already() -> None:
     assert leader.high_watermark == 6
 
 
-def test_it_stays_while_too_few_are_in_sync() -> None:
-    """Below min.insync.replicas nothing new is shown (KIP-966)."""
+def test_high_watermark_does_not_advance_below_the_minimum_isr() -> None:
+    """Below min.insync.replicas the high watermark does not advance (KIP-966)."""
     leader = machine(isr=(1,), high_watermark=4)
     assert not leader.advance(9, 2)
     assert leader.high_watermark == 4
@@ -67,27 +67,27 @@ def test_it_stays_while_too_few_are_in_sync() -> None:
 
 
 def test_the_minimum_is_at_most_the_number_of_replicas() -> None:
-    """min.insync.replicas above the replication factor does not stop a topic for good."""
+    """A min.insync.replicas above the replication factor does not block a topic forever."""
     leader = IsrMachine(1, replicas=(1, 2), isr=(1, 2), high_watermark=0, now=0.0)
     assert leader.effective_min_isr(5) == 2
     assert leader.has_enough_replicas(5)
 
 
-def test_a_stranger_is_not_listened_to() -> None:
-    """Only replicas have positions."""
+def test_fetch_of_another_broker_is_ignored() -> None:
+    """Fetches of brokers without a replica are ignored."""
     assert not fetch(machine(), 9, 5, 9)
 
 
-def test_who_has_caught_up_joins() -> None:
-    """A follower joins when it holds all committed records, also those of the new epoch."""
+def test_caught_up_follower_joins() -> None:
+    """A follower joins when it has all committed records, including those of the new epoch."""
     leader = machine(isr=(1, 2), high_watermark=4)
     fetch(leader, 3, 4, 9)
     assert leader.replicas_to_join(epoch_start_offset=0) == {3}
     assert leader.replicas_to_join(epoch_start_offset=5) == frozenset()
 
 
-def test_who_lags_is_dropped() -> None:
-    """Without the leader's end for replica.lag.time.max.ms a member is out."""
+def test_lagging_follower_leaves_the_isr() -> None:
+    """A member leaves the ISR if it does not reach the leader's end for replica.lag.time.max.ms."""
     leader = machine()
     fetch(leader, 2, 9, 9, now=100.0)
     fetch(leader, 3, 9, 9, now=85.0)
@@ -97,8 +97,8 @@ def test_who_lags_is_dropped() -> None:
     assert leader.replicas_to_drop(12, now=131.0, lag_seconds=30) == {2, 3}
 
 
-def test_who_reads_steadily_behind_a_busy_leader_stays() -> None:
-    """It is caught up if a fetch asks for what was the leader's end at the fetch before."""
+def test_follower_shortly_behind_a_busy_leader_stays() -> None:
+    """It is caught up if a fetch reaches the leader's end of the time of the previous fetch."""
     leader = machine()
     fetch(leader, 2, 5, 9, now=10.0)
     fetch(leader, 2, 9, 15, now=40.0)
@@ -107,7 +107,7 @@ def test_who_reads_steadily_behind_a_busy_leader_stays() -> None:
 
 
 def test_an_assignment_keeps_positions() -> None:
-    """A changed ISR within an epoch forgets nothing that is known."""
+    """A changed ISR within an epoch keeps all known positions."""
     leader = machine()
     fetch(leader, 2, 5, 9)
     leader.assign((1, 2, 4), (1, 2))
@@ -136,10 +136,10 @@ def test_the_low_watermark_is_the_smallest_start() -> None:
         max_size=30,
     )
 )
-def test_the_high_watermark_never_goes_back_nor_beyond_the_isr(
+def test_high_watermark_neither_decreases_nor_exceeds_the_isr(
     steps: list[tuple[int, int, int, set[int], int]],
 ) -> None:
-    """Whatever comes: it only grows, and only to what every member of the moment has."""
+    """In any sequence of events it only increases, and never exceeds a current ISR member's end."""
     leader = machine()
     end = 0
     for replica, offset, grown, members, minimum in steps:

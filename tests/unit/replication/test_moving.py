@@ -1,4 +1,4 @@
-"""A log on its way to another directory: what happens to it meanwhile, and what to the copy."""
+"""A log that moves to another directory: events at the log and at the copy meanwhile."""
 
 import asyncio
 import errno
@@ -18,14 +18,14 @@ from tests.handlers.logs import NODE, LogsBroker, logs_broker, values
 
 @pytest.fixture
 async def broker() -> AsyncIterator[LogsBroker]:
-    """A broker with two log directories; `t` is in the first."""
+    """Yield a broker with two log directories; `t` is in the first."""
     async with logs_broker() as running:
         open_directories(running)
         yield running
 
 
 def open_directories(broker: LogsBroker) -> None:
-    """Start with two log directories, or start again."""
+    """Open the two log directories, for the first time or again."""
     broker.directories = LogDirectories.open(
         ["/x", "/y"],
         files=broker.files,
@@ -46,7 +46,7 @@ def open_directories(broker: LogsBroker) -> None:
 
 
 def begin(broker: LogsBroker, **config: str) -> Log:
-    """Write records and begin the move; return the copy."""
+    """Append records and begin the move; return the copy."""
     broker.create("t", config=config)
     broker.write("t", *(b"%d" % number for number in range(20)))
     assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
@@ -56,24 +56,24 @@ def begin(broker: LogsBroker, **config: str) -> Log:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    """Wait until the move has brought something about."""
+    """Wait until the move has made the condition true."""
     async with asyncio.timeout(20):
         while not condition():
-            await asyncio.sleep(0)  # lets the move go on
+            await asyncio.sleep(0)  # Lets the move continue.
 
 
 async def moved(broker: LogsBroker) -> list[bytes | None]:
-    """Wait until the log has moved; return what it holds."""
+    """Wait until the log has moved; return its records."""
     partition = broker.partition("t")
     await until(lambda: partition.log.directory == "/y/t-0")
     log = partition.log
-    found = log.read(log.log_start_offset, 1 << 20, max_offset=log.log_end_offset)
-    assert found is not None
-    return values(found.records)
+    result = log.read(log.log_start_offset, 1 << 20, max_offset=log.log_end_offset)
+    assert result is not None
+    return values(result.records)
 
 
-async def test_everything_is_durable_when_the_copy_takes_over(broker: LogsBroker) -> None:
-    """A record that was acknowledged with flush.on.ack may not lie in memory only afterwards."""
+async def test_records_are_durable_when_the_copy_replaces_the_log(broker: LogsBroker) -> None:
+    """A record that was acknowledged with flush.on.ack must be on disk afterwards, too."""
     begin(broker, **{"flush.on.ack": "true"})
     await moved(broker)
     log = broker.partition("t").log
@@ -86,8 +86,8 @@ async def test_everything_is_durable_when_the_copy_takes_over(broker: LogsBroker
     assert (found.directory, found.log_end_offset) == ("/y/t-0", 20)
 
 
-async def test_a_move_goes_on_after_a_restart(broker: LogsBroker) -> None:
-    """As soon as the replica is there again."""
+async def test_move_resumes_after_a_restart(broker: LogsBroker) -> None:
+    """The move resumes as soon as the replica is loaded."""
     begin(broker)
     broker.directories.close()
     open_directories(broker)
@@ -96,7 +96,7 @@ async def test_a_move_goes_on_after_a_restart(broker: LogsBroker) -> None:
 
 
 async def test_deleting_a_topic_ends_its_move(broker: LogsBroker) -> None:
-    """No copy and no task stay behind."""
+    """No copy and no task remain."""
     begin(broker)
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
     await until(lambda: not broker.tasks._running)
@@ -104,8 +104,8 @@ async def test_deleting_a_topic_ends_its_move(broker: LogsBroker) -> None:
     assert all("-delete" in name for name in broker.files.list("/y") if name.startswith("t-"))
 
 
-async def test_what_was_cut_off_meanwhile_is_not_in_the_copy(broker: LogsBroker) -> None:
-    """The copy begins anew when the log is truncated."""
+async def test_truncated_records_are_not_in_the_copy(broker: LogsBroker) -> None:
+    """The copy restarts when the log is truncated."""
     future = begin(broker)
     log = broker.partition("t").log
     await until(lambda: future.log_end_offset == 20)
@@ -116,7 +116,7 @@ async def test_what_was_cut_off_meanwhile_is_not_in_the_copy(broker: LogsBroker)
 
 
 async def test_deleted_records_are_not_copied(broker: LogsBroker) -> None:
-    """Where the copy has not got so far it begins where the log begins, in the midst of a batch."""
+    """A copy that has not reached the log start begins there, even inside a batch."""
     begin(broker)
     log = broker.partition("t").log
     log.advance_log_start_offset(15)
@@ -125,7 +125,7 @@ async def test_deleted_records_are_not_copied(broker: LogsBroker) -> None:
 
 
 async def test_offsets_without_records_at_the_end_are_kept(broker: LogsBroker) -> None:
-    """Compaction and truncation may leave some; the next record comes behind them."""
+    """Compaction and truncation may leave such offsets; the next record follows them."""
     begin(broker)
     broker.partition("t").log.skip_to(30)
     assert len(await moved(broker)) == 20
@@ -133,7 +133,7 @@ async def test_offsets_without_records_at_the_end_are_kept(broker: LogsBroker) -
     assert broker.partition("t").log.log_end_offset == 31
 
 
-async def test_a_full_target_leaves_the_log_where_it_is(broker: LogsBroker) -> None:
+async def test_full_target_cancels_the_move(broker: LogsBroker) -> None:
     """Only the target goes offline."""
     broker.files.faults.fail("append", error=errno.ENOSPC, path="-future/00", times=-1)
     begin(broker)
@@ -144,7 +144,7 @@ async def test_a_full_target_leaves_the_log_where_it_is(broker: LogsBroker) -> N
 
 
 async def test_a_source_that_fails_ends_the_move(broker: LogsBroker) -> None:
-    """The partition is offline; the copy waits for the next start."""
+    """The partition is offline, and the copy stays for the next start."""
     broker.create("t")
     broker.write("t", b"a")
     broker.files.faults.fail("read_at", path="/x/t-0", times=-1)
@@ -154,8 +154,8 @@ async def test_a_source_that_fails_ends_the_move(broker: LogsBroker) -> None:
     assert any("-future" in name for name in broker.files.list("/y"))
 
 
-async def test_a_move_is_no_faster_than_allowed(broker: LogsBroker) -> None:
-    """replica.alter.log.dirs.io.max.bytes.per.second, which may be changed while it waits."""
+async def test_move_is_throttled(broker: LogsBroker) -> None:
+    """The limit is replica.alter.log.dirs.io.max.bytes.per.second, and may change meanwhile."""
     rates = [1000.0]
     slept: list[float] = []
 
@@ -175,8 +175,8 @@ async def test_a_move_is_no_faster_than_allowed(broker: LogsBroker) -> None:
     assert max(slept) <= 1.0
 
 
-async def test_records_of_old_formats_move_as_they_are(broker: LogsBroker) -> None:
-    """A log that a broker before 0.11 began, whose first batch does not say where it begins."""
+async def test_records_of_old_formats_are_moved_unchanged(broker: LogsBroker) -> None:
+    """A broker before 0.11 wrote the log, and its first batch does not have its first offset."""
     broker.create("t")
     builder = LegacyRecordBatchBuilder(1, 1, 1 << 20)
     for number in range(5):
@@ -190,14 +190,14 @@ async def test_records_of_old_formats_move_as_they_are(broker: LogsBroker) -> No
     assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
     partition = broker.partition("t")
     await until(lambda: partition.log.directory == "/y/t-0")
-    found = partition.log.read(2, 1 << 20, max_offset=6)
-    assert found is not None
-    assert bytes(found.records[: len(data)]) == data
+    result = partition.log.read(2, 1 << 20, max_offset=6)
+    assert result is not None
+    assert bytes(result.records[: len(data)]) == data
     assert (partition.log.log_start_offset, partition.log.log_end_offset) == (2, 6)
 
 
-async def test_a_log_that_turns_out_to_be_damaged_stays_and_has_no_copy(broker: LogsBroker) -> None:
-    """Its sound part is compacted as before; nothing is left to go on with after a restart."""
+async def test_damaged_log_stays_and_its_copy_is_deleted(broker: LogsBroker) -> None:
+    """Its valid part is compacted as before, and a restart resumes no move."""
     begin(broker)
     log = broker.partition("t").log
     broker.files.damage("/x/t-0/00000000000000000000.log", log.size_bytes // 2)

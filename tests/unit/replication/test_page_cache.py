@@ -1,4 +1,4 @@
-"""Bringing old records into the page cache."""
+"""Reading old records into the page cache."""
 
 import errno
 
@@ -7,7 +7,7 @@ from tests.handlers.logs import LogsBroker
 
 
 def reads(broker: LogsBroker) -> list[tuple[int, int]]:
-    """Note positions and sizes of reads from here on."""
+    """Return a list of the positions and sizes of reads from now on."""
     seen: list[tuple[int, int]] = []
     file = type(broker.files.open("/data/t-0/00000000000000000000.log"))
     original = file.read_at
@@ -21,7 +21,7 @@ def reads(broker: LogsBroker) -> list[tuple[int, int]]:
 
 
 async def test_the_bytes_of_the_segment_are_read(broker: LogsBroker, monkeypatch) -> None:
-    """From the place of the offset on, no more than asked for and some slack."""
+    """The read begins at the offset's position, with the requested size and some more."""
     broker.create("t", config={"internal.segment.bytes": "2000"})
     broker.write("t", *[b"x" * 500] * 12)
     file = type(broker.files.open("/data/t-0/00000000000000000000.log"))
@@ -32,8 +32,8 @@ async def test_the_bytes_of_the_segment_are_read(broker: LogsBroker, monkeypatch
     assert all(position < 2000 for position, _ in seen)
 
 
-async def test_a_log_that_is_gone_is_no_error(broker: LogsBroker) -> None:
-    """Warming is advice; the read that follows says what is wrong."""
+async def test_deleted_log_is_no_error(broker: LogsBroker) -> None:
+    """Warming the cache is optional; the read that follows reports the error."""
     broker.create("t")
     broker.write("t", b"a")
     warm(broker.files, "/data/none-0", 0, 100)

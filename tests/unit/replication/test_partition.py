@@ -1,4 +1,4 @@
-"""One replica: leading, following, committing."""
+"""One replica as leader and as follower, and its high watermark."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def state(
 
 
 async def test_an_older_epoch_changes_nothing(broker: LogsBroker) -> None:
-    """Words of the past are refused."""
+    """An older leader epoch is rejected."""
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
     partition = broker.partition("t")
     assert not partition.apply(state(broker, leader=OTHER, epoch=2))
@@ -33,7 +33,7 @@ async def test_an_older_epoch_changes_nothing(broker: LogsBroker) -> None:
 
 
 async def test_the_same_epoch_may_change_the_isr(broker: LogsBroker) -> None:
-    """Within an epoch a smaller ISR may commit what was waiting."""
+    """Within an epoch, a smaller ISR may commit pending records."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a")
     partition = broker.partition("t")
@@ -44,7 +44,7 @@ async def test_the_same_epoch_may_change_the_isr(broker: LogsBroker) -> None:
 
 
 async def test_a_new_epoch_begins_at_the_end_of_the_log(broker: LogsBroker) -> None:
-    """The epoch's start is noted, and the end is not known until it is committed (KIP-207)."""
+    """The epoch's start is recorded, and the log end is unknown until it is committed (KIP-207)."""
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
     broker.write("t", b"a")
     partition = broker.partition("t")
@@ -56,8 +56,8 @@ async def test_a_new_epoch_begins_at_the_end_of_the_log(broker: LogsBroker) -> N
     assert partition.is_end_known
 
 
-async def test_a_follower_takes_no_records_from_clients(broker: LogsBroker) -> None:
-    """Nor does it answer readers."""
+async def test_follower_rejects_records_of_clients(broker: LogsBroker) -> None:
+    """A follower does not answer consumers either."""
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER)
     partition = broker.partition("t")
     for action in (
@@ -90,8 +90,8 @@ async def test_a_broker_without_a_replica_cannot_fetch_as_a_follower(broker: Log
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_a_lower_minimum_commits_what_waited(broker: LogsBroker) -> None:
-    """min.insync.replicas can be changed while the topic runs."""
+async def test_lower_min_insync_replicas_commits_pending_records(broker: LogsBroker) -> None:
+    """The option min.insync.replicas can change while the topic is in use."""
     broker.create("t", replicas=(NODE, OTHER), config={"min.insync.replicas": "2"})
     partition = broker.partition("t")
     partition.apply(state(broker, partition_epoch=1, isr=(NODE,)))
@@ -102,8 +102,8 @@ async def test_a_lower_minimum_commits_what_waited(broker: LogsBroker) -> None:
     assert partition.high_watermark == 1
 
 
-async def test_waiting_for_the_high_watermark(broker: LogsBroker) -> None:
-    """A future that is done when all below the offset is committed."""
+async def test_wait_for_the_high_watermark(broker: LogsBroker) -> None:
+    """The future is done when all records below the offset are committed."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b")
     partition = broker.partition("t")
@@ -116,8 +116,8 @@ async def test_waiting_for_the_high_watermark(broker: LogsBroker) -> None:
     assert await second is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_the_high_watermark_of_a_restart_is_kept_in_bounds(broker: LogsBroker) -> None:
-    """A checkpoint that says more than the log holds is not believed."""
+async def test_restored_high_watermark_is_limited_to_the_log(broker: LogsBroker) -> None:
+    """A checkpoint beyond the log end is limited to it."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a")
     broker.directories.store_high_watermarks({("t", 0): 99})

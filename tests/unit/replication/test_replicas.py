@@ -1,4 +1,4 @@
-"""All replicas of a broker: finding, making, stopping, losing a directory."""
+"""All replicas of a broker: lookup, creation, deletion, and failed directories."""
 
 import errno
 
@@ -17,14 +17,14 @@ def code_of(broker: LogsBroker, topic: str, partition: int = 0) -> ErrorCode:
 
 
 async def test_replicas_are_found_by_name_and_by_id(broker: LogsBroker) -> None:
-    """Both ways lead to the same partition."""
+    """Name and id return the same partition."""
     topic = broker.create("t", partitions=2)
-    found = broker.replicas.get_by_id(topic.topic_id, 1)
-    assert found is broker.replicas.get("t", 1)
+    partition = broker.replicas.get_by_id(topic.topic_id, 1)
+    assert partition is broker.replicas.get("t", 1)
 
 
-async def test_what_is_not_here_has_a_reason(broker: LogsBroker) -> None:
-    """Unknown everywhere, or another broker's."""
+async def test_missing_replica_has_an_error_code(broker: LogsBroker) -> None:
+    """The partition is unknown, or another broker's."""
     broker.create("theirs", leader=OTHER, replicas=(OTHER,))
     assert code_of(broker, "nope") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code_of(broker, "theirs", 5) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -37,14 +37,14 @@ async def test_what_is_not_here_has_a_reason(broker: LogsBroker) -> None:
     assert refused.value.code is ErrorCode.UNKNOWN_TOPIC_ID
 
 
-async def test_only_own_replicas_are_made(broker: LogsBroker) -> None:
-    """A state that names other brokers makes no log here."""
+async def test_only_own_replicas_are_created(broker: LogsBroker) -> None:
+    """A state with other brokers creates no log."""
     broker.create("theirs", leader=OTHER, replicas=(OTHER,))
     assert broker.directories.get("theirs", 0) is None
 
 
-async def test_a_replaced_controller_is_refused(broker: LogsBroker) -> None:
-    """STALE_CONTROLLER_EPOCH for everything it says."""
+async def test_replaced_controller_is_rejected(broker: LogsBroker) -> None:
+    """All its requests fail with STALE_CONTROLLER_EPOCH."""
     topic = broker.create("t")
     broker.replicas.apply_leader_and_isr(5, [])
     codes = broker.replicas.apply_leader_and_isr(4, topic.states())
@@ -54,16 +54,16 @@ async def test_a_replaced_controller_is_refused(broker: LogsBroker) -> None:
     assert code_of(broker, "t") is ErrorCode.NONE
 
 
-async def test_another_topic_of_the_same_name_is_refused(broker: LogsBroker) -> None:
-    """The log belongs to an earlier topic; it must be deleted first."""
+async def test_another_topic_of_the_same_name_is_rejected(broker: LogsBroker) -> None:
+    """The log belongs to an earlier topic, and must be deleted first."""
     topic = broker.create("t")
     other = type(topic)("t", bytes(15) + b"\x09", topic.partitions)
     codes = broker.replicas.apply_leader_and_isr(1, other.states())
     assert codes == {("t", 0): ErrorCode.INCONSISTENT_TOPIC_ID}
 
 
-async def test_a_deleted_topic_is_gone_with_its_log(broker: LogsBroker) -> None:
-    """And its folder is out of the way for a new one."""
+async def test_deleted_topic_is_removed_with_its_log(broker: LogsBroker) -> None:
+    """The name of its directory is free for a new log."""
     broker.create("t")
     broker.write("t", b"a")
     broker.image = broker.image.with_topics(deleted=["t"])
@@ -73,22 +73,22 @@ async def test_a_deleted_topic_is_gone_with_its_log(broker: LogsBroker) -> None:
     assert broker.partition("t").log.log_end_offset == 0
 
 
-async def test_leading_and_ceasing_is_told(broker: LogsBroker) -> None:
+async def test_leadership_changes_are_reported(broker: LogsBroker) -> None:
     """Coordinators follow the leadership of their partitions."""
-    told: list[tuple[str, int]] = []
-    broker.replicas.on_leading.append(lambda item: told.append(("leads", item.leader_epoch)))
-    broker.replicas.on_ceasing.append(lambda item: told.append(("ceases", item.leader_epoch)))
+    changes: list[tuple[str, int]] = []
+    broker.replicas.on_leading.append(lambda item: changes.append(("leads", item.leader_epoch)))
+    broker.replicas.on_ceasing.append(lambda item: changes.append(("ceases", item.leader_epoch)))
     topic = broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
     broker.replicas.apply_leader_and_isr(1, topic.states())
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=4)
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=6)
     broker.replicas.stop_replicas(1, [("t", 0)], delete=False)
-    assert told == [("leads", 3), ("leads", 4), ("ceases", 5), ("leads", 6), ("ceases", 6)]
+    assert changes == [("leads", 3), ("leads", 4), ("ceases", 5), ("leads", 6), ("ceases", 6)]
 
 
-async def test_a_directory_that_fails_takes_only_its_own_partitions(broker: LogsBroker) -> None:
-    """The others go on, and the failed ones answer KAFKA_STORAGE_ERROR."""
+async def test_failed_directory_affects_only_its_own_partitions(broker: LogsBroker) -> None:
+    """Other partitions continue, and the failed ones return KAFKA_STORAGE_ERROR."""
     broker.create("t")
     ceased: list[str] = []
     broker.replicas.on_ceasing.append(lambda item: ceased.append(item.topic))
@@ -101,8 +101,8 @@ async def test_a_directory_that_fails_takes_only_its_own_partitions(broker: Logs
     assert ceased == ["t"]
 
 
-async def test_a_log_that_cannot_be_made_is_told_to_the_controller(broker: LogsBroker) -> None:
-    """KAFKA_STORAGE_ERROR for that partition."""
+async def test_failed_log_creation_is_reported_to_the_controller(broker: LogsBroker) -> None:
+    """The partition's error is KAFKA_STORAGE_ERROR."""
     broker.files.faults.fail("open", error=errno.ENOSPC, times=-1)
     broker.files.faults.fail("make_directories", error=errno.ENOSPC, times=-1)
     topic = broker.create("t")
@@ -111,8 +111,8 @@ async def test_a_log_that_cannot_be_made_is_told_to_the_controller(broker: LogsB
     assert codes == {("t", 0): ErrorCode.KAFKA_STORAGE_ERROR}
 
 
-async def test_high_watermarks_are_written_down(broker: LogsBroker) -> None:
-    """What was committed is known after a restart."""
+async def test_high_watermarks_are_checkpointed(broker: LogsBroker) -> None:
+    """The high watermark is known after a restart."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b")
     broker.partition("t").follower_fetched(OTHER, 1, 0)
@@ -123,7 +123,7 @@ async def test_high_watermarks_are_written_down(broker: LogsBroker) -> None:
 
 
 async def test_flushes_of_one_log_are_shared(broker: LogsBroker) -> None:
-    """Appends that come during a flush wait for the next one, all together (group commit)."""
+    """Appends during a flush wait together for the next one (group commit)."""
     broker.create("t", config={"flush.on.ack": "true"})
     partition = broker.partition("t")
     waits = []

@@ -1,4 +1,4 @@
-"""Replicas on a simulated disk for what stands between coordinators, controller and them."""
+"""Replicas on a simulated disk, for tests of the layer between them and coordinators or controller."""
 
 from collections.abc import AsyncIterator
 
@@ -9,6 +9,6 @@ from tests.handlers.logs import LogsBroker, logs_broker
 
 @pytest.fixture
 async def broker() -> AsyncIterator[LogsBroker]:
-    """Broker 1 with its log directory; no topic."""
+    """Return broker 1 with its log directory and without topics."""
     async with logs_broker() as running:
         yield running

@@ -1,4 +1,4 @@
-"""Where a client reaches a broker."""
+"""The address of a broker that a client gets."""
 
 import pytest
 
@@ -28,7 +28,7 @@ THEY = BrokerImage(
 async def test_addresses(
     broker: LogsBroker, listener: str, broker_image: BrokerImage, expected: tuple[str, int] | None
 ) -> None:
-    """This broker as advertised, else as the client came in; others on the same listener."""
+    """This broker has its advertised address, else the client's; others use the same listener."""
     broker.advertised = {"PLAINTEXT": ("public", 9)}
     context = broker.context(metadata, 9, listener)
     assert context.address_of(broker_image) == expected

@@ -1,4 +1,4 @@
-"""A start that is refused because of its directories changes nothing in them."""
+"""A start that fails because of its directories changes nothing in them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -60,10 +60,10 @@ def _damage_and_lose(folder: Path) -> None:
         (_damage_and_lose, r"meta\.properties cannot be read"),
     ],
 )
-async def test_a_refused_start_leaves_the_directory_untouched(
+async def test_failed_start_leaves_the_directory_untouched(
     tmp_path: Path, harm: Callable[[Path], None], reason: str
 ) -> None:
-    """The same start is refused again, and a backup can be restored into the directory."""
+    """The same start fails again, and a backup can be restored into the directory."""
     folder = tmp_path / "data"
     await _run_once(folder)
     harm(folder)
@@ -95,7 +95,7 @@ async def test_a_missing_metadata_directory_is_not_replaced_by_an_empty_one(tmp_
     assert _contents(tmp_path) == before
 
 
-async def test_directories_of_two_clusters_are_refused_untouched(tmp_path: Path) -> None:
+async def test_directories_of_two_clusters_are_rejected_untouched(tmp_path: Path) -> None:
     """The second directory is checked before the first one is opened."""
     one, two = tmp_path / "one", tmp_path / "two"
     await _run_once(one)
@@ -107,7 +107,7 @@ async def test_directories_of_two_clusters_are_refused_untouched(tmp_path: Path)
     assert _contents(tmp_path) == before
 
 
-async def test_a_directory_that_names_no_cluster_can_be_used(tmp_path: Path) -> None:
+async def test_directory_without_a_cluster_id_can_be_used(tmp_path: Path) -> None:
     """Old brokers wrote no `cluster.id`; the broker adds its own, as Kafka does."""
     folder = tmp_path / "data"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""A fetch of many partitions looks at those that changed, and answers as if it looked at all."""
+"""A fetch of many partitions reads only those that changed, with the same result as reading all."""
 
 import asyncio
 import random
@@ -15,15 +15,15 @@ TOPIC_IDS_SINCE = 13
 
 
 def looks(broker: LogsBroker) -> int:
-    """Return how often fetches have looked at a partition."""
+    """Return how often fetches have read a partition."""
     return sum(broker.partition("t", number).fetches_count for number in range(PARTITIONS))
 
 
-async def test_session_fetch_looks_at_what_changed(broker: LogsBroker) -> None:
-    """Neither its arrival nor a wake-up reads the partitions that have nothing new."""
+async def test_session_fetch_reads_only_changed_partitions(broker: LogsBroker) -> None:
+    """Neither its arrival nor a wake-up reads partitions without new records."""
     broker.create("t", partitions=PARTITIONS)
-    wanted = [("t", number, 0) for number in range(PARTITIONS)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    positions = [("t", number, 0) for number in range(PARTITIONS)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     moved: list[tuple[str, int, int]] = []
     before = looks(broker)
     for epoch in range(1, 51):
@@ -41,11 +41,11 @@ async def test_session_fetch_looks_at_what_changed(broker: LogsBroker) -> None:
     assert looks(broker) - before <= 3 * 50
 
 
-async def test_wake_up_without_session_reads_what_changed(broker: LogsBroker) -> None:
-    """The answer still mentions every partition, as the protocol wants it."""
+async def test_wake_up_without_session_reads_only_changed_partitions(broker: LogsBroker) -> None:
+    """The response still contains every partition, as the protocol requires."""
     broker.create("t", partitions=PARTITIONS)
-    wanted = [("t", number, 0) for number in range(PARTITIONS)]
-    answer = broker.begin(fetch, request(broker, *wanted, max_wait_ms=60_000), 12)
+    positions = [("t", number, 0) for number in range(PARTITIONS)]
+    answer = broker.begin(fetch, request(broker, *positions, max_wait_ms=60_000), 12)
     before = looks(broker)
     broker.partition("t", 42).append_as_leader(batch(b"z"), acks=1)
     response: FetchResponse = await answer
@@ -58,13 +58,11 @@ async def test_wake_up_without_session_reads_what_changed(broker: LogsBroker) ->
 
 
 @pytest.mark.parametrize("version", [12, TOPIC_IDS_SINCE])
-async def test_min_bytes_of_many_partitions_are_waited_for(
-    broker: LogsBroker, version: int
-) -> None:
-    """Bytes of partitions that were idle count, and later bytes of the same partition as well."""
+async def test_min_bytes_count_over_many_partitions(broker: LogsBroker, version: int) -> None:
+    """The bytes of idle partitions count, and so do later bytes of the same partition."""
     broker.create("t", partitions=PARTITIONS)
-    wanted = [("t", number, 0) for number in range(PARTITIONS)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), version)
+    positions = [("t", number, 0) for number in range(PARTITIONS)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), version)
     one = len(batch(b"z"))
     following = request(
         broker,
@@ -88,21 +86,21 @@ async def test_min_bytes_of_many_partitions_are_waited_for(
 async def test_ended_sessions_wait_on_nothing(broker: LogsBroker) -> None:
     """A session that a full fetch replaces leaves no waiters at the partitions."""
     broker.create("t", partitions=2)
-    wanted = [("t", 0, 0), ("t", 1, 0)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    positions = [("t", 0, 0), ("t", 1, 0)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     assert broker.partition("t", 1).waiters
-    last = request(broker, *wanted, session_id=first.session_id, session_epoch=-1)
+    last = request(broker, *positions, session_id=first.session_id, session_epoch=-1)
     await broker.ask(fetch, last, 12)
     assert not broker.partition("t", 0).waiters
     assert not broker.partition("t", 1).waiters
 
 
-async def test_moved_log_start_is_told_in_time(broker: LogsBroker) -> None:
-    """Retention marks no partition as changed; a look at all partitions finds it after seconds."""
+async def test_advanced_log_start_is_reported_in_time(broker: LogsBroker) -> None:
+    """Retention marks no partition as changed; a read of all partitions after seconds finds it."""
     broker.create("t", partitions=2)
     broker.write("t", b"a")
-    wanted = [("t", 0, 1), ("t", 1, 0)]
-    first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), 12)
+    positions = [("t", 0, 1), ("t", 1, 0)]
+    first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
     broker.partition("t").log.advance_log_start_offset(1)
     broker.clock.now += 6.0  # type: ignore[attr-defined]
     following = request(broker, session_id=first.session_id, session_epoch=1)
@@ -112,10 +110,10 @@ async def test_moved_log_start_is_told_in_time(broker: LogsBroker) -> None:
 
 
 @pytest.mark.parametrize("version", [12, TOPIC_IDS_SINCE])
-async def test_random_sessions_answer_as_if_they_looked_at_all(
+async def test_random_sessions_answer_as_if_they_read_all_partitions(
     broker: LogsBroker, version: int
 ) -> None:
-    """Two sessions of the same requests; one looks at every partition each time."""
+    """Two sessions send the same requests; one of them reads every partition each time."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -123,10 +121,10 @@ async def test_random_sessions_answer_as_if_they_looked_at_all(
     topic = broker.create("t", partitions=count)
     offsets = [0] * count
     asked = set(range(count))
-    wanted = [("t", number, 0) for number in range(count)]
+    positions = [("t", number, 0) for number in range(count)]
     ids = []
     for _ in range(2):
-        first = await broker.ask(fetch, request(broker, *wanted, session_epoch=0), version)
+        first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), version)
         ids.append(first.session_id)
     for epoch in range(1, 400):
         number = rng.randrange(count)
@@ -145,7 +143,7 @@ async def test_random_sessions_answer_as_if_they_looked_at_all(
         if not asked:
             named, forgotten = [0], []
             asked = {0}
-        found = []
+        result = []
         isolation = int(rng.random() < 0.1)
         for which, session_id in enumerate(ids):
             if which:
@@ -162,7 +160,7 @@ async def test_random_sessions_answer_as_if_they_looked_at_all(
             ]
             response = await broker.ask(fetch, following, version)
             assert response.error_code == 0
-            found.append(
+            result.append(
                 sorted(
                     (
                         item.partition_index,
@@ -176,4 +174,4 @@ async def test_random_sessions_answer_as_if_they_looked_at_all(
                     for item in told.partitions
                 )
             )
-        assert found[0] == found[1]
+        assert result[0] == result[1]

@@ -1,4 +1,4 @@
-"""The dispatcher and clients with quotas: counted, told, muted, one request after the other."""
+"""Clients with quotas at the dispatcher: measured, throttled and muted, one request at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +20,7 @@ from tests.unit.server.transport.test_dispatch import Desk, handler, turn
 
 
 class Clock:
-    """Monotonic time that handlers and tests move."""
+    """A monotonic clock that handlers and tests advance."""
 
     def __init__(self) -> None:
         self.now = 50.0
@@ -30,7 +30,7 @@ class Clock:
 
 
 class LimitedDesk(Desk):
-    """A dispatcher that enforces quotas, none to begin with."""
+    """A dispatcher that enforces quotas, with none set at first."""
 
     def __init__(self, tasks: Tasks, *rows: Row) -> None:
         self.clock = Clock()
@@ -53,7 +53,7 @@ async def tasks() -> AsyncIterator[Tasks]:
 
 
 def busy(desk: Callable[[], LimitedDesk], seconds: float, response: Any) -> Callable[..., Any]:
-    """Return a handler that takes its time."""
+    """Return a handler that takes some seconds."""
 
     def handle(context: Any, request: Any) -> Any:
         desk().clock.now += seconds
@@ -62,8 +62,8 @@ def busy(desk: Callable[[], LimitedDesk], seconds: float, response: Any) -> Call
     return handle
 
 
-async def test_a_client_beyond_its_request_time_is_told_and_muted(tasks: Tasks) -> None:
-    """The answer goes out at once with the time that the next request has to wait."""
+async def test_client_beyond_its_request_time_is_throttled_and_muted(tasks: Tasks) -> None:
+    """The response is sent at once with the throttle time, and the next request has to wait."""
     handle = busy(lambda: desk, 0.3, DescribeClusterResponse)
     desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.limit(request_percentage="2")
@@ -75,8 +75,8 @@ async def test_a_client_beyond_its_request_time_is_told_and_muted(tasks: Tasks) 
     assert len(desk.answers(DescribeClusterResponse, 1)) == 1
 
 
-async def test_others_are_answered_as_ever(tasks: Tasks) -> None:
-    """Without a throttle time, and without being counted."""
+async def test_unlimited_clients_are_not_throttled(tasks: Tasks) -> None:
+    """Other clients get no throttle time and are not measured."""
     handle = busy(lambda: desk, 100, DescribeClusterResponse)
     desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.limit("somebody else", request_percentage="1")
@@ -86,8 +86,8 @@ async def test_others_are_answered_as_ever(tasks: Tasks) -> None:
     assert not desk.wire.connection.is_muted
 
 
-async def test_requests_among_brokers_are_exempt(tasks: Tasks) -> None:
-    """As in Kafka: what one broker owes another must not wait."""
+async def test_requests_between_brokers_are_exempt(tasks: Tasks) -> None:
+    """Requests between brokers are never throttled, as in Kafka."""
     handle = busy(lambda: desk, 100, DescribeClusterResponse)
     row = Row(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_among_brokers=True)
     desk = LimitedDesk(tasks, row)
@@ -98,8 +98,8 @@ async def test_requests_among_brokers_are_exempt(tasks: Tasks) -> None:
     assert not desk.wire.connection.is_muted
 
 
-async def test_a_quota_counts_from_the_next_request_on(tasks: Tasks) -> None:
-    """Whether it is set, changed or removed, on connections that are open."""
+async def test_quota_applies_from_the_next_request(tasks: Tasks) -> None:
+    """A new, changed or removed quota applies to open connections."""
     handle = busy(lambda: desk, 0.01, DescribeClusterResponse)
     desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
 
@@ -110,7 +110,7 @@ async def test_a_quota_counts_from_the_next_request_on(tasks: Tasks) -> None:
 
     assert throttle_ms() == 0
     desk.limit(request_percentage="0.1")
-    # Of ten seconds at a tenth of a percent, one hundredth is all.
+    # A tenth of a percent of ten seconds is one hundredth of a second.
     assert [throttle_ms(), throttle_ms() > 0] == [0, True]
     desk.limit(request_percentage="50")
     assert throttle_ms() == 0
@@ -120,8 +120,8 @@ async def test_a_quota_counts_from_the_next_request_on(tasks: Tasks) -> None:
     assert throttle_ms() == 0
 
 
-async def test_a_future_is_settled_when_it_is_done(tasks: Tasks) -> None:
-    """The wait is not counted; the client is muted before the next request can come in."""
+async def test_request_with_a_future_is_settled_when_it_is_done(tasks: Tasks) -> None:
+    """The wait does not count, and the client is muted before its next request is read."""
     futures: list[asyncio.Future[Any]] = []
 
     def handle(context: Any, request: Any) -> Any:
@@ -134,7 +134,7 @@ async def test_a_future_is_settled_when_it_is_done(tasks: Tasks) -> None:
     desk.limit(request_percentage="2.5")
     desk.send(DescribeClusterRequest(), 1)
     desk.send(DescribeClusterRequest(), 1)
-    # A limited client is not read ahead.
+    # Requests of a limited client are not read ahead.
     assert len(futures) == 1
     desk.clock.now += 1000
     futures[0].set_result(DescribeClusterResponse())
@@ -145,7 +145,7 @@ async def test_a_future_is_settled_when_it_is_done(tasks: Tasks) -> None:
 
 
 async def test_the_steps_of_a_task_are_counted(tasks: Tasks) -> None:
-    """Of an async handler, what it does and not what it waits for."""
+    """Only the steps of an async handler count, and not its waits."""
     gate = asyncio.get_running_loop().create_future()
 
     async def handle(context: Any, request: Any) -> ListGroupsResponse:
@@ -167,8 +167,8 @@ async def test_the_steps_of_a_task_are_counted(tasks: Tasks) -> None:
     assert desk.wire.connection.is_muted
 
 
-async def test_a_kept_answer_is_not_taken_for_a_limited_client(tasks: Tasks) -> None:
-    """It has no throttle time."""
+async def test_cached_response_is_not_used_for_a_limited_client(tasks: Tasks) -> None:
+    """A cached response has no throttle time."""
     handle = busy(lambda: desk, 0.1, MetadataResponse)
     desk = LimitedDesk(tasks, Row(handler(ApiKey.METADATA, handle), is_kept=True))
     desk.send(MetadataRequest(topics=[]), 9)
@@ -181,7 +181,7 @@ async def test_a_kept_answer_is_not_taken_for_a_limited_client(tasks: Tasks) -> 
 
 
 async def test_produced_bytes_are_the_whole_request(tasks: Tasks) -> None:
-    """Header and all; without an answer (acks=0) the client is muted all the same."""
+    """Header and body both count; with acks=0 the client is muted without a response."""
 
     def handle(context: Any, request: ProduceRequest) -> ProduceResponse | None:
         return ProduceResponse() if request.acks else None
@@ -190,7 +190,7 @@ async def test_produced_bytes_are_the_whole_request(tasks: Tasks) -> None:
     desk.limit(producer_byte_rate="1")
     desk.send(ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=[]), 9)
     ((_, answer),) = desk.answers(ProduceResponse, 9)
-    # Ten bytes are allowed in ten seconds; each more takes one.
+    # Ten bytes are allowed in ten seconds; each further one takes a second.
     assert answer.throttle_time_ms == 1000 * (FRAME_BYTES - 10)
     assert desk.wire.connection.is_muted
 
@@ -201,5 +201,6 @@ async def test_produced_bytes_are_the_whole_request(tasks: Tasks) -> None:
     assert silent.wire.connection.is_muted
 
 
-# Key, version, correlation id, client id, tags: 8 + 8 + 1; transactional id, acks, time-out, topics, tags.
+# Key, version, correlation id, client id, tags: 8 + 8 + 1; transactional id, acks, timeout, topics,
+# tags.
 FRAME_BYTES = 17 + 1 + 2 + 4 + 1 + 1

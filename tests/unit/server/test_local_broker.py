@@ -1,4 +1,4 @@
-"""This broker as its own controller reaches it."""
+"""The controller's access to the broker in its own process."""
 
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ FENCE = Fence(controller_id=NODE, controller_epoch=2, broker_epoch=10)
 
 
 class Configs:
-    """Notes whose settings were read."""
+    """A config store that records which topics were read."""
 
     def __init__(self) -> None:
         self.loaded: list[str] = []
@@ -25,7 +25,7 @@ class Configs:
 
 @pytest.fixture
 def port(broker: LogsBroker) -> LocalBroker:
-    """A port to a broker whose epoch is 10; updates are noted in `broker.updates`."""
+    """Return access to a broker whose epoch is 10; its updates are in `broker.updates`."""
     updates = cast(Any, broker).updates = []
     broker.configs = cast(Any, Configs())
     return LocalBroker(broker, lambda: 10, updates.append)
@@ -38,8 +38,10 @@ def topic_of(broker: LogsBroker) -> TopicImage:
     return made
 
 
-async def test_leaders_then_metadata_then_gone(broker: LogsBroker, port: LocalBroker) -> None:
-    """A topic comes and goes as the controller says."""
+async def test_leaders_metadata_and_deletion_are_applied(
+    broker: LogsBroker, port: LocalBroker
+) -> None:
+    """The broker applies leaders, metadata and deletions as the controller sends them."""
     topic = topic_of(broker)
     codes = await port.apply_leader_and_isr(FENCE, topic.states(is_new=True))
     assert codes == {("t", 0): ErrorCode.NONE}
@@ -56,17 +58,17 @@ async def test_leaders_then_metadata_then_gone(broker: LogsBroker, port: LocalBr
     assert cast(Any, broker).updates == [came, gone]
 
 
-async def test_settings_of_known_topics_are_not_read_again(
+async def test_settings_of_existing_topics_are_not_read_again(
     broker: LogsBroker, port: LocalBroker
 ) -> None:
-    """Changes of theirs are heard of otherwise."""
+    """Changed settings are read after a notification."""
     topic = broker.create("t")
     await port.apply_leader_and_isr(FENCE, topic.states())
     assert cast(Any, broker.configs).loaded == []
 
 
-async def test_brokers_come_and_go(broker: LogsBroker, port: LocalBroker) -> None:
-    """A list of brokers is the whole list."""
+async def test_list_of_brokers_is_replaced(broker: LogsBroker, port: LocalBroker) -> None:
+    """Each list of brokers replaces the previous one."""
     await port.update_metadata(FENCE, MetadataUpdate({5: BrokerImage(5, "b5", 9)}, [], []))
     assert list(broker.image.brokers) == [5]
 
@@ -78,10 +80,10 @@ async def test_brokers_come_and_go(broker: LogsBroker, port: LocalBroker) -> Non
         (FENCE._replace(broker_epoch=9), ErrorCode.STALE_BROKER_EPOCH),
     ],
 )
-async def test_the_past_is_refused(
+async def test_stale_requests_are_rejected(
     broker: LogsBroker, port: LocalBroker, fence: Fence, code: ErrorCode
 ) -> None:
-    """A replaced controller, and words for a former life of this broker (KIP-380)."""
+    """Requests of a replaced controller or for an earlier broker epoch are rejected (KIP-380)."""
     await port.update_metadata(FENCE, MetadataUpdate(None, [], []))
     before = broker.image
     for action in (

@@ -1,4 +1,4 @@
-"""The broker as a process of its own."""
+"""The broker as a process: signals, failures, and garbage collection."""
 
 import asyncio
 import gc
@@ -20,7 +20,7 @@ from ottla.server.node import Node
 
 @pytest.fixture
 def collector():  # type: ignore[no-untyped-def]
-    """Give the test's process its garbage collector back."""
+    """Restore the garbage collector of the test's process."""
     before = gc.get_threshold()
     yield
     gc.unfreeze()
@@ -33,8 +33,8 @@ def node(folder: Path, listener: str = "PLAINTEXT://127.0.0.1:0") -> Node:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("collector")
-def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    """After the ready call; what it held is free again and the end was clean."""
+def test_signal_stops_the_broker_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    """The signal arrives after the ready call; resources are released and the shutdown is clean."""
     ready: list[int] = []
 
     def on_ready(started: Node) -> None:
@@ -46,14 +46,14 @@ def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals) -> No
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_a_failed_start_comes_out(tmp_path: Path) -> None:
-    """Whoever runs it can say why."""
+def test_failed_start_raises(tmp_path: Path) -> None:
+    """A failed start raises to the caller of `run`."""
     with pytest.raises(ConfigError, match="Cannot listen"):
         run(node(tmp_path, "PLAINTEXT://203.0.113.1:1"), lambda started: None)
 
 
-def test_a_long_garbage_collection_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The watch hears of it as of any other work, and of nothing once the broker has ended."""
+def test_garbage_collection_is_reported_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch records collections like other work, and none after the broker has stopped."""
     watch = LoopWatch(RealClock(), lambda since: "")
     heard: list[str] = []
     monkeypatch.setattr(watch, "did", lambda name, seconds: heard.append(name))
@@ -64,8 +64,8 @@ def test_a_long_garbage_collection_has_a_name(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("collector")
-def test_a_node_without_a_log_directory_ends_it(tmp_path: Path) -> None:
-    """By itself, and what came out says which directory failed."""
+def test_node_without_a_log_directory_stops_the_process(tmp_path: Path) -> None:
+    """The node stops by itself, and the exception names the failed directory."""
     data = tmp_path / "data"
 
     def on_ready(started: Node) -> None:
@@ -78,7 +78,7 @@ def test_a_node_without_a_log_directory_ends_it(tmp_path: Path) -> None:
 
 
 async def test_a_bug_that_clients_can_provoke_does_not_flood_the_log() -> None:
-    """What fails where nobody awaits it is told with its traceback, and only so often."""
+    """Unobserved exceptions are logged with their traceback, at a limited rate."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.addFilter(Repeats())

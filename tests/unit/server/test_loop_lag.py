@@ -1,4 +1,4 @@
-"""The gauge of the event loop's lag, its timer, and what it says of pauses."""
+"""The event loop's lag: its histogram, its timer and the reports of pauses."""
 
 import logging
 from typing import Any
@@ -11,7 +11,7 @@ from ottla.testing.sim.loop import SimLoop, VirtualClock
 
 
 class SlowClock(VirtualClock):
-    """A clock of a loop whose callbacks take time: `pass_by` is that time."""
+    """The clock of a loop whose callbacks take the time `pass_by`."""
 
     def __init__(self, loop: SimLoop) -> None:
         super().__init__(loop)
@@ -28,8 +28,8 @@ class SlowClock(VirtualClock):
         self.cpu += seconds if is_own else 0.0
 
 
-def test_lags_fall_into_their_buckets() -> None:
-    """A bound belongs to its bucket; what is later than the last bound has one of its own."""
+def test_lags_are_counted_in_their_buckets() -> None:
+    """A bound belongs to its own bucket, and lags above the last bound have another one."""
     lag = LoopLag()
     for seconds in (-0.001, 0.0, BUCKETS[0], BUCKETS[0] * 1.01, BUCKETS[-1] + 1):
         lag.note(seconds)
@@ -39,8 +39,8 @@ def test_lags_fall_into_their_buckets() -> None:
     assert lag.sum_seconds == pytest.approx(BUCKETS[0] * 2.01 + BUCKETS[-1] + 1)
 
 
-def test_the_reader_resets_the_longest() -> None:
-    """Each reader's turn begins with nothing; the histogram goes on."""
+def test_reading_resets_the_maximum() -> None:
+    """The maximum restarts at zero after each read, and the histogram does not."""
     lag = LoopLag()
     lag.note(0.02)
     lag.note(0.01)
@@ -49,7 +49,7 @@ def test_the_reader_resets_the_longest() -> None:
 
 
 def test_only_more_than_a_hundred_milliseconds_is_a_pause() -> None:
-    """As the bound of hostile input is worded."""
+    """A pause is a lag of more than 100 ms, the bound for hostile input."""
     lag = LoopLag()
     assert not lag.note(0.1)
     assert lag.note(0.11)
@@ -70,8 +70,8 @@ def run(work: Any) -> None:
         loop.run(watched())
 
 
-def test_an_idle_loop_is_not_late() -> None:
-    """Fifty lags a second, all of them nothing; none after the stop."""
+def test_idle_loop_has_no_lag() -> None:
+    """There are fifty lags a second, all zero, and none after the stop."""
 
     async def idle(clock: SlowClock, watch: LoopWatch) -> None:
         await clock.sleep(1 + INTERVAL_SECONDS / 2)
@@ -84,8 +84,10 @@ def test_an_idle_loop_is_not_late() -> None:
     run(idle)
 
 
-def test_the_watch_sees_how_long_a_callback_took(caplog: pytest.LogCaptureFixture) -> None:
-    """What stopped the loop is named with its time, and so are the requests of that moment."""
+def test_slow_callback_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """The report names the callback that blocked the loop with its time, and the requests before
+    it.
+    """
 
     async def block(clock: SlowClock, watch: LoopWatch) -> None:
         with watch.during("retention"):
@@ -106,10 +108,10 @@ def test_the_watch_sees_how_long_a_callback_took(caplog: pytest.LogCaptureFixtur
     ("seconds", "is_own", "level"),
     [(0.2, True, logging.WARNING), (0.2, False, logging.INFO), (1.5, False, logging.WARNING)],
 )
-def test_a_busy_machine_is_nothing_to_warn_of(
+def test_short_pause_of_a_busy_machine_is_no_warning(
     caplog: pytest.LogCaptureFixture, seconds: float, is_own: bool, level: int
 ) -> None:
-    """What the loop's own thread has not spent is its fault only when it is long."""
+    """Time that the loop's own thread did not use is a warning only if it is long."""
     caplog.set_level(logging.INFO)
 
     async def wait(clock: SlowClock, watch: LoopWatch) -> None:
@@ -120,8 +122,8 @@ def test_a_busy_machine_is_nothing_to_warn_of(
     assert [each.levelno for each in caplog.records] == [level]
 
 
-def test_pauses_are_told_of_once_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
-    """However often the loop stops, the log is not flooded; the next line counts them."""
+def test_pauses_are_logged_once_in_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    """Further pauses are counted in the next line, so the log is not flooded."""
 
     async def block(clock: SlowClock, watch: LoopWatch) -> None:
         for _ in range(20):
@@ -138,8 +140,8 @@ def test_pauses_are_told_of_once_in_ten_seconds(caplog: pytest.LogCaptureFixture
     assert "more_pauses_unsaid=19" in caplog.records[1].message
 
 
-def test_how_idle_the_loop_is_follows_the_last_minute() -> None:
-    """All of it at first, then what its own thread has not used; former work is forgotten."""
+def test_idle_time_covers_the_last_minute() -> None:
+    """Idle time is what the loop's own thread has not used in the last minute."""
 
     async def work(clock: SlowClock, watch: LoopWatch) -> None:
         assert watch.idle_share() == 1.0

@@ -1,4 +1,4 @@
-"""The node: started, used, stopped, started again."""
+"""The node: start, use, stop and restart."""
 
 import asyncio
 import errno
@@ -32,7 +32,7 @@ from tests.handlers.logs import batch, values
 
 
 class Client:
-    """Asks one request after the other on one connection."""
+    """Sends one request after the other on one connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -70,7 +70,7 @@ class Client:
 
 
 class Yard:
-    """Starts nodes and clients, and clears up."""
+    """Starts nodes and clients, and stops them after the test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -100,7 +100,7 @@ class Yard:
 
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
-    """A folder of its own for each test."""
+    """Yield a yard with a directory of its own."""
     made = Yard(tmp_path / "data")
     yield made
     for node in made.nodes:
@@ -111,7 +111,7 @@ async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
 
 
 async def test_first_use_works_at_once(yard: Yard) -> None:
-    """A topic comes into being, takes a record and gives it back."""
+    """A topic is created on first use, and a record is produced and fetched."""
     client = await yard.client(await yard.start())
     answer = await client.metadata("t")
     assert (answer.topics[0].error_code, answer.topics[0].partitions[0].leader_id) == (0, 1)
@@ -119,8 +119,8 @@ async def test_first_use_works_at_once(yard: Yard) -> None:
     assert await client.fetch("t") == [b"hello"]
 
 
-async def test_it_is_ready_in_a_tenth_of_a_second(yard: Yard) -> None:
-    """The best of three starts; imports are counted elsewhere."""
+async def test_node_is_ready_in_a_tenth_of_a_second(yard: Yard) -> None:
+    """The best of three starts counts; imports are measured elsewhere."""
     seconds = []
     for _ in range(3):
         begin = time.perf_counter()
@@ -131,7 +131,7 @@ async def test_it_is_ready_in_a_tenth_of_a_second(yard: Yard) -> None:
 
 
 async def test_a_restart_loses_nothing(yard: Yard) -> None:
-    """Cluster, topics, ids, records, offsets."""
+    """Cluster id, topics, topic ids, records and offsets survive a restart."""
     node = await yard.start()
     client = await yard.client(node)
     first = await client.metadata("t")
@@ -151,8 +151,8 @@ async def test_a_restart_loses_nothing(yard: Yard) -> None:
     assert (await client.produce("t", b"3")).base_offset == 3
 
 
-async def test_stopping_answers_who_waits(yard: Yard) -> None:
-    """A parked fetch gets its answer, then the connection ends."""
+async def test_stop_answers_delayed_requests(yard: Yard) -> None:
+    """A delayed fetch is answered, and then the connection is closed."""
     node = await yard.start()
     client = await yard.client(node)
     await client.metadata("t")
@@ -166,7 +166,7 @@ async def test_stopping_answers_who_waits(yard: Yard) -> None:
 
 
 async def test_stop_may_be_called_often_and_at_once(yard: Yard) -> None:
-    """All callers return when it has stopped."""
+    """All concurrent callers of `stop` return when the node has stopped."""
     node = await yard.start()
     client = await yard.client(node)
     await client.metadata("t")
@@ -181,13 +181,13 @@ async def test_stop_may_be_called_often_and_at_once(yard: Yard) -> None:
 
 
 async def test_stop_before_start_is_harmless(yard: Yard) -> None:
-    """There is nothing to stop, and nothing has been touched."""
+    """A node that was not started has nothing to stop."""
     await yard.make().stop()
     assert not yard.folder.exists()
 
 
-async def test_a_taken_port_is_told_with_what_to_do(yard: Yard) -> None:
-    """And what was started by then is stopped again."""
+async def test_used_port_is_an_error_with_advice(yard: Yard) -> None:
+    """The parts that were started before the error are stopped again."""
     node = await yard.start()
     taken = {"listeners": f"PLAINTEXT://127.0.0.1:{node.port}", "log.dirs": f"{yard.folder}2"}
     with pytest.raises(ConfigError, match=r"Cannot listen on .*choose another port"):
@@ -195,22 +195,22 @@ async def test_a_taken_port_is_told_with_what_to_do(yard: Yard) -> None:
     await yard.start(settings={"log.dirs": f"{yard.folder}2"})
 
 
-async def test_a_directory_in_use_is_told_with_what_to_do(yard: Yard) -> None:
-    """Two brokers on one directory would destroy it."""
+async def test_locked_directory_is_an_error_with_advice(yard: Yard) -> None:
+    """Two brokers with the same directory would destroy it."""
     await yard.start()
     with pytest.raises(StorageError, match="another"):
         await yard.start()
 
 
 async def test_settings_are_checked_before_anything_is_touched(yard: Yard) -> None:
-    """A wrong value is named."""
+    """The error names the invalid value."""
     with pytest.raises(ConfigError, match=r"num\.partitions"):
         yard.make(settings={"num.partitions": "none"})
     assert not yard.folder.exists()
 
 
-async def test_clients_are_told_the_address_they_came_in_on(yard: Yard) -> None:
-    """Also where the broker listens everywhere."""
+async def test_clients_get_the_address_of_their_connection(yard: Yard) -> None:
+    """The address is that of the connection, also if the broker listens on all interfaces."""
     node = await yard.start(settings={"listeners": "PLAINTEXT://0.0.0.0:0"})
     assert node.host == "127.0.0.1"
     client = await yard.client(node)
@@ -218,8 +218,8 @@ async def test_clients_are_told_the_address_they_came_in_on(yard: Yard) -> None:
     assert [(item.host, item.port) for item in answer.brokers] == [("127.0.0.1", node.port)]
 
 
-async def test_advertised_listeners_are_told_and_registered(yard: Yard) -> None:
-    """Whatever address the client used."""
+async def test_advertised_listeners_are_returned_and_registered(yard: Yard) -> None:
+    """The advertised address is returned, whatever address the client used."""
     tree = EmbeddedTree(RealFileSystem(), yard.make()._clock)
     node = await yard.start(
         tree=tree, settings={"advertised.listeners": "PLAINTEXT://public.example:99"}
@@ -235,7 +235,7 @@ async def test_advertised_listeners_are_told_and_registered(yard: Yard) -> None:
 
 
 async def test_several_listeners_serve_the_same_broker(yard: Yard) -> None:
-    """Each client is told the listener it uses."""
+    """Each client gets the port of the listener it uses."""
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0,INNER://127.0.0.1:0",
         "listener.security.protocol.map": "INNER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -248,8 +248,8 @@ async def test_several_listeners_serve_the_same_broker(yard: Yard) -> None:
     assert [item.port for item in answer.brokers] == [inner.port]
 
 
-async def test_a_disk_that_fails_takes_its_directory_offline(yard: Yard) -> None:
-    """KAFKA_STORAGE_ERROR, and the broker goes on with the other."""
+async def test_failed_disk_takes_its_directory_offline(yard: Yard) -> None:
+    """Writes fail with KAFKA_STORAGE_ERROR, and the broker continues with the other directory."""
     files = BreakableFiles()
     settings = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
     client = await yard.client(await yard.start(files=files, settings=settings))
@@ -263,8 +263,10 @@ async def test_a_disk_that_fails_takes_its_directory_offline(yard: Yard) -> None
     assert (await client.produce("u", b"c")).error_code == 0
 
 
-async def test_who_led_in_a_failed_directory_leads_no_longer(yard: Yard) -> None:
-    """Metadata says so, no election finds anybody, and a restart on a mended disk brings it back."""
+async def test_partitions_of_a_failed_directory_lose_their_leader(yard: Yard) -> None:
+    """The partition has no leader, no election finds one, and a restart with a working disk
+    restores it.
+    """
     files = BreakableFiles()
     settings = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
     node = await yard.start(files=files, settings=settings)
@@ -275,9 +277,13 @@ async def test_who_led_in_a_failed_directory_leads_no_longer(yard: Yard) -> None
     files.is_broken = True
     assert (await client.produce("t", b"b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     files.is_broken = False
-    found = await leaderless(client, "t")
-    assert found.leader_epoch == epoch + 1
-    assert (found.replica_nodes, found.isr_nodes, found.offline_replicas) == ([1], [1], [1])
+    partition = await leaderless(client, "t")
+    assert partition.leader_epoch == epoch + 1
+    assert (partition.replica_nodes, partition.isr_nodes, partition.offline_replicas) == (
+        [1],
+        [1],
+        [1],
+    )
     for kind in ElectionType:
         outcomes = await node.broker.controller.elect_leaders(kind, [("t", 0)])
         assert outcomes[0].error is not None, kind
@@ -291,8 +297,8 @@ async def test_who_led_in_a_failed_directory_leads_no_longer(yard: Yard) -> None
     assert await again.fetch("t") == [b"a"]
 
 
-async def test_a_directory_that_fails_while_the_broker_is_down_is_told_too(yard: Yard) -> None:
-    """What was in it has no leader from the start; what is elsewhere has."""
+async def test_directory_that_fails_while_the_broker_is_down_is_reported(yard: Yard) -> None:
+    """Its partitions have no leader from the start, and those in other directories have one."""
     settings = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
     node = await yard.start(settings=settings)
     client = await yard.client(node)
@@ -311,7 +317,7 @@ async def test_a_directory_that_fails_while_the_broker_is_down_is_told_too(yard:
 
 
 async def leaderless(client: Client, topic: str) -> Any:
-    """Ask until the controller has heard, and return partition 0."""
+    """Request metadata until the partition has no leader, and return partition 0."""
     async with asyncio.timeout(20):
         while True:
             partition = (await client.metadata(topic)).topics[0].partitions[0]
@@ -321,7 +327,7 @@ async def leaderless(client: Client, topic: str) -> Any:
 
 
 async def test_a_node_without_a_log_directory_stops(yard: Yard) -> None:
-    """What is owed is answered; then its connections end, and it says why."""
+    """Pending requests are answered, connections are closed, and the failure is kept."""
     files = BreakableFiles()
     node = await yard.start(files=files)
     heard = asyncio.Event()
@@ -338,8 +344,8 @@ async def test_a_node_without_a_log_directory_stops(yard: Yard) -> None:
     assert node.failure.directory == str(yard.folder)
 
 
-async def test_a_node_that_can_decide_nothing_any_more_stops(yard: Yard) -> None:
-    """Its metadata cannot be written: it says so and ends instead of serving half of everything."""
+async def test_node_that_cannot_write_its_metadata_stops(yard: Yard) -> None:
+    """A node that cannot write its metadata reports it and stops, instead of serving only reads."""
     files = BreakableFiles("cluster.journal.")
     folders = {"log.dirs": f"{yard.folder},{yard.folder}-2"}
     node = await yard.start(files=files, settings=folders)
@@ -361,8 +367,8 @@ async def test_a_node_that_can_decide_nothing_any_more_stops(yard: Yard) -> None
     assert await again.fetch("t") == [b"a"]
 
 
-async def test_metadata_may_have_a_folder_of_their_own(yard: Yard) -> None:
-    """Then no log directory matters more than another."""
+async def test_metadata_may_have_a_separate_directory(yard: Yard) -> None:
+    """With `coordination.dir`, no log directory is more important than another."""
     files = BreakableFiles()
     settings = {
         "log.dirs": f"{yard.folder},{yard.folder}-2",
@@ -382,8 +388,10 @@ async def test_metadata_may_have_a_folder_of_their_own(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("change", ["order", "setting"])
-async def test_metadata_in_another_folder_are_told_with_what_to_do(yard: Yard, change: str) -> None:
-    """A second cluster over the first one's logs would be the end of both."""
+async def test_metadata_in_another_directory_is_an_error_with_advice(
+    yard: Yard, change: str
+) -> None:
+    """A second cluster over the logs of the first would destroy both."""
     one, two = str(yard.folder), f"{yard.folder}-2"
     await (await yard.start(settings={"log.dirs": f"{one},{two}"})).stop()
     elsewhere = (
@@ -397,7 +405,7 @@ async def test_metadata_in_another_folder_are_told_with_what_to_do(yard: Yard, c
 
 
 class BreakableFiles(RealFileSystem):
-    """Files of the operating system; appends to logs, or other files, fail while it is broken."""
+    """Files of the operating system; appends to logs or to other files fail while it is broken."""
 
     is_broken = False
 
@@ -415,7 +423,7 @@ class BreakableFiles(RealFileSystem):
 
 
 class HalfDeadFiles(RealFileSystem):
-    """Files of the operating system; nothing below the folder `dead` can be listed."""
+    """Files of the operating system; directories below `dead` cannot be listed."""
 
     dead = ""
 
@@ -426,7 +434,7 @@ class HalfDeadFiles(RealFileSystem):
 
 
 class GuardedFile(RealFile):
-    """A log file that asks whether it may."""
+    """A log file whose appends fail while its disk is broken."""
 
     files: BreakableFiles
 
@@ -437,7 +445,7 @@ class GuardedFile(RealFile):
 
 
 async def test_connections_wait_until_the_broker_is_ready(yard: Yard) -> None:
-    """Whoever is early is answered, not refused."""
+    """An early client is answered later, not rejected."""
     node = yard.make(rng=SeededRng(1))
     starting = asyncio.ensure_future(node.start())
     while not node._endpoints or not node._endpoints[0].port:
@@ -449,8 +457,8 @@ async def test_connections_wait_until_the_broker_is_ready(yard: Yard) -> None:
     assert [item.node_id for item in answer.brokers] == [1]
 
 
-async def test_a_deleted_topic_leaves_no_trace(yard: Yard) -> None:
-    """Neither in the image nor among the replicas, and its name can be used again."""
+async def test_deleted_topic_is_removed_completely(yard: Yard) -> None:
+    """The topic is removed from image and replicas, and its name can be used again."""
     node = await yard.start()
     client = await yard.client(node)
     await client.metadata("t")
@@ -463,7 +471,7 @@ async def test_a_deleted_topic_leaves_no_trace(yard: Yard) -> None:
 
 
 async def test_dynamic_options_take_effect(yard: Yard) -> None:
-    """A topic's changed settings reach its log."""
+    """A changed topic setting reaches the topic's log."""
     node = await yard.start()
     client = await yard.client(node)
     await client.metadata("t")
@@ -475,7 +483,7 @@ async def test_dynamic_options_take_effect(yard: Yard) -> None:
 
 
 class SteppedClock(RealClock):
-    """Monotonic and processor time that pass only in steps: what the machine does does not count."""
+    """Monotonic and processor time that advance only in steps, independent of the machine's load."""
 
     def __init__(self) -> None:
         self.now = time.monotonic()
@@ -487,10 +495,10 @@ class SteppedClock(RealClock):
         return self.now
 
 
-async def test_a_pause_of_the_loop_is_seen_and_blamed(
+async def test_pause_of_the_loop_is_reported_with_its_cause(
     yard: Yard, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The gauge runs in every node; the line names the request that came in at that time."""
+    """Every node measures the lag, and the log line names the request that arrived at that time."""
     clock = SteppedClock()
     node = await yard.start(clock=clock)
     client = await yard.client(node)
@@ -512,8 +520,8 @@ async def test_a_pause_of_the_loop_is_seen_and_blamed(
     assert "ms=130 own_cpu_ms=150 during=FETCH of test" in line
 
 
-async def test_the_upkeep_of_logs_follows_the_options(yard: Yard) -> None:
-    """How often, how fast, and when a producer is forgotten; what is dynamic is asked anew."""
+async def test_upkeep_of_logs_uses_the_options(yard: Yard) -> None:
+    """Intervals, rates and producer expiration come from the options; dynamic ones are read again."""
     settings = {
         "log.initial.task.delay.ms": "11",
         "log.retention.check.interval.ms": "12",
@@ -532,10 +540,10 @@ async def test_the_upkeep_of_logs_follows_the_options(yard: Yard) -> None:
     assert replicas.get("t", 0).log.config.producer_id_expiration_ms == 16
 
 
-async def test_clients_are_told_whole_paths_of_directories(
+async def test_clients_get_absolute_paths_of_directories(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They name them again in AlterReplicaLogDirs, from wherever they are."""
+    """Clients use the paths in AlterReplicaLogDirs, from any working directory."""
     yard.folder.mkdir()
     monkeypatch.chdir(yard.folder)
     node = await yard.start(settings={"log.dirs": "here,./there/"})

@@ -1,4 +1,4 @@
-"""A compacted log for the tests, on any disk: append keys, clean, look at what is left."""
+"""A compacted log for tests on any disk: append keys, clean the log, read the remaining records."""
 
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
@@ -20,13 +20,13 @@ Pair = tuple[bytes, bytes | None]
 
 
 def in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` to its end; what waits for the simulated disk does not wait for real."""
+    """Run `work` to its end in virtual time, without real waits for the simulated disk."""
     with SimLoop(SeededRng(0)) as loop:
         return loop.run(work)
 
 
 class Compacted:
-    """One log named t-0 whose topic is compacted, and a cleaner that works when a test says so."""
+    """One log named t-0 whose topic is compacted, and a cleaner that runs when the test calls it."""
 
     def __init__(self, **fields: Any) -> None:
         defaults = {
@@ -43,7 +43,7 @@ class Compacted:
         self.open()
 
     def open(self) -> None:
-        """Start the log directory."""
+        """Open the log directory."""
         self.directories = self.world.directories()
         self.log: Log = self.directories.create("t", 0, TOPIC_ID, self.config)
         self.log.high_watermark = self.log.log_end_offset
@@ -78,7 +78,7 @@ class Compacted:
         )
 
     def clean(self) -> bool:
-        """Roll, make durable, and let the cleaner have one turn."""
+        """Roll the log, make it durable, and run the cleaner once."""
         self.log.roll()
         self.log.flush()
         return in_virtual_time(self.cleaner.clean_dirtiest())
@@ -89,14 +89,14 @@ class Compacted:
 
     def headers(self) -> list[tuple[int, int, int]]:
         """Return (first offset, last offset, records) of all batches."""
-        found, offset = [], self.log.log_start_offset
+        result, offset = [], self.log.log_start_offset
         while offset < self.log.log_end_offset:
             fetched = self.log.read(offset, 1 << 20, max_offset=self.log.log_end_offset)
             assert fetched is not None
             for _, header in iterate_batches(fetched.records):
-                found.append((header.base_offset, header.last_offset, header.records_count))
-            offset = found[-1][1] + 1
-        return found
+                result.append((header.base_offset, header.last_offset, header.records_count))
+            offset = result[-1][1] + 1
+        return result
 
     def names(self) -> Sequence[str]:
         """Return the names of the log's files."""

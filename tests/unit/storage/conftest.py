@@ -1,4 +1,4 @@
-"""After every test of the storage, the files that it left open are closed."""
+"""Close the files that a storage test left open."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.unit.storage.world import OPENED
 
 @pytest.fixture(autouse=True)
 def descriptors() -> Iterator[None]:
-    """A process has not many, and hundreds of tests each open a dozen."""
+    """Close every log and directory: hundreds of tests open a dozen descriptors each."""
     yield
     for each in OPENED:
         each.abandon()

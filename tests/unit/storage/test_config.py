@@ -1,4 +1,4 @@
-"""The settings of a log and what follows from them."""
+"""The settings of a log and the values derived from them."""
 
 import pytest
 
@@ -7,7 +7,9 @@ from ottla.storage.config import LONG_MAX, LogConfig
 
 
 def test_the_defaults_are_kafkas() -> None:
-    """One GiB or a week a segment, a week of retention, 4 KiB between index entries."""
+    """The defaults include 1 GiB or a week for each segment, a week of retention, 4 KiB between
+    index entries.
+    """
     config = LogConfig()
     assert (config.segment_bytes, config.segment_ms) == (1_073_741_824, 604_800_000)
     assert (config.retention_ms, config.retention_bytes) == (604_800_000, -1)
@@ -36,10 +38,10 @@ def test_the_defaults_are_kafkas() -> None:
         ({"compression_type": "lz4"}, False, False),
     ],
 )
-def test_records_are_opened_only_where_the_topic_asks_for_it(
+def test_records_are_read_only_if_a_topic_option_needs_it(
     fields: dict[str, object], opens: bool, trusts: bool
 ) -> None:
-    """Keys, a lower bound for timestamps and the strict option need a look at every record."""
+    """Keys, a lower bound for timestamps and the strict option require every record to be read."""
     config = LogConfig(**fields)  # type: ignore[arg-type]
     assert (config.opens_records, config.trusts_headers) == (opens, trusts)
 
@@ -48,10 +50,10 @@ def test_records_are_opened_only_where_the_topic_asks_for_it(
     ("policy", "deletes", "compacts"),
     [({"delete"}, True, False), ({"compact"}, False, True), ({"compact", "delete"}, True, True)],
 )
-def test_the_cleanup_policy_says_what_may_go(
+def test_cleanup_policy_selects_delete_and_compact(
     policy: set[str], deletes: bool, compacts: bool
 ) -> None:
-    """Only the delete policy gives segments up to retention."""
+    """Retention deletes segments only under the delete policy."""
     config = LogConfig(cleanup_policy=frozenset(policy))
     assert (config.deletes_by_retention, config.is_compacted) == (deletes, compacts)
 
@@ -61,7 +63,7 @@ def test_the_cleanup_policy_says_what_may_go(
     [("producer", None), ("uncompressed", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)],
 )
 def test_the_compression_type_names_a_codec(name: str, codec: int | None) -> None:
-    """`producer` keeps what was sent; every other name is a codec of the protocol."""
+    """`producer` keeps the sender's codec; every other name is a codec of the protocol."""
     assert LogConfig(compression_type=name).codec == codec
 
 
@@ -70,13 +72,13 @@ def test_the_compression_type_names_a_codec(name: str, codec: int | None) -> Non
     [("producer", None), ("snappy", None), ("gzip", 4), ("lz4", 5), ("zstd", 6)],
 )
 def test_each_codec_has_its_own_level(name: str, level: int | None) -> None:
-    """That of the topic's codec counts."""
+    """The level is the one of the topic's codec."""
     config = LogConfig(compression_type=name, gzip_level=4, lz4_level=5, zstd_level=6)
     assert config.codec_level == level
 
 
-def test_topic_options_give_the_settings() -> None:
-    """The defaults of the option table are those of the settings; what is set is taken."""
+def test_settings_come_from_topic_options() -> None:
+    """The option table and the settings have the same defaults, and topic options override them."""
     assert LogConfig.from_options(TOPIC_OPTIONS.parse({})) == LogConfig()
     settings = {
         "segment.ms": "1",
@@ -106,13 +108,13 @@ def test_topic_options_give_the_settings() -> None:
     )
 
 
-def test_the_logs_of_a_topic_follow_the_broker_in_when_producers_are_forgotten() -> None:
-    """No topic has an option for it."""
+def test_producer_expiration_comes_from_the_broker() -> None:
+    """Producer expiration is an option of the broker only."""
     broker = BROKER_OPTIONS.parse({"producer.id.expiration.ms": "5"})
     assert LogConfig.from_options(topic_snapshot(broker, {})).producer_id_expiration_ms == 5
 
 
-def test_the_internal_segment_size_takes_the_place_of_the_public_one() -> None:
-    """Tests roll segments that Kafka's minimum would not allow."""
+def test_internal_segment_bytes_overrides_segment_bytes() -> None:
+    """Tests use internal.segment.bytes to roll segments below Kafka's minimum."""
     snapshot = TOPIC_OPTIONS.parse({"internal.segment.bytes": "500"})
     assert LogConfig.from_options(snapshot).segment_bytes == 500

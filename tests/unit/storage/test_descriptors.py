@@ -1,4 +1,4 @@
-"""A lack of descriptors: the operation fails and can be repeated, the log directory stays online."""
+"""Out of file descriptors: the operation fails and can be retried, the log directory stays online."""
 
 import errno
 
@@ -24,7 +24,7 @@ def simulated() -> tuple[World, SimFileSystem, LogDirectories]:
 
 @EXHAUSTED
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
-def test_append_that_lacks_a_descriptor_can_be_repeated(error: int, nth: int) -> None:
+def test_append_without_a_free_descriptor_can_be_retried(error: int, nth: int) -> None:
     """A roll fails between two segments; the next append rolls, and no offset is lost."""
     world, files, directories = simulated()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
@@ -52,7 +52,7 @@ def test_append_that_lacks_a_descriptor_can_be_repeated(error: int, nth: int) ->
 
 
 @EXHAUSTED
-def test_checkpoint_that_lacks_a_descriptor_is_repeated(error: int) -> None:
+def test_checkpoint_without_a_free_descriptor_is_retried(error: int) -> None:
     """Checkpoints and new logs fail without taking the directory offline, and succeed later."""
     world, files, directories = simulated()
     for operation in ("replace", "open", "make_directories"):
@@ -70,8 +70,8 @@ def test_checkpoint_that_lacks_a_descriptor_is_repeated(error: int) -> None:
 
 
 @EXHAUSTED
-async def test_upkeep_that_lacks_a_descriptor_is_repeated(error: int) -> None:
-    """Background flushes and checkpoints go on when there are descriptors again."""
+async def test_upkeep_without_a_free_descriptor_is_retried(error: int) -> None:
+    """Background flushes and checkpoints resume when descriptors are available."""
     world, files, directories = simulated()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(10):
@@ -88,8 +88,8 @@ async def test_upkeep_that_lacks_a_descriptor_is_repeated(error: int) -> None:
 
 
 @EXHAUSTED
-def test_truncation_that_lacks_a_descriptor_makes_only_its_log_unusable(error: int) -> None:
-    """What is half cut is not used again before a restart; other logs go on."""
+def test_truncation_without_a_free_descriptor_makes_only_its_log_unusable(error: int) -> None:
+    """A half-truncated log is unusable until a restart; other logs continue."""
     world, files, directories = simulated()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     other = directories.create("t", 1, TOPIC_ID, CONFIG)
@@ -108,8 +108,8 @@ def test_truncation_that_lacks_a_descriptor_makes_only_its_log_unusable(error: i
     again.close()
 
 
-def test_start_that_lacks_descriptors_says_what_to_do() -> None:
-    """The broker does not start with a part of its data."""
+def test_start_without_free_descriptors_says_what_to_do() -> None:
+    """The broker does not start with only a part of its data."""
     world, files, directories = simulated()
     directories.close()
     files.faults.fail("list", error=errno.EMFILE)

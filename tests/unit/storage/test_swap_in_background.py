@@ -1,4 +1,4 @@
-"""What happens to a log while a cleaned segment takes the place of others, between two syncs."""
+"""A log while a cleaned segment replaces others: events between the two syncs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ LEFT = [(8, b"a", b"8"), (9, b"b", b"9")]
 
 
 def written() -> Compacted:
-    """Return a log of several dirty segments."""
+    """Return a log with several dirty segments."""
     compacted = Compacted(segment_bytes=160)
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
@@ -24,7 +24,7 @@ def written() -> Compacted:
 
 
 def clean_with(compacted: Compacted, event: Callable[[], None], *, is_first: bool) -> bool:
-    """Clean; `event` happens while the first or the second sync of a swap is under way."""
+    """Clean; run `event` during the first or the second sync of a swap."""
     cleaner: Any = compacted.cleaner
     off_loop = cleaner._off_loop
     seen: list[object] = []
@@ -46,12 +46,12 @@ def clean_with(compacted: Compacted, event: Callable[[], None], *, is_first: boo
 
 
 def endings(compacted: Compacted) -> list[str]:
-    """Return the names of unfinished files."""
+    """Return the suffixes of unfinished files."""
     return [name for name in compacted.names() if name.endswith((".swap", ".cleaned"))]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_reads_and_appends_go_on_during_a_swap(is_first: bool) -> None:
+def test_reads_and_appends_continue_during_a_swap(is_first: bool) -> None:
     """Every record that is kept can be read before, between and after the syncs."""
     compacted = written()
 
@@ -70,7 +70,7 @@ def test_reads_and_appends_go_on_during_a_swap(is_first: bool) -> None:
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_log_that_is_deleted_during_a_swap_fails_no_directory(is_first: bool) -> None:
-    """Its folder has another name by then."""
+    """The log directory has another name by then."""
     compacted = written()
     clean_with(compacted, lambda: compacted.directories.delete("t", 0), is_first=is_first)
     assert not compacted.world.failures
@@ -78,7 +78,7 @@ def test_a_log_that_is_deleted_during_a_swap_fails_no_directory(is_first: bool) 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_segment_that_retention_deletes_during_a_swap_stays_deleted(is_first: bool) -> None:
-    """Also after a restart."""
+    """The segment stays deleted after a restart."""
     compacted = written()
     log = compacted.log
 
@@ -95,7 +95,7 @@ def test_a_segment_that_retention_deletes_during_a_swap_stays_deleted(is_first: 
 
 
 def test_a_copy_that_begins_before_the_swap_prevents_it() -> None:
-    """Nothing of the cleaned segment is left."""
+    """No file of the cleaned segment is left."""
     compacted = written()
 
     def begin_copy() -> None:

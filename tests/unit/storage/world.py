@@ -1,4 +1,4 @@
-"""What the tests of the log share: a clock that stands still, and short ways to write and read."""
+"""Shared by the tests of the log: a manual clock, and short functions to write and read."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,32 +17,32 @@ from ottla.wire.records.records import Record, encode_batch, iterate_batches, it
 START_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
 
-# Whatever a test has opened; its files are closed afterwards.
+# The logs and directories that a test has opened, to be closed afterwards.
 OPENED: list[Log | LogDirectories] = []
 
 
 class ManualClock:
-    """Time that moves when a test says so."""
+    """A clock that advances only when a test advances it."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self.now_ms = now_ms
-        # What the wall clock alone is ahead.
+        # How far the wall clock alone is ahead.
         self.leap_ms = 0
 
     def time_ms(self) -> int:
-        """Return what the test has set."""
+        """Return the time in milliseconds that the test has set."""
         return self.now_ms + self.leap_ms
 
     def monotonic(self) -> float:
-        """Return the same time in seconds."""
+        """Return the monotonic time in seconds."""
         return self.now_ms / 1000
 
     def cpu_seconds(self) -> float:
-        """Return the same: whoever works here uses no time."""
+        """Return the monotonic time, as if the process used no CPU."""
         return self.now_ms / 1000
 
     async def sleep(self, seconds: float) -> None:
-        """Move on at once."""
+        """Advance the clock without waiting."""
         self.now_ms += int(seconds * 1000)
 
 
@@ -58,7 +58,7 @@ class World:
 
     @property
     def folder(self) -> Path:
-        """The folder of the log."""
+        """Return the directory of the log."""
         return self.path / "t-0"
 
     def directories(self, **opening: Any) -> LogDirectories:
@@ -76,7 +76,7 @@ class World:
         return directories
 
     def load(self, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0) -> Log:
-        """Open the one log without a log directory around it; it is made if it does not exist."""
+        """Open the log without a log directory around it; create it if it does not exist."""
         expected = recovery.Expectation(log_start, recovery_point, clean)
         arguments = (self.files, str(self.folder), self.config)
         if self.files.exists(str(self.folder)):
@@ -92,14 +92,14 @@ class World:
         return log
 
     def names(self, suffix: str) -> list[str]:
-        """Return the names of the log's files with this ending."""
+        """Return the names of the log's files with this suffix."""
         return sorted(path.name for path in self.folder.iterdir() if path.name.endswith(suffix))
 
 
 def make_batch(
     values: list[bytes] | int = 1, *, timestamp: int = START_MS, sequence: int = -1, **fields: Any
 ) -> bytearray:
-    """Return a batch as a client sends it: `values`, or so many numbered ones."""
+    """Return a batch as a client sends it, with `values` or with that many numbered ones."""
     if isinstance(values, int):
         values = [b"value-%d" % number for number in range(values)]
     records = [Record(b"key", value, timestamp=timestamp) for value in values]
@@ -109,17 +109,19 @@ def make_batch(
 
 
 def read_all(log: Log, *, max_bytes: int = 1 << 20, start: int | None = None) -> list[Record]:
-    """Return every record but the control records from `start` (default: the log's) to the end, fetch by fetch."""
+    """Return all records except control records from `start` (default: the log start), fetch by
+    fetch.
+    """
     offset = log.log_start_offset if start is None else start
-    found: list[Record] = []
+    result: list[Record] = []
     while offset < log.log_end_offset:
         fetched = log.read(offset, max_bytes, max_offset=log.log_end_offset)
         assert fetched is not None
         headers = [header for _, header in iterate_batches(fetched.records)]
         assert headers, f"nothing at offset {offset}"
-        found += [each for each in iterate_records(fetched.records) if each.offset >= offset]
+        result += [each for each in iterate_records(fetched.records) if each.offset >= offset]
         offset = headers[-1].last_offset + 1
-    return found
+    return result
 
 
 def offsets(log: Log) -> list[int]:

@@ -1,4 +1,4 @@
-"""A test driver's stores, as Kafka's TopologyTestDriver returns them: of the kind that is asked for, to read and write."""
+"""The stores of a test driver: returned by type, readable and writable, as in Kafka."""
 
 from typing import Any
 
@@ -45,15 +45,15 @@ _STORES = {
 
 
 class Silent(Processor[Any, Any, Any, Any]):
-    """Forwards nothing."""
+    """A processor that forwards nothing."""
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Drop it."""
+        """Ignore the record."""
 
 
 @pytest.fixture
 def driver() -> Any:
-    """Return a driver with a store of each kind."""
+    """Return a driver with a store of each type."""
     builder = StreamsBuilder()
     for kind, store in _STORES.items():
         if kind == "global":
@@ -64,8 +64,8 @@ def driver() -> Any:
     builder.stream("in").process(
         Silent, *(store.name for kind, store in _STORES.items() if kind != "global")
     )
-    with TopologyTestDriver(builder.build()) as made:
-        yield made
+    with TopologyTestDriver(builder.build()) as test_driver:
+        yield test_driver
 
 
 def _name(kind: str) -> str:
@@ -74,10 +74,10 @@ def _name(kind: str) -> str:
 
 @pytest.mark.parametrize("accessor", ACCESSORS)
 @pytest.mark.parametrize("kind", [*_STORES, "table"])
-def test_a_store_is_returned_by_the_accessors_of_its_kind(
+def test_a_store_is_returned_by_the_accessors_of_its_type(
     driver: TopologyTestDriver, accessor: str, kind: str
 ) -> None:
-    """Any other raises ValueError and names those that return it."""
+    """Any other accessor raises ValueError and names a correct one."""
     if kind in ACCESSORS[accessor]:
         assert getattr(driver, accessor)(_name(kind)).name == _name(kind)
         return
@@ -88,13 +88,13 @@ def test_a_store_is_returned_by_the_accessors_of_its_kind(
 
 @pytest.mark.parametrize("accessor", ACCESSORS)
 def test_a_store_that_does_not_exist_is_rejected(driver: TopologyTestDriver, accessor: str) -> None:
-    """With the stores there are."""
+    """The error lists the existing stores."""
     with pytest.raises(StreamsError, match=r"there is no store plane; the topology has:.*plain"):
         getattr(driver, accessor)("plane")
 
 
 def test_a_buffer_has_no_accessor() -> None:
-    """The window stores of a join have one."""
+    """The window stores of a join do have an accessor."""
     builder = StreamsBuilder()
     one, two = builder.stream("one"), builder.stream("two")
     one.left_join(two, max, JoinWindows(5, 5), StreamJoined.as_("kept"))
@@ -107,7 +107,7 @@ def test_a_buffer_has_no_accessor() -> None:
 
 
 def test_a_key_value_store_is_written_as_in_kafka(driver: TopologyTestDriver) -> None:
-    """Values are put if absent, put together and deleted."""
+    """The methods put_if_absent, put_all and delete work as in Kafka."""
     store = driver.get_key_value_store("plain")
     store.put("a", 1)
     assert store.put_if_absent("a", 2) == 1
@@ -119,10 +119,10 @@ def test_a_key_value_store_is_written_as_in_kafka(driver: TopologyTestDriver) ->
 
 
 @pytest.mark.parametrize("name", ["timed", "table"])
-def test_values_are_put_without_times_into_a_store_that_has_them(
+def test_values_without_timestamps_can_be_put_into_a_timestamped_store(
     driver: TopologyTestDriver, name: str
 ) -> None:
-    """As with Kafka's KeyValueStoreFacade: their time is -1."""
+    """Their timestamp is -1, as with Kafka's KeyValueStoreFacade."""
     store, timed = driver.get_key_value_store(name), driver.get_timestamped_key_value_store(name)
     store.put("a", 1)
     assert store.put_if_absent("a", 2) == 1
@@ -137,8 +137,8 @@ def test_values_are_put_without_times_into_a_store_that_has_them(
     assert timed.get("e") == ValueAndTimestamp(5, 50)
 
 
-def test_windows_and_sessions_are_written(driver: TopologyTestDriver) -> None:
-    """Of each kind of store."""
+def test_windows_sessions_and_versions_are_written(driver: TopologyTestDriver) -> None:
+    """Each type of store is written and read."""
     driver.get_window_store("window").put("a", 1, 0)
     driver.get_window_store("timed-window").put("a", 2, 0)
     driver.get_session_store("session").put(Windowed("a", SessionWindow(0, 5)), 3)
@@ -164,8 +164,8 @@ def _counts(builder: StreamsBuilder) -> None:
 
 
 @pytest.mark.parametrize("cache", [0, 1 << 20])
-def test_the_topology_goes_on_from_what_a_test_wrote(cache: int) -> None:
-    """Kafka's way to prepare a store; with and without a cache."""
+def test_the_topology_continues_from_entries_of_a_test(cache: int) -> None:
+    """A test can prepare a store as in Kafka, with and without a cache."""
     builder = StreamsBuilder()
     _counts(builder)
     settings = {"statestore.cache.max.bytes": cache}
@@ -183,8 +183,8 @@ def test_the_topology_goes_on_from_what_a_test_wrote(cache: int) -> None:
         assert driver.get_session_store("gaps").fetch_session("a", 1, 3) == 10
 
 
-def test_what_a_test_writes_goes_to_the_changelog() -> None:
-    """With the next record, as in Kafka; outside of a record its time is 0."""
+def test_writes_of_a_test_go_to_the_changelog() -> None:
+    """They are logged with the next record, as in Kafka; outside a record their time is 0."""
     topology = Topology().add_source("Source", "in").add_processor("Process", Silent, "Source")
     topology.add_state_store(Stores.key_value("kept"), "Process")
     topology.add_state_store(Stores.timestamped_key_value("timed"), "Process")
@@ -198,16 +198,16 @@ def test_what_a_test_writes_goes_to_the_changelog() -> None:
 
 
 class Starting(Silent):
-    """Writes to its store before the first record."""
+    """A processor that writes to its store before the first record."""
 
     def init(self, context: Any) -> None:
-        """Write."""
+        """Write an entry."""
         super().init(context)
         context.get_state_store("kept").put("a", 1)
 
 
-def test_what_a_processor_writes_when_it_starts_has_the_time_0() -> None:
-    """There is no record whose time it could have."""
+def test_writes_in_init_have_the_time_0() -> None:
+    """There is no record that could supply the time."""
     topology = Topology().add_source("Source", "in").add_processor("Process", Starting, "Source")
     topology.add_state_store(Stores.key_value("kept"), "Process")
     with TopologyTestDriver(topology) as driver:
@@ -216,8 +216,8 @@ def test_what_a_processor_writes_when_it_starts_has_the_time_0() -> None:
         assert changelog.read_record().timestamp == 0
 
 
-def test_interactive_queries_stay_read_only(driver: TopologyTestDriver) -> None:
-    """`driver.store` returns what `KafkaStreams.store` does."""
+def test_interactive_queries_are_read_only(driver: TopologyTestDriver) -> None:
+    """`driver.store` returns the same views as `KafkaStreams.store`."""
     driver.get_key_value_store("plain").put("a", 1)
     view = driver.store("plain")
     assert view.get("a") == 1

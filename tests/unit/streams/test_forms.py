@@ -1,4 +1,4 @@
-"""The forms of Kafka Streams' operators: what stands in Java in a place may stand there in Python."""
+"""The forms of Kafka Streams' operators: Java's order of arguments works in Python."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,15 +38,15 @@ Build = Callable[[StreamsBuilder, KStream[Any, Any], KTable[Any, Any]], Any]
 
 
 class Forward(Processor[Any, Any, Any, Any]):
-    """Forwards."""
+    """A processor that forwards its records."""
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Forward."""
+        """Forward the record."""
         self.context.forward(record)
 
 
 def built(build: Build) -> Topology:
-    """Return the topology that a function adds to a stream and a table."""
+    """Return the topology that `build` creates with a stream and a table."""
     builder = StreamsBuilder()
     stream, table = builder.stream("in"), builder.table("table")
     build(builder, stream, table)
@@ -109,8 +109,8 @@ FORMS: list[tuple[Build, Build]] = [
 
 
 @pytest.mark.parametrize(("theirs", "ours"), FORMS)
-def test_options_stand_where_kafka_has_them(theirs: Build, ours: Build) -> None:
-    """Named and Materialized are known by their types, in whatever order."""
+def test_options_are_accepted_in_kafkas_positions(theirs: Build, ours: Build) -> None:
+    """Named and Materialized are recognized by type, in any order."""
     assert str(built(theirs).describe()) == str(built(ours).describe())
 
 
@@ -126,35 +126,37 @@ def test_options_stand_where_kafka_has_them(theirs: Build, ours: Build) -> None:
         (lambda b, s, t: t.join(t, max, WINDOWS), "tables are joined with"),
     ],
 )
-def test_a_join_of_another_form_is_told_its_form(build: Build, sentence: str) -> None:
-    """The error says what to write."""
+def test_a_join_with_wrong_arguments_is_rejected_with_the_right_form(
+    build: Build, sentence: str
+) -> None:
+    """The error contains the expected arguments."""
     with pytest.raises(TopologyError, match=sentence):
         built(build)
 
 
-def test_changes_of_a_table_of_versions_cannot_wait() -> None:
-    """As in Kafka Streams, also where the versions are those of a table further up."""
+def test_a_versioned_table_cannot_be_suppressed() -> None:
+    """This is as in Kafka Streams, also if the versions are those of an upstream table."""
     kept = Materialized.as_(Stores.versioned("kept", 10))
     table = StreamsBuilder().table("in", materialized=kept).filter(lambda v: v)
     with pytest.raises(TopologyError, match="tables without versions"):
         table.suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded()))
 
 
-def test_where_a_source_starts_is_one_of_two_words() -> None:
-    """A third would be taken for the beginning."""
+def test_an_unknown_offset_reset_is_rejected() -> None:
+    """Only earliest and latest are supported."""
     with pytest.raises(TopologyError, match="earliest or latest, not at 'erliest'"):
         StreamsBuilder().stream("in", offset_reset="erliest")
     StreamsBuilder().stream("in", Consumed().with_offset_reset_policy("latest"))
 
 
 def test_an_operator_has_one_name() -> None:
-    """Two Named are a mistake."""
+    """Two Named arguments are an error."""
     with pytest.raises(TypeError, match="one name"):
         built(lambda b, s, t: s.group_by_key().count(NAME, NAME))  # type: ignore[arg-type]
 
 
 def test_a_stream_is_printed(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
-    """To standard output as Kafka prints it, or to a file."""
+    """The output goes to standard output in Kafka's format, or to a file."""
     path = tmp_path / "printed"
     builder = StreamsBuilder()
     stream = builder.stream("in")
@@ -166,8 +168,8 @@ def test_a_stream_is_printed(capsys: pytest.CaptureFixture[str], tmp_path: Any) 
     assert path.read_text() == "[KSTREAM-SOURCE-0000000000]: a=1\n"
 
 
-def test_stores_of_a_driver_are_read_as_those_of_an_application() -> None:
-    """Plain values under Kafka's names; a name that is not there is told with those that are."""
+def test_stores_of_a_driver_have_the_same_accessors_as_an_application() -> None:
+    """Plain values have Kafka's accessors; an unknown name is an error with the known ones."""
     builder = StreamsBuilder()
     builder.stream("in", value=Serdes.string()).group_by_key().count("counts")
     with TopologyTestDriver(builder.build()) as driver:
@@ -180,7 +182,7 @@ def test_stores_of_a_driver_are_read_as_those_of_an_application() -> None:
 
 
 def test_branches_are_named_and_continued() -> None:
-    """As `split().branch(…, Branched.withFunction(…))`."""
+    """The form is `split().branch(…, Branched.withFunction(…))`."""
     builder = StreamsBuilder()
     chain = Branched.with_function(lambda s: s.map_values(str), "texts")
     branches = builder.stream("in").split(NAME).branch(bool, chain).no_default_branch()

@@ -1,4 +1,4 @@
-"""Whoever builds and tests topologies needs neither Spark nor the time that it takes to import."""
+"""Building and testing topologies requires neither Spark nor the time to import it."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ with TopologyTestDriver(builder.build()) as driver:
 """
 
 
-def test_everything_but_what_runs_on_spark_is_imported_without_it() -> None:
-    """With a star as well."""
+def test_everything_except_spark_is_imported_without_it() -> None:
+    """This includes an import with a star."""
     command = [sys.executable, "-c", _WITHOUT_SPARK]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("1\n", "")

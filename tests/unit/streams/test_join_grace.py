@@ -1,4 +1,4 @@
-"""A grace in a join with a table needs a versioned table whose history is as long (KIP-923)."""
+"""A grace period needs a versioned table with as long a history (KIP-923)."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ _TABLES: dict[str, Any] = {
 @pytest.mark.parametrize("kind", _TABLES)
 @pytest.mark.parametrize("join", ["join", "left_join"])
 def test_a_grace_longer_than_the_history_is_rejected(kind: str, join: str) -> None:
-    """At the step: a record would wait for versions that are forgotten by then."""
+    """The step raises, because a record would need versions that have expired."""
     builder = StreamsBuilder()
     table = _TABLES[kind](builder, 1000)
     joins = getattr(builder.stream("in"), join)
@@ -50,8 +50,8 @@ def test_a_grace_longer_than_the_history_is_rejected(kind: str, join: str) -> No
 
 
 @pytest.mark.parametrize("kind", _TABLES)
-def test_a_grace_as_long_as_the_history_is_taken(kind: str) -> None:
-    """It needs no longer history."""
+def test_a_grace_as_long_as_the_history_is_accepted(kind: str) -> None:
+    """The history need not be longer."""
     builder = StreamsBuilder()
     table = _TABLES[kind](builder, 1000)
     builder.stream("in").join(table, _both, Joined(grace=1000))
@@ -70,18 +70,18 @@ def test_a_grace_as_long_as_the_history_is_taken(kind: str) -> None:
     ],
 )
 def test_a_grace_with_a_table_without_versions_is_rejected(table: Any) -> None:
-    """At the step, not with the first record."""
+    """The step raises, before the first record."""
     builder = StreamsBuilder()
-    made = table(builder)
+    joined = table(builder)
     with pytest.raises(TopologyError, match=r"grace.*versioned table.*Stores\.versioned"):
-        builder.stream("in").join(made, _both, Joined(grace=5))
+        builder.stream("in").join(joined, _both, Joined(grace=5))
 
 
 class Shouting(ValueTransformerWithKey[str, Any, Any]):
-    """Makes upper case of values."""
+    """A transformer to upper case."""
 
     def transform(self, key: str, value: Any) -> Any:
-        """Make it."""
+        """Convert the value to upper case."""
         return value and value.upper()
 
 
@@ -97,10 +97,10 @@ class Shouting(ValueTransformerWithKey[str, Any, Any]):
     ],
 )
 @pytest.mark.parametrize("grace", [None, 50])
-def test_a_stream_joins_what_a_derived_table_had_at_its_time(
+def test_a_stream_joins_the_derived_tables_value_at_its_time(
     derive: Any, found: str | None, grace: int | None
 ) -> None:
-    """A table that is derived from a versioned one is read as of the record's time, as in Kafka."""
+    """A table derived from a versioned one is read as of the record's time, as in Kafka."""
     builder = StreamsBuilder()
     table = derive(builder.table("table", _versioned(1000)))
     builder.stream("in").left_join(table, _both, Joined(grace=grace)).to("out")

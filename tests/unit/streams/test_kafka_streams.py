@@ -1,4 +1,4 @@
-"""What an application is told before it starts anything: neither Spark nor a broker is needed for that."""
+"""Errors that an application reports before it starts Spark, most of them without a broker."""
 
 import traceback
 from pathlib import Path
@@ -20,8 +20,8 @@ from ottla.testing import Cluster
 _NOWHERE = "127.0.0.1:1"
 
 
-def test_a_topology_without_a_source_is_refused(tmp_path: Path) -> None:
-    """It would run for ever and do nothing, as in Kafka Streams, which refuses it, too."""
+def test_a_topology_without_a_source_is_rejected(tmp_path: Path) -> None:
+    """It would run for ever without work; Kafka Streams rejects it, too."""
     app = KafkaStreams(
         StreamsBuilder().build(),
         application_id="app",
@@ -34,8 +34,8 @@ def test_a_topology_without_a_source_is_refused(tmp_path: Path) -> None:
     assert app.state is State.NOT_RUNNING
 
 
-def test_a_state_dir_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    """Before Spark starts."""
+def test_an_unwritable_state_dir_is_rejected(tmp_path: Path) -> None:
+    """The error is raised before Spark starts."""
     (tmp_path / "file").write_text("")
     builder = StreamsBuilder()
     builder.stream("in").to("out")
@@ -53,8 +53,8 @@ def test_a_state_dir_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options", [{"bootstrap_server": _NOWHERE}, {"config": {"bootstrap.server": _NOWHERE}}]
 )
-def test_a_missing_bootstrap_servers_that_was_written_wrongly_is_suggested(options: Any) -> None:
-    """The slip is reported, not the option that is missing because of it."""
+def test_a_misspelt_bootstrap_servers_is_reported(options: Any) -> None:
+    """The misspelt option is reported rather than the missing one."""
     with pytest.raises(ConfigError, match=r"bootstrap.server\b.*bootstrap_servers"):
         KafkaStreams(StreamsBuilder().build(), application_id="app", **options)
 
@@ -69,8 +69,8 @@ def _app(topology: Topology, bootstrap: str, folder: Path, **options: Any) -> Ka
     )
 
 
-def test_a_broker_that_does_not_answer_is_one_error(tmp_path: Path) -> None:
-    """The error names the address and what to do; neither the socket's error nor the client's frames are shown."""
+def test_an_unreachable_broker_is_one_error(tmp_path: Path) -> None:
+    """The error has the address and the fix, without the socket's error and the client's frames."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     app = _app(builder.build(), _NOWHERE, tmp_path)
@@ -87,14 +87,14 @@ def test_a_broker_that_does_not_answer_is_one_error(tmp_path: Path) -> None:
 
 @pytest.fixture
 def ottla_options() -> dict[str, str]:
-    """A broker that creates no topics by itself."""
+    """A broker without automatic topic creation."""
     return {"auto.create.topics.enable": "false"}
 
 
-def test_a_sink_topic_that_does_not_exist_is_refused_at_the_start(
+def test_a_missing_sink_topic_is_rejected_at_the_start(
     ottla_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Before Spark starts; a production exception handler of the application's own decides later."""
+    """This does not apply if the application has a production exception handler."""
     ottla_cluster.create_topic("in")
     builder = StreamsBuilder()
     builder.stream("in").to("nowhere")
@@ -107,10 +107,10 @@ def test_a_sink_topic_that_does_not_exist_is_refused_at_the_start(
         check_topics(brokers, builder.build(), "app", continues)
 
 
-def test_a_source_topic_that_does_not_exist_is_refused_at_the_start(
+def test_missing_source_topics_are_rejected_at_the_start(
     ottla_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Before Spark starts."""
+    """The error is raised before Spark starts."""
     builder = StreamsBuilder()
     builder.stream(["gone", "lost"]).to("out")
     app = _app(builder.build(), ottla_cluster.bootstrap, tmp_path)
@@ -119,10 +119,10 @@ def test_a_source_topic_that_does_not_exist_is_refused_at_the_start(
     app.close()
 
 
-def test_joined_topics_of_different_sizes_are_refused_at_the_start(
+def test_joined_topics_of_different_sizes_are_rejected_at_the_start(
     ottla_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """With the error of the test driver, before Spark starts."""
+    """The error is that of the test driver and is raised before Spark starts."""
     for name, count in (("a", 2), ("b", 3)):
         ottla_cluster.create_topic(name, partitions=count)
     builder = StreamsBuilder()

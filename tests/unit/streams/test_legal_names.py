@@ -1,4 +1,4 @@
-"""Names of operators, stores and topics obey Kafka's rules; the step that names one raises."""
+"""Names of operators, stores and topics obey Kafka's rules; the step with the name raises."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ ILLEGAL = ["", ".", "..", "~foo bar~", "a b/c", "name\n", "häuser", "x" * 250]
 
 
 class Silent(Processor[Any, Any, Any, Any]):
-    """Forwards nothing."""
+    """A processor that forwards nothing."""
 
 
 def _both(one: Any, other: Any) -> Any:
@@ -79,8 +79,8 @@ STEPS: dict[str, Callable[[Any, Any, str], object]] = {
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("name", ILLEGAL)
-def test_an_illegal_name_is_rejected_by_the_step_that_names_it(step: str, name: str) -> None:
-    """Legal are at most 249 letters, digits, '.', '_' and '-', but not '.' and '..'."""
+def test_an_invalid_name_is_rejected_by_its_step(step: str, name: str) -> None:
+    """Valid are up to 249 letters, digits, '.', '_' and '-', except '.' and '..'."""
     builder = StreamsBuilder()
     stream = builder.stream("in")
     shown = repr(name if len(name) < 50 else name[:40])[:-1]
@@ -91,22 +91,22 @@ def test_an_illegal_name_is_rejected_by_the_step_that_names_it(step: str, name: 
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_legal_name_is_taken(step: str) -> None:
-    """Every kind of character that is legal."""
+def test_a_valid_name_is_accepted(step: str) -> None:
+    """The name has all kinds of valid characters."""
     builder = StreamsBuilder()
     STEPS[step](builder, builder.stream("in"), "Aa0._-z")
     builder.build()
 
 
 @pytest.mark.parametrize("make", [Named, Named.as_, Materialized.as_, Named("a").with_name])
-def test_an_option_rejects_an_illegal_name_where_it_is_made(make: Any) -> None:
-    """As Kafka's `Named.as` and `Materialized.as` do."""
+def test_an_option_rejects_an_invalid_name(make: Any) -> None:
+    """The constructor raises, like Kafka's `Named.as` and `Materialized.as`."""
     with pytest.raises(TopologyError, match="'a b/c'"):
         make("a b/c")
 
 
 def test_a_name_that_is_too_long_with_its_suffix_is_rejected() -> None:
-    """The suffix counts."""
+    """The suffix counts towards the length."""
     builder = StreamsBuilder()
     with pytest.raises(TopologyError, match="-this-windowed"):
         builder.stream("in").join(
@@ -122,8 +122,8 @@ def test_a_name_that_is_too_long_with_its_suffix_is_rejected() -> None:
         lambda t: t.add_state_store(Stores.key_value("a b/c")),
     ],
 )
-def test_a_topology_rejects_topics_and_stores_with_illegal_names(add: Any) -> None:
-    """Its nodes may be called as anybody likes, as in Kafka."""
+def test_a_topology_rejects_topics_and_stores_with_invalid_names(add: Any) -> None:
+    """Its nodes can have any name, as in Kafka."""
     topology = Topology().add_source("the source", "in").add_processor("a b", Silent, "the source")
     topology.add_source("Source", "other")
     with pytest.raises(TopologyError, match="'a b/c'"):

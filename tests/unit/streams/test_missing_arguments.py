@@ -1,4 +1,4 @@
-"""What Kafka Streams rejects as null, or as a supplier of one single instance, is rejected by the step."""
+"""Missing arguments, and suppliers that return a single instance, are rejected, as in Kafka."""
 
 from typing import Any
 
@@ -28,17 +28,17 @@ def _both(one: Any, other: Any) -> Any:
 
 
 class Silent(Processor[Any, Any, Any, Any]):
-    """Forwards nothing."""
+    """A processor that forwards nothing."""
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Drop it."""
+        """Ignore the record."""
 
 
 class Same(ValueTransformerWithKey[Any, Any, Any]):
-    """Changes nothing."""
+    """A transformer that returns the value."""
 
     def transform(self, key: Any, value: Any) -> Any:
-        """Return it."""
+        """Return the value."""
         return value
 
 
@@ -148,7 +148,7 @@ def _grouped_table(table: Any) -> Any:
     ],
 )
 def test_a_missing_argument_is_rejected_by_its_step(step: Any) -> None:
-    """With what belongs there, and before any record."""
+    """The error explains the argument and is raised before any record."""
     builder = StreamsBuilder()
     stream, table = builder.stream("in"), builder.table("table")
     with pytest.raises((TopologyError, TypeError, ValueError)) as raised:
@@ -159,16 +159,16 @@ def test_a_missing_argument_is_rejected_by_its_step(step: Any) -> None:
 
 
 @pytest.mark.parametrize("step", ["process", "process_values"])
-def test_a_supplier_that_makes_the_same_processor_twice_is_rejected(step: str) -> None:
+def test_a_supplier_that_returns_the_same_processor_twice_is_rejected(step: str) -> None:
     """Two tasks would share its state."""
     stream = StreamsBuilder().stream("in")
     with pytest.raises(TopologyError, match=r"returns the same Silent at each call.*a new one"):
         getattr(stream, step)(lambda: _SILENT)
 
 
-@pytest.mark.parametrize("made", [None, 5, "text"])
-def test_a_supplier_that_makes_no_processor_is_rejected(made: Any) -> None:
-    """With what it made."""
+@pytest.mark.parametrize("value", [None, 5, "text"])
+def test_a_supplier_that_returns_no_processor_is_rejected(value: Any) -> None:
+    """The error shows the returned value."""
     stream = StreamsBuilder().stream("in")
-    with pytest.raises(TopologyError, match=f"returns {made!r}, not a processor"):
-        stream.process(lambda: made)
+    with pytest.raises(TopologyError, match=f"returns {value!r}, not a processor"):
+        stream.process(lambda: value)

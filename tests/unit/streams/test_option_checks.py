@@ -1,4 +1,4 @@
-"""Options of stores, tables and applications reject what Kafka's reject, where they are made."""
+"""Options of stores, tables and applications reject the values that Kafka's reject."""
 
 from typing import Any
 
@@ -43,13 +43,13 @@ from ottla.streams import (
     ],
 )
 def test_an_option_rejects_what_kafkas_rejects(make: Any, sentence: str) -> None:
-    """With the value."""
+    """The error quotes the value."""
     with pytest.raises((ValueError, TypeError, TopologyError), match=sentence):
         make()
 
 
-def test_a_window_store_may_be_kept_as_long_as_its_windows() -> None:
-    """That is the shortest retention; a versioned store keeps its cache disabled."""
+def test_the_retention_can_equal_the_window_size() -> None:
+    """This is the shortest retention; disabling the cache of a versioned store is accepted."""
     assert Stores.window("w", 10, 10).retention_ms == 10
     assert not Stores.versioned("v", 5).with_caching_disabled().caching_enabled
 
@@ -71,7 +71,7 @@ def test_a_window_store_may_be_kept_as_long_as_its_windows() -> None:
 def test_an_application_rejects_what_streams_config_rejects(
     name: str, value: Any, sentence: str
 ) -> None:
-    """A test driver does as well."""
+    """A test driver rejects it, too."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     topology = builder.build()
@@ -82,8 +82,8 @@ def test_an_application_rejects_what_streams_config_rejects(
         TopologyTestDriver(topology, {name: value})
 
 
-def test_a_map_of_records_has_no_null_keys() -> None:
-    """As Kafka's readKeyValuesToMap."""
+def test_a_map_of_records_rejects_null_keys() -> None:
+    """This is as in Kafka's readKeyValuesToMap."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     with TopologyTestDriver(builder.build()) as driver:

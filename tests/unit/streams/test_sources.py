@@ -1,4 +1,4 @@
-"""Streams of the same topics share one source; sources whose topics overlap are rejected, as in Kafka."""
+"""Streams of the same topics share a source; overlapping sources are rejected, as in Kafka."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ from ottla.streams import (
 
 
 class Silent(Processor[Any, Any, Any, Any]):
-    """Forwards nothing."""
+    """A processor that forwards nothing."""
 
 
 def test_streams_of_the_same_topics_in_another_order_share_a_source() -> None:
@@ -32,8 +32,8 @@ def test_streams_of_the_same_topics_in_another_order_share_a_source() -> None:
             assert driver.create_output_topic(topic).read_values_to_list() == ["a", "b"]
 
 
-def test_a_topic_may_be_named_twice_for_one_stream() -> None:
-    """It is read once."""
+def test_a_topic_can_be_repeated_in_one_stream() -> None:
+    """The topic is read once."""
     builder = StreamsBuilder()
     builder.stream(["a", "b", "a"]).to("out")
     with TopologyTestDriver(builder.build()) as driver:
@@ -48,7 +48,7 @@ def test_a_topic_may_be_named_twice_for_one_stream() -> None:
 def test_two_reset_policies_for_one_topic_are_rejected(
     topics: Any, one: str | None, other: str | None
 ) -> None:
-    """Also if only one of the streams has a policy: the other one would get it."""
+    """This applies also if only one of the streams has a policy, because it would affect both."""
     builder = StreamsBuilder()
     builder.stream(topics, offset_reset=one)
     builder.stream(topics, offset_reset=other)
@@ -58,8 +58,8 @@ def test_two_reset_policies_for_one_topic_are_rejected(
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest", None])
-def test_one_reset_policy_for_two_streams_is_taken(reset: str | None) -> None:
-    """Of one topic, or of one pattern."""
+def test_the_same_reset_policy_for_two_streams_is_accepted(reset: str | None) -> None:
+    """The streams have the same topic, or the same pattern."""
     builder = StreamsBuilder()
     for topics in ("in", re.compile("other.*")):
         for _ in range(2):
@@ -72,7 +72,7 @@ def test_one_reset_policy_for_two_streams_is_taken(reset: str | None) -> None:
 def test_a_pattern_that_matches_a_topic_of_another_source_is_rejected(
     first: str, other: str
 ) -> None:
-    """Its records would go to one of the two."""
+    """The records would go to only one of the sources."""
     builder = StreamsBuilder()
     pattern = re.compile("in.*")
 
@@ -100,7 +100,7 @@ def test_a_pattern_that_matches_a_topic_of_another_source_is_rejected(
 
 @pytest.mark.parametrize("first", ["topic", "pattern"])
 def test_a_topology_rejects_a_pattern_that_matches_a_topic(first: str) -> None:
-    """Where the second of the two sources is added."""
+    """The second of the two sources raises."""
     topology = Topology()
     sources: list[Any] = [("Topic", "inner"), ("Pattern", re.compile("in.*"))]
     if first == "pattern":
@@ -152,7 +152,7 @@ def test_a_topology_rejects_a_pattern_that_matches_a_topic(first: str) -> None:
     ],
 )
 def test_a_topology_rejects_what_kafkas_rejects(add: Any, sentence: str) -> None:
-    """At the call, which leaves it as it was."""
+    """The call raises and leaves the topology unchanged."""
     topology = Topology().add_source("Source", "in").add_processor("Process", Silent, "Source")
     topology.add_sink("Sink", "out", "Process").add_state_store(_store("store"), "Process")
     before = str(topology.describe()), set(topology.stores), set(topology.global_stores)

@@ -1,4 +1,4 @@
-"""A store belongs to one step: a second step with a store of the same name is rejected, as in Kafka."""
+"""A store belongs to one step: a second step with a store of that name is rejected, as in Kafka."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -35,7 +35,7 @@ def _join_store(name: str) -> StoreBuilder:
     return Stores.in_memory_window_store(name, 10, 10, True)
 
 
-def test_a_join_rejects_two_stores_of_one_name() -> None:
+def test_a_join_rejects_two_stores_with_the_same_name() -> None:
     """Each side would read the records of the other one as its own."""
     builder = StreamsBuilder()
     one, two = builder.stream("one"), builder.stream("two")
@@ -44,8 +44,8 @@ def test_a_join_rejects_two_stores_of_one_name() -> None:
         one.join(two, _both, _WINDOWS, supplied)
 
 
-def test_a_join_rejects_a_supplied_store_that_is_named_as_its_other_store() -> None:
-    """One is supplied, the other one has the name of the option."""
+def test_a_join_rejects_a_supplied_store_with_the_name_of_its_other_store() -> None:
+    """One store is supplied; the other one's name is derived from the option."""
     builder = StreamsBuilder()
     one, two = builder.stream("one"), builder.stream("two")
     supplied = StreamJoined.as_("kept").with_this_store_supplier(
@@ -85,7 +85,7 @@ def test_a_join_rejects_a_supplied_store_that_is_named_as_its_other_store() -> N
 def test_the_shared_store_of_an_outer_join_has_kafkas_name(
     options: StreamJoined, kind: str, name: str
 ) -> None:
-    """The supplied store of this side comes first, then the name of the stores, then a number."""
+    """It is derived from this side's supplied store, the stores' name, or a number."""
     builder = StreamsBuilder()
     one, two = builder.stream("one"), builder.stream("two")
     getattr(one, kind)(two, _both, _WINDOWS, options)
@@ -93,30 +93,30 @@ def test_the_shared_store_of_an_outer_join_has_kafkas_name(
 
 
 class Counting(Processor[str, Any, str, int]):
-    """Counts records in a store."""
+    """Count records in a store."""
 
     def process(self, record: Record[str, Any]) -> None:
-        """Count."""
+        """Count the record."""
         store = self.context.get_state_store("counts")
         store.put(record.key, (store.get(record.key) or 0) + 1)
         self.context.forward(record.with_value(store.get(record.key)))
 
 
 class SharedCounting(Counting):
-    """Brings one store along, the same for all its uses."""
+    """A processor class with one store for all its uses."""
 
     stores = (Stores.key_value("counts"),)
 
 
 class CountingSupplier(ProcessorSupplier[str, Any, str, int]):
-    """Brings a new store along each time."""
+    """A supplier that returns a new store at each call."""
 
     def get(self) -> Counting:
-        """Make one."""
+        """Return a new processor."""
         return Counting()
 
     def stores(self) -> Iterable[StoreBuilder]:
-        """Describe the store."""
+        """Return a new store."""
         return [Stores.key_value("counts")]
 
 
@@ -163,16 +163,16 @@ def _counted(stream: Any, name: str) -> Any:
         ],
     ],
 )
-def test_two_steps_with_a_store_of_one_name_are_rejected(add: Any) -> None:
-    """Both would read what the other one wrote."""
+def test_two_steps_with_stores_of_the_same_name_are_rejected(add: Any) -> None:
+    """Each would read the entries of the other."""
     builder = StreamsBuilder()
     with pytest.raises(TopologyError, match=r"same|counts"):
         add(builder, builder.stream("a"))
         builder.build()
 
 
-def test_steps_that_share_one_description_share_a_store() -> None:
-    """The same object may be added again: by a class that is used twice, and by hand."""
+def test_steps_with_the_same_store_builder_share_a_store() -> None:
+    """The same object can be added again, by a class that is used twice or explicitly."""
     builder = StreamsBuilder()
     store = SharedCounting.stores[0]
     builder.add_state_store(store).add_state_store(store)
@@ -184,15 +184,15 @@ def test_steps_that_share_one_description_share_a_store() -> None:
         assert driver.create_output_topic("out").read_values_to_list() == [1, 2]
 
 
-def test_a_builder_rejects_two_descriptions_of_one_name() -> None:
-    """Where the second one is added."""
+def test_a_builder_rejects_two_store_builders_with_the_same_name() -> None:
+    """The second call raises."""
     builder = StreamsBuilder().add_state_store(Stores.key_value("same"))
     with pytest.raises(TopologyError, match="store 'same' is added already"):
         builder.add_state_store(Stores.key_value("same"))
 
 
-def test_a_topology_rejects_two_descriptions_of_one_name() -> None:
-    """Even if they are equal: two processors would share their entries."""
+def test_a_topology_rejects_two_store_builders_with_the_same_name() -> None:
+    """Even equal ones are rejected, because two processors would share their entries."""
     topology = Topology().add_source("Source", "in")
     for name in ("One", "Two"):
         topology.add_processor(name, Counting, "Source")
@@ -209,17 +209,17 @@ def test_a_topology_rejects_two_descriptions_of_one_name() -> None:
         lambda s: [s.process(Counting, named="same") for _ in range(2)],
     ],
 )
-def test_two_steps_of_one_name_are_rejected(add: Any) -> None:
-    """Even if they are equal: a second sink writes each record a second time."""
+def test_two_steps_with_the_same_name_are_rejected(add: Any) -> None:
+    """Even equal ones are rejected: a second sink would write each record again."""
     with pytest.raises(TopologyError, match="another operator is named 'same'"):
         add(StreamsBuilder().stream("in"))
 
 
 class Nothing(ProcessorSupplier[str, Any, str, int]):
-    """Says that it brings nothing along as Kafka's default does."""
+    """A supplier without stores, like Kafka's default."""
 
     def get(self) -> Counting:
-        """Make one."""
+        """Return a new processor."""
         return Counting()
 
     def stores(self) -> Any:
@@ -227,26 +227,26 @@ class Nothing(ProcessorSupplier[str, Any, str, int]):
 
 
 class Same(ValueTransformerWithKey[str, Any, Any]):
-    """Changes nothing."""
+    """A transformer that returns the value."""
 
     def transform(self, key: str, value: Any) -> Any:
-        """Return it."""
+        """Return the value."""
         return value
 
 
 class NothingForTables(ValueTransformerWithKeySupplier[str, Any, Any]):
-    """The same, for tables."""
+    """A transformer's supplier without stores."""
 
     def get(self) -> Any:
-        """Make one."""
+        """Return a new transformer."""
         return Same()
 
     def stores(self) -> Any:
         """Return None."""
 
 
-def test_a_supplier_whose_stores_are_none_has_none() -> None:
-    """As Kafka's ConnectedStoreProvider, whose default is null."""
+def test_a_supplier_can_return_none_instead_of_stores() -> None:
+    """Null is the default of Kafka's ConnectedStoreProvider."""
     builder = StreamsBuilder().add_state_store(Stores.key_value("counts"))
     builder.stream("in").process(Nothing(), "counts").to("out")
     builder.table("table").transform_values(NothingForTables())
@@ -254,15 +254,15 @@ def test_a_supplier_whose_stores_are_none_has_none() -> None:
 
 
 class Wrong(Nothing):
-    """Brings along what is no store."""
+    """A supplier whose store is not a store builder."""
 
     def stores(self) -> Any:
-        """Return a name."""
+        """Return the name of a store."""
         return ["counts"]
 
 
-def test_a_supplier_that_brings_what_is_no_store_is_rejected() -> None:
-    """With what it brought, and how a store is described."""
+def test_a_supplier_with_an_invalid_store_is_rejected() -> None:
+    """The error shows the value and how to build a store."""
     builder = StreamsBuilder()
     with pytest.raises(TopologyError, match=r"such as Stores\.key_value.*not 'counts'"):
         builder.stream("in").process(Wrong())

@@ -1,4 +1,4 @@
-"""What is written wrong is told where it is written, with what to write instead."""
+"""Mistakes are reported by the call that makes them, with the correct form."""
 
 import re
 import struct
@@ -37,7 +37,7 @@ def builder() -> StreamsBuilder:
 
 @pytest.fixture
 def stream(builder: StreamsBuilder) -> Any:
-    """Return a stream; Any, as type checkers would tell of most that follows."""
+    """Return a stream of type Any, because type checkers would reject most of the tests."""
     return builder.stream("stream")
 
 
@@ -56,10 +56,10 @@ def stream(builder: StreamsBuilder) -> Any:
         (KGroupedStream, "to_stream", "that makes a table, which has to_stream"),
     ],
 )
-def test_a_name_of_another_class_is_told_how_to_get_there(
+def test_a_method_of_another_class_is_rejected_with_the_way_to_it(
     kind: Any, name: str, sentence: str
 ) -> None:
-    """A table is no stream, and a group is no table yet."""
+    """A table is not a stream, and a group is not yet a table."""
     with pytest.raises(AttributeError, match=sentence):
         getattr(kind, name)
 
@@ -98,8 +98,8 @@ def test_a_name_of_another_class_is_told_how_to_get_there(
         (lambda s: s.to_table().suppress("until_time_limit"), "'until_window_closes', or"),
     ],
 )
-def test_an_option_in_a_wrong_place_is_told(stream: Any, write: Any, sentence: str) -> None:
-    """With the kind that belongs there."""
+def test_an_option_in_the_wrong_place_is_rejected(stream: Any, write: Any, sentence: str) -> None:
+    """The error names the expected type."""
     with pytest.raises((TypeError, ValueError, TopologyError), match=sentence):
         write(stream)
 
@@ -118,16 +118,16 @@ def test_an_option_in_a_wrong_place_is_told(stream: Any, write: Any, sentence: s
         (TopologyTestDriver, r"which builder\.build\(\) returns; not a StreamsBuilder"),
     ],
 )
-def test_what_a_builder_does_not_take_is_told(
+def test_an_invalid_argument_of_a_builder_is_rejected(
     builder: StreamsBuilder, write: Any, sentence: str
 ) -> None:
-    """Before the first record."""
+    """The call raises, before the first record."""
     with pytest.raises((TypeError, ValueError, TopologyError), match=sentence):
         write(builder)
 
 
-def test_two_tables_are_not_kept_in_one_store(builder: StreamsBuilder) -> None:
-    """Each would read what the other one wrote; the parts of a cogroup do share theirs."""
+def test_two_tables_cannot_share_a_store(builder: StreamsBuilder) -> None:
+    """Each would read the entries of the other; the parts of a cogroup do share theirs."""
     one, two = (builder.stream(topic).group_by_key() for topic in ("one", "two"))
     one.cogroup(lambda v, a: a + v).cogroup(two, lambda v, a: a - v).aggregate(int, "both")
     builder.build()
@@ -138,36 +138,36 @@ def test_two_tables_are_not_kept_in_one_store(builder: StreamsBuilder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "made"),
+    ("write", "shown"),
     [
         (lambda s: s.map(lambda k, v: v), "not 7"),
         (lambda s: s.flat_map(lambda k, v: (k, v)), "not 'key'"),
     ],
 )
-def test_a_mapper_that_makes_no_pair_is_told(
-    builder: StreamsBuilder, stream: Any, write: Any, made: str
+def test_a_mapper_that_returns_no_pair_fails(
+    builder: StreamsBuilder, stream: Any, write: Any, shown: str
 ) -> None:
-    """At its first record."""
+    """The first record raises."""
     write(stream).to("out")
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("stream")
-        with pytest.raises(TypeError, match=f"a mapper must return a pair.*{made}"):
+        with pytest.raises(TypeError, match=f"a mapper must return a pair.*{shown}"):
             topic.pipe_input("key", 7)
 
 
 class Forgetful(Processor[Any, Any, Any, Any]):
-    """Does not keep its context."""
+    """A processor that does not keep its context."""
 
     def init(self, context: Any) -> None:
-        """Forget it."""
+        """Ignore the context."""
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Forward."""
+        """Forward the record."""
         self.context.forward(record)
 
 
 class Pairing(Processor[Any, Any, Any, Any]):
-    """Forwards what is no record."""
+    """A processor that forwards a pair instead of a record."""
 
     def process(self, record: Record[Any, Any]) -> None:
         """Forward a pair."""
@@ -182,10 +182,10 @@ class Pairing(Processor[Any, Any, Any, Any]):
         (Pairing, r"forwards \('a', 1\): write forward\(Record\(key, value, timestamp\)\)"),
     ],
 )
-def test_what_a_processor_forgets_is_told(
+def test_mistakes_in_a_processor_are_reported(
     builder: StreamsBuilder, supplier: Any, sentence: str
 ) -> None:
-    """At its first record."""
+    """The first record raises."""
     builder.stream("in").process(supplier).to("out")
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("in")
@@ -220,10 +220,10 @@ def test_what_a_processor_forgets_is_told(
         ),
     ],
 )
-def test_a_source_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
+def test_a_wrong_serde_of_a_source_is_reported(
     builder: StreamsBuilder, serdes: Any, sentence: str
 ) -> None:
-    """The error names key or value, the topic, the bytes, and the default serde if none was given."""
+    """The error has key or value, the topic, the bytes, and the default serde if it was used."""
     builder.stream("in", **serdes).to("out")
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("in", Serdes.string(), Serdes.string())
@@ -244,10 +244,10 @@ def test_a_source_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
         ),
     ],
 )
-def test_a_sink_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
+def test_a_wrong_serde_of_a_sink_is_reported(
     builder: StreamsBuilder, value: Any, serdes: Any, sentence: str
 ) -> None:
-    """The error names key or value, the topic, the type, and the default serde if none was given."""
+    """The error has key or value, the topic, the type, and the default serde if it was used."""
     builder.stream("in").map_values(lambda _: value).to("out", **serdes)
     with TopologyTestDriver(builder.build()) as driver, pytest.raises(SerializationError) as raised:
         driver.create_input_topic("in").pipe_input("k", "v")
@@ -278,7 +278,7 @@ def test_a_sink_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
 def test_a_mapper_that_returns_a_text_instead_of_a_pair_fails(
     builder: StreamsBuilder, write: Any, sentence: str
 ) -> None:
-    """A text of two letters would be taken apart into a key and a value otherwise."""
+    """Otherwise a text of two letters would be split into a key and a value."""
     write(builder.stream("in")).to("out")
     with TopologyTestDriver(builder.build()) as driver, pytest.raises(TypeError, match=sentence):
         driver.create_input_topic("in").pipe_input("k", "v")
@@ -322,16 +322,16 @@ def test_a_mapper_that_returns_a_text_instead_of_a_pair_fails(
         ),
     ],
 )
-def test_a_serde_in_the_wrong_place_is_refused_with_the_right_one(
+def test_a_serde_in_the_wrong_place_is_rejected_with_the_right_one(
     builder: StreamsBuilder, write: Any, sentence: str
 ) -> None:
-    """`key=` and `value=` belong to sources, sinks and groups; tables and joins have an options object."""
+    """`key=` and `value=` are for sources, sinks and groups; tables and joins have options."""
     with pytest.raises(TypeError, match=sentence):
         write(builder.stream("in"), builder.table("table"))
 
 
-def test_another_unknown_keyword_is_refused_as_python_does(builder: StreamsBuilder) -> None:
-    """The names that no operator has are left to Python."""
+def test_an_unknown_keyword_is_rejected_by_python(builder: StreamsBuilder) -> None:
+    """Names that no operator has raise Python's own error."""
     counting: Any = builder.stream("in").group_by_key().count
     with pytest.raises(TypeError, match="unexpected keyword argument 'qwertz'"):
         counting(qwertz=1)
@@ -353,10 +353,10 @@ def test_another_unknown_keyword_is_refused_as_python_does(builder: StreamsBuild
         ),
     ],
 )
-def test_a_store_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
+def test_a_wrong_serde_of_a_store_is_reported(
     builder: StreamsBuilder, aggregate: Any, note: str
 ) -> None:
-    """The note of the error names the store and its serdes."""
+    """The note of the error has the store, its serdes, and whether they are the default."""
     aggregate(builder.stream("in").group_by_key())
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("in")
@@ -369,10 +369,10 @@ def test_a_store_with_a_wrong_serde_says_which_and_whether_it_was_the_default(
     assert note in said
 
 
-def test_a_function_that_fails_with_a_store_at_hand_is_told_to_be_mended(
+def test_a_failing_function_with_a_store_is_reported_as_the_users(
     builder: StreamsBuilder,
 ) -> None:
-    """The advice about serdes is for errors that a store raises, not for those of an aggregator."""
+    """The advice about serdes is only for errors of a store, not of an aggregator."""
     builder.stream("in").group_by_key().aggregate(int, lambda v, a: v / 0, "kept")
     with TopologyTestDriver(builder.build()) as driver:
         topic = driver.create_input_topic("in")

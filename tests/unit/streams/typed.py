@@ -1,6 +1,6 @@
-"""Topologies as a type checker sees them: `test_typing.py` has mypy look at this file, nobody runs it.
+"""Topologies for type checkers: `test_typing.py` runs mypy on this file, which is not executed.
 
-What must be told as an error is marked with `type: ignore`, which --strict wants to be needed.
+Expected errors are marked with `type: ignore`; --strict reports a mark without an error.
 """
 
 from typing import assert_type
@@ -37,8 +37,8 @@ names = builder.table("names", key=Serdes.string(), value=Serdes.string())
 places = builder.global_table("places", key=Serdes.integer(), value=Serdes.double())
 
 
-def what_is_told(stream: KStream[str, int]) -> None:
-    """Types that follow from serdes and from lambdas."""
+def check_lambdas(stream: KStream[str, int]) -> None:
+    """Check the types that follow from serdes and lambdas."""
     assert_type(lines, KStream[str, str])
     assert_type(lines.map_values(lambda v: len(v)), KStream[str, int])
     assert_type(lines.map_values(lambda k, v: [k, v]), KStream[str, list[str]])
@@ -56,8 +56,8 @@ def what_is_told(stream: KStream[str, int]) -> None:
     assert_type(stream.group_by_key().aggregate(int, lambda k, v, a: a + v), KTable[str, int])
 
 
-def what_may_be_none(stream: KStream[str, str | None]) -> None:
-    """Serdes never see None, and aggregations leave it out."""
+def check_none(stream: KStream[str, str | None]) -> None:
+    """Check None: serdes do not receive it, and aggregations skip it."""
     stream.to("out", Produced.with_(Serdes.string(), Serdes.string()))
     stream.to("out", value=Serdes.string())
     assert_type(stream.group_by_key(value=Serdes.string()).count(), KTable[str, int])
@@ -65,8 +65,8 @@ def what_may_be_none(stream: KStream[str, str | None]) -> None:
     assert_type(grouped.reduce(lambda one, two: one + two), KTable[int, str])
 
 
-def what_stores_and_options_are_of() -> None:
-    """Serdes by their types, cogroups by window, extractors and suppliers as classes."""
+def check_stores_and_options() -> None:
+    """Check serdes by type, windowed cogroups, and extractors and suppliers as classes."""
     assert_type(Serdes.serde_from(int), Serde[int])
     assert_type(Serdes.list_serde(Serdes.uuid()), Serde[list[UUID | None]])
     windowed = amounts.group_by_key().cogroup(lambda value, total: f"{total}{value}")
@@ -77,8 +77,8 @@ def what_stores_and_options_are_of() -> None:
     assert_type(builder.stream("x", consumed), KStream[str, int])
 
 
-def what_is_windowed_or_joined() -> None:
-    """Keys of windows, and both sides of joins."""
+def check_windows_and_joins() -> None:
+    """Check windowed keys and both sides of joins."""
     windowed = amounts.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace("5 min"))
     assert_type(windowed.count(Materialized.as_("n")), KTable[Windowed[str], int])
     assert_type(windowed.count().to_stream(lambda k, v: k.window.start), KStream[int, int])
@@ -99,37 +99,37 @@ def what_is_windowed_or_joined() -> None:
 
 
 class Lengths(Processor[object, str, str, int]):
-    """Takes any key."""
+    """A processor that accepts any key."""
 
 
 class Counts(Processor[str, str, str, int]):
-    """Writes its context and its store with their types, as in Java."""
+    """A processor with types for its context and its store, as in Java."""
 
     def init(self, context: ProcessorContext[str, int]) -> None:
-        """Open."""
+        """Get the store."""
         super().init(context)
         self.store: KeyValueStore[str, int] = context.get_state_store("counts")
 
     def process(self, record: Record[str, str]) -> None:
-        """Count."""
+        """Count the record."""
         assert_type(self.store.get(record.key), int | None)
         for entry in self.store.all():
             assert_type(entry.value, int)
 
 
 class Halves(FixedKeyProcessor[str, int, float]):
-    """Keeps the key."""
+    """A processor that keeps the key."""
 
 
-def what_processors_forward() -> None:
-    """What they say themselves; they may take more than the stream has."""
+def check_processors() -> None:
+    """Check the declared output types of processors, whose inputs may be wider than the stream."""
     assert_type(lines.process(Lengths), KStream[str, int])
     assert_type(amounts.process_values(Halves), KStream[str, float])
     amounts.process(Lengths)  # type: ignore[arg-type]
 
 
-def what_is_wrong() -> None:
-    """Each is told where it is written."""
+def check_errors() -> None:
+    """Check that each mistake is an error on its line."""
     amounts.map_values(lambda v: v.upper())  # type: ignore[attr-defined]
     amounts.filter(lambda k, v: k > v)  # type: ignore[arg-type,misc]
     lines.map_values(lambda v: len(v)).to("out", value=Serdes.string())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The cluster inside a test's process: fast, isolated, and easy to stop."""
+"""The cluster in a test's process: fast, isolated, and easy to stop."""
 
 import socket
 import subprocess
@@ -15,14 +15,14 @@ from ottla.testing import Cluster
 
 
 def test_a_cluster_is_ready_when_the_block_begins() -> None:
-    """No waiting, no retry: the first request is answered."""
+    """The first request succeeds without a wait or a retry."""
     with Cluster() as cluster:
         cluster.create_topic("orders", partitions=3)
         assert cluster.topics() == ["orders"]
 
 
 def test_a_cluster_starts_within_a_moment() -> None:
-    """0.3 s is the promise; the best of three leaves a busy machine out of it."""
+    """The limit is 0.3 s; the best of three starts excludes the load of the machine."""
     with Cluster():
         pass
     seconds = []
@@ -34,7 +34,7 @@ def test_a_cluster_starts_within_a_moment() -> None:
 
 
 def test_two_clusters_share_nothing() -> None:
-    """Tests that run at the same time do not see each other's topics."""
+    """Concurrent tests do not see each other's topics."""
     with Cluster() as one, Cluster() as other:
         one.create_topic("mine")
         assert other.topics() == []
@@ -43,7 +43,7 @@ def test_two_clusters_share_nothing() -> None:
 
 
 def test_a_restart_keeps_data_and_address() -> None:
-    """Clients that are connected find their way back."""
+    """Connected clients reconnect."""
     with Cluster() as cluster:
         cluster.create_topic("kept")
         before = (cluster.bootstrap, cluster.cluster_id)
@@ -53,7 +53,7 @@ def test_a_restart_keeps_data_and_address() -> None:
 
 
 def test_stopping_twice_is_stopping_once() -> None:
-    """A fixture and a test may both think that it is theirs to stop."""
+    """Both a fixture and a test may stop the cluster."""
     cluster = Cluster().start()
     address = (cluster.bootstrap.partition(":")[0], int(cluster.bootstrap.rpartition(":")[2]))
     cluster.stop()
@@ -62,8 +62,8 @@ def test_stopping_twice_is_stopping_once() -> None:
         socket.create_connection(address)
 
 
-def test_a_stopped_cluster_leaves_nothing_behind() -> None:
-    """No folder and no thread."""
+def test_stopped_cluster_leaves_no_files_or_threads() -> None:
+    """No directory and no thread remain."""
     threads = threading.active_count()
     with Cluster() as cluster:
         folder = cluster.data
@@ -72,37 +72,37 @@ def test_a_stopped_cluster_leaves_nothing_behind() -> None:
     assert threading.active_count() == threads
 
 
-def test_a_stopped_cluster_says_so() -> None:
-    """Its address means nothing any more."""
+def test_stopped_cluster_raises_an_error() -> None:
+    """Its address raises an error."""
     with pytest.raises(OttlaError, match="not running: use `with Cluster"):
         _ = Cluster().bootstrap
 
 
-def test_data_of_ones_own_is_kept(tmp_path: Path) -> None:
-    """A folder that was given outlives the cluster."""
+def test_given_data_directory_is_kept(tmp_path: Path) -> None:
+    """A directory of the caller is not removed."""
     with Cluster(data=tmp_path / "data") as cluster:
         cluster.create_topic("kept")
     with Cluster(data=tmp_path / "data") as cluster:
         assert cluster.topics() == ["kept"]
 
 
-def test_options_are_the_brokers() -> None:
-    """Every broker option can be set, by its Kafka name."""
+def test_options_are_passed_to_the_broker() -> None:
+    """Every broker option can be set by its Kafka name."""
     with Cluster(options={"num.partitions": "7"}) as cluster, cluster.admin() as brokers:
         node = configs.Resource(configs.ResourceType.BROKER, "1")
         (entry,) = configs.describe_config(brokers, node, names=["num.partitions"])
         assert entry.value == "7"
 
 
-def test_a_mistyped_option_is_refused() -> None:
-    """A test that believes it has set an option must not pass because of the default."""
+def test_mistyped_option_is_rejected() -> None:
+    """Otherwise a test could pass because of the default."""
     cluster = Cluster(options={"num.partition": "7"})
     with pytest.raises(ConfigError, match=r"no broker option num\.partition: did you mean num\.p"):
         cluster.start()
 
 
-def test_a_wrong_option_is_told_where_the_cluster_is_made() -> None:
-    """The error comes out of the thread, and nothing keeps running."""
+def test_invalid_option_raises_in_the_caller() -> None:
+    """The thread's error is raised in the caller, and nothing keeps running."""
     threads = threading.active_count()
     cluster = Cluster(options={"num.partitions": "many"})
     with pytest.raises(ConfigError, match=r"num\.partitions"):
@@ -111,37 +111,37 @@ def test_a_wrong_option_is_told_where_the_cluster_is_made() -> None:
 
 
 async def test_an_async_test_can_wait_for_a_cluster() -> None:
-    """The caller's loop keeps turning while the broker starts and stops."""
+    """The caller's loop keeps running while the broker starts and stops."""
     async with Cluster() as cluster:
         assert cluster.topics() == []
 
 
 def test_the_fixture_is_a_running_cluster(ottla_cluster: Cluster) -> None:
-    """`ottla_cluster` comes with the installation; nothing has to be imported."""
+    """The fixture `ottla_cluster` comes with the installation, without an import."""
     assert ottla_cluster.topics() == []
     ottla_cluster.create_topic("seen-by-this-test-only")
 
 
 def test_the_fixture_is_new_in_every_test(ottla_cluster: Cluster) -> None:
-    """What the test before has made is gone."""
+    """Topics of the previous test do not exist."""
     assert ottla_cluster.topics() == []
 
 
 class TestOptions:
-    """A class, a module or a conftest can give its tests' clusters options."""
+    """A class, a module or a conftest can define options for its tests' clusters."""
 
     @pytest.fixture
     def ottla_options(self) -> dict[str, str]:
-        """Three partitions a topic."""
+        """Return an option for three partitions per topic."""
         return {"num.partitions": "3"}
 
     def test_the_fixtures_options_can_be_overridden(self, ottla_cluster: Cluster) -> None:
-        """By overriding `ottla_options`, as with every pytest fixture."""
+        """The fixture `ottla_options` is overridden like every pytest fixture."""
         assert ottla_cluster.options["num.partitions"] == "3"
 
 
-def test_the_plugin_costs_nothing_where_it_is_not_used() -> None:
-    """pytest loads it for every project that has Ottla installed."""
+def test_unused_plugin_imports_nothing() -> None:
+    """Pytest loads the plugin in every project of an environment with Ottla."""
     code = (
         "import sys, pytest; before = set(sys.modules); import ottla.testing.fixture;"
         "print(sorted(m for m in set(sys.modules) - before if m.startswith('ottla')))"

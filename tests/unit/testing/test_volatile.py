@@ -1,4 +1,4 @@
-"""Files without durability: everything else is as with the real ones."""
+"""Files without durability, which otherwise behave as real ones."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from ottla.testing.volatile import VolatileFileSystem
 
 
 def test_nothing_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No call of a test's cluster reaches fsync."""
+    """No call of a test cluster reaches fsync."""
 
     def refuse(fd: int) -> None:
         raise AssertionError("synced")

@@ -1,4 +1,4 @@
-"""Runs verbs in this process, against a real cluster."""
+"""Fixtures that run commands in this process against a real cluster."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from ottla.tools import main
 
 
 class Done(NamedTuple):
-    """How a command ended: exit code, what it wrote, and where."""
+    """The result of a command: its exit code and its output."""
 
     code: int
     out: bytes
@@ -22,12 +22,12 @@ class Done(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """Standard output as JSON."""
+        """Return standard output parsed as JSON."""
         return json.loads(self.out)
 
     @property
     def rows(self) -> list[list[str]]:
-        """Standard output as the cells of a table, without its headline."""
+        """Return the cells of the table on standard output, without its header."""
         return [line.split() for line in self.out.decode().splitlines()[1:]]
 
 
@@ -40,7 +40,7 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> Run:
-    """Run `ottla` with these words and this standard input; the cluster is in the environment."""
+    """Return a function that runs `ottla` with arguments and standard input against the cluster."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", ottla_cluster.bootstrap)
 
     def call(*words: str, stdin: bytes = b"") -> Done:

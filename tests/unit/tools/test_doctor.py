@@ -1,4 +1,4 @@
-"""`ottla doctor` as a command: what it examines, what it prints, its exit code."""
+"""`ottla doctor` as a command: the checks, the output, and the exit code."""
 
 import json
 import socket
@@ -14,13 +14,13 @@ from tests.unit.tools.conftest import Run
 
 @pytest.fixture
 def nowhere() -> str:
-    """An address where nothing listens."""
+    """Return an address on which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_a_sound_cluster_is_no_failure(run: Run) -> None:
-    """One line a check, none with a remedy for the cluster."""
+def test_healthy_cluster_is_no_failure(run: Run) -> None:
+    """There is one line for each check, and no remedy for the cluster."""
     done = run("doctor")
     assert done.code == 0
     lines = done.out.decode().splitlines()
@@ -29,28 +29,30 @@ def test_a_sound_cluster_is_no_failure(run: Run) -> None:
     assert not any(line.startswith("FAIL") for line in lines)
 
 
-def test_scripts_read_every_finding(run: Run) -> None:
-    """With check, state, what was found and the remedy."""
-    found = run("doctor", "--output", "json").json
-    assert {frozenset(each) for each in found} == {frozenset({"check", "state", "found", "remedy"})}
-    assert {each["state"] for each in found} <= {"ok", "warn"}
+def test_json_has_every_finding(run: Run) -> None:
+    """The JSON has the check, the state, the finding and the remedy."""
+    findings = run("doctor", "--output", "json").json
+    assert {frozenset(each) for each in findings} == {
+        frozenset({"check", "state", "found", "remedy"})
+    }
+    assert {each["state"] for each in findings} <= {"ok", "warn"}
 
 
-def test_without_a_broker_it_tells_what_would_hinder_one(
+def test_machine_is_checked_without_a_broker(
     nowhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The folder, the disk, the limits, the port; and that nothing listens is a failure."""
+    """Directory, disk, limits and port are checked; that no process listens is a failure."""
     data = str(tmp_path / "data")
     assert main.run(["doctor", "-b", nowhere, "--data", data, "--output", "json"]) == 1
-    found = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
-    assert found["port"]["state"] == "fail"
-    assert found["port to listen on"]["state"] == "ok"
-    assert found[f"log directory {data}"]["state"] == "ok"
-    assert {"open files (ulimit -n)", f"disk below {tmp_path}", "python"} <= found.keys()
+    findings = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+    assert findings["port"]["state"] == "fail"
+    assert findings["port to listen on"]["state"] == "ok"
+    assert findings[f"log directory {data}"]["state"] == "ok"
+    assert {"open files (ulimit -n)", f"disk below {tmp_path}", "python"} <= findings.keys()
 
 
-def test_the_remedy_stands_below(nowhere: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """For people, in the column of what was found."""
+def test_remedy_is_below_the_finding(nowhere: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table has the remedy in the column of the finding."""
     assert main.run(["doctor", "-b", nowhere]) == 1
     first, second = capsys.readouterr().out.splitlines()[:2]
     assert first.startswith("FAIL  port ")
@@ -58,10 +60,10 @@ def test_the_remedy_stands_below(nowhere: str, capsys: pytest.CaptureFixture[str
     assert second.index("->") == first.index("nothing listens")
 
 
-def test_the_configuration_file_names_the_directories(
+def test_directories_come_from_the_configuration_file(
     nowhere: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As the broker reads it."""
+    """The directories are read from the file as the broker does it."""
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={tmp_path}/a,/proc/b\n")
     assert main.run(["doctor", "-b", nowhere, "--config", str(config)]) == 1
@@ -70,8 +72,8 @@ def test_the_configuration_file_names_the_directories(
     assert "FAIL  log directory /proc/b" in out
 
 
-def test_another_machine_is_not_examined(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the broker is elsewhere, this machine's disks say nothing about it."""
+def test_another_machine_is_not_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """If the broker is on another machine, the disks of this machine are not checked."""
     assert main.run(["doctor", "-b", "broker.invalid:9092"]) == 1
     out = capsys.readouterr().out
     assert "is not a known host" in out
@@ -93,7 +95,7 @@ run(["doctor", "--help"])
 
 
 def test_doctor_needs_no_spark() -> None:
-    """Who installed Ottla without extras has a doctor as well."""
+    """The doctor also runs if Ottla is installed without extras."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_SPARK], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Doctor: what a cluster that answers tells its clients. Each fault is made for real."""
+"""Doctor: checks of a cluster that answers. Each fault is real."""
 
 import shutil
 import time
@@ -18,63 +18,63 @@ from ottla.tools.doctor.findings import Finding, State
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence is noticed soon."""
+    """Shorten the timeouts."""
     monkeypatch.setattr(port, "PATIENCE_S", 0.5)
 
 
 def examined(running: Cluster, *, may_write: bool = False) -> dict[str, Finding]:
-    """Return what is found, by check."""
+    """Return the findings by check."""
     address = Address(running.host, running.port)
     return {each.check: each for each in cluster.examine(address, may_write=may_write)}
 
 
 def advertised(options: str) -> Finding:
-    """Return what is found of a broker that advertises this address."""
+    """Return the findings for a broker that advertises this address."""
     with Cluster(options={"advertised.listeners": f"PLAINTEXT://{options}"}) as running:
-        found = examined(running)["advertised address of broker 1"]
-        assert str(running.port) in found.remedy or found.state is State.OK
-    return found
+        finding = examined(running)["advertised address of broker 1"]
+        assert str(running.port) in finding.remedy or finding.state is State.OK
+    return finding
 
 
-def test_a_sound_cluster_has_no_remedies() -> None:
-    """Every check is there, and all is well."""
+def test_healthy_cluster_has_no_remedies() -> None:
+    """All checks are present and succeed."""
     with Cluster() as running:
         running.create_topic("t", partitions=3)
-        found = examined(running)
-    assert {each.state for each in found.values()} == {State.OK}
-    assert found.keys() == {
+        findings = examined(running)
+    assert {each.state for each in findings.values()} == {State.OK}
+    assert findings.keys() == {
         "versions", "cluster", "controller", "advertised address of broker 1",
         "log directories of broker 1", "partitions", "time",
     }  # fmt: skip
-    assert found["partitions"].found.startswith("3,")
+    assert findings["partitions"].found.startswith("3,")
 
 
-def test_an_advertised_name_that_nobody_knows_is_told() -> None:
-    """As a container's own name is outside of it."""
-    found = advertised("container.invalid:9092")
-    assert found.state is State.FAIL
-    assert "the broker advertises container.invalid:9092" in found.found
-    assert "advertised.listeners=PLAINTEXT://127.0.0.1:" in found.remedy
+def test_unknown_advertised_name_is_reported() -> None:
+    """A container advertises such a name outside of its network."""
+    finding = advertised("container.invalid:9092")
+    assert finding.state is State.FAIL
+    assert "the broker advertises container.invalid:9092" in finding.found
+    assert "advertised.listeners=PLAINTEXT://127.0.0.1:" in finding.remedy
 
 
-def test_an_advertised_port_that_is_closed_is_told() -> None:
-    """As a port that was not forwarded is."""
-    found = advertised("127.0.0.1:1")
-    assert found.state is State.FAIL
-    assert "the broker advertises 127.0.0.1:1, but nothing listens" in found.found
+def test_closed_advertised_port_is_reported() -> None:
+    """A port that is not forwarded looks closed."""
+    finding = advertised("127.0.0.1:1")
+    assert finding.state is State.FAIL
+    assert "the broker advertises 127.0.0.1:1, but nothing listens" in finding.found
 
 
-def test_another_cluster_at_the_advertised_address_is_told() -> None:
-    """Clients would write into the wrong one."""
+def test_another_cluster_at_the_advertised_address_is_reported() -> None:
+    """Clients would write to the wrong cluster."""
     with Cluster() as other:
-        found = advertised(f"127.0.0.1:{other.port}")
-        assert other.cluster_id in found.found
-    assert found.state is State.FAIL
-    assert "another cluster answers" in found.found
+        finding = advertised(f"127.0.0.1:{other.port}")
+        assert other.cluster_id in finding.found
+    assert finding.state is State.FAIL
+    assert "another cluster answers" in finding.found
 
 
-def test_another_way_to_the_same_cluster_is_well() -> None:
-    """A name instead of a number."""
+def test_another_name_of_the_same_cluster_is_accepted() -> None:
+    """The advertised host is a name instead of an address."""
     with Cluster() as probe:
         number = probe.port
     with Cluster(
@@ -83,46 +83,46 @@ def test_another_way_to_the_same_cluster_is_well() -> None:
             "advertised.listeners": f"PLAINTEXT://localhost:{number}",
         }
     ) as running:
-        found = examined(running)["advertised address of broker 1"]
-    assert (found.state, found.remedy) == (State.OK, "")
-    assert "can be reached from here" in found.found
+        finding = examined(running)["advertised address of broker 1"]
+    assert (finding.state, finding.remedy) == (State.OK, "")
+    assert "can be reached from here" in finding.found
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
-def test_the_trap_of_localhost_is_told(host: str) -> None:
-    """A broker in a container that sends its clients to their own machine."""
+def test_advertised_localhost_is_reported(host: str) -> None:
+    """A broker in a container sends its clients to their own machine."""
     seen_from = Address("192.0.2.7", 9092)
     broker = Broker(1, host, 9092, None)
-    found = cluster._advertised(seen_from, broker, ClusterDescription("c", 1, (broker,)))
-    assert found.state is State.FAIL
-    assert "would connect to their own machine" in found.found
-    assert "advertised.listeners=PLAINTEXT://192.0.2.7:9092" in found.remedy
+    finding = cluster._advertised(seen_from, broker, ClusterDescription("c", 1, (broker,)))
+    assert finding.state is State.FAIL
+    assert "would connect to their own machine" in finding.found
+    assert "advertised.listeners=PLAINTEXT://192.0.2.7:9092" in finding.remedy
 
 
-def test_the_address_of_everywhere_is_none_to_connect_to() -> None:
-    """0.0.0.0 is for listening."""
+def test_wildcard_address_cannot_be_advertised() -> None:
+    """The address 0.0.0.0 is only for listening."""
     broker = Broker(1, "0.0.0.0", 9092, None)
-    found = cluster._advertised(
+    finding = cluster._advertised(
         Address("127.0.0.1", 9092), broker, ClusterDescription("c", 1, (broker,))
     )
-    assert (found.state, "not an address" in found.found) == (State.FAIL, True)
+    assert (finding.state, "not an address" in finding.found) == (State.FAIL, True)
 
 
-def test_a_log_directory_that_is_offline_is_told(tmp_path: Path) -> None:
-    """By the broker itself, as it may be on another machine."""
+def test_offline_log_directory_is_reported(tmp_path: Path) -> None:
+    """The broker reports it, as it may run on another machine."""
     folders = f"{tmp_path}/a,{tmp_path}/b"
     with Cluster(options={"log.dirs": folders}, data=tmp_path) as running:
         running.create_topic("t", partitions=4)
         shutil.rmtree(tmp_path / "b")
         (tmp_path / "b").touch()
         running.create_topic("u", partitions=4)
-        found = examined(running)["log directories of broker 1"]
-    assert found.state is State.FAIL
-    assert found.found == f"1 of 2 offline: {tmp_path}/b"
+        finding = examined(running)["log directories of broker 1"]
+    assert finding.state is State.FAIL
+    assert finding.found == f"1 of 2 offline: {tmp_path}/b"
 
 
-def test_partitions_without_a_leader_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And those with replicas missing, as long as each has a leader."""
+def test_partitions_without_a_leader_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions with missing replicas are reported if each has a leader."""
     with Cluster() as running, running.admin() as brokers:
         running.create_topic("t", partitions=2)
         (topic,) = topics.list_topics(brokers)
@@ -133,12 +133,12 @@ def test_partitions_without_a_leader_are_told(monkeypatch: pytest.MonkeyPatch) -
         ):
             listed = replace(topic, partitions=(changed, second))
             monkeypatch.setattr(cluster.topics, "list_topics", lambda _, listed=listed: [listed])
-            found = cluster._partitions(brokers)
-            assert (found.state, found.found) == (state, words)
+            finding = cluster._partitions(brokers)
+            assert (finding.state, finding.found) == (state, words)
 
 
 def test_clocks_are_compared_only_when_writing_is_allowed() -> None:
-    """And the topic for it is gone afterwards."""
+    """The topic for the comparison is deleted afterwards."""
     with Cluster() as running:
         assert "--write" in examined(running)["time"].found
         assert "agree" in examined(running, may_write=True)["time"].found
@@ -153,14 +153,14 @@ def test_clocks_are_compared_only_when_writing_is_allowed() -> None:
         (10, State.WARN, "10.0 s ahead"),
     ],
 )
-def test_a_clock_that_is_wrong_is_told(
+def test_wrong_clock_is_reported(
     monkeypatch: pytest.MonkeyPatch, seconds: int, state: State, words: str
 ) -> None:
-    """In which direction, and how far."""
+    """The finding has the direction and the size of the difference."""
     monkeypatch.setattr(
         RealClock, "time_ms", lambda self: time.time_ns() // 1_000_000 + seconds * 1000
     )
     with Cluster() as running:
-        found = examined(running, may_write=True)["time"]
-    assert (found.state, words in found.found) == (state, True)
-    assert "NTP" in found.remedy
+        finding = examined(running, may_write=True)["time"]
+    assert (finding.state, words in finding.found) == (state, True)
+    assert "NTP" in finding.remedy

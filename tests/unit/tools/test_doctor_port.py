@@ -1,4 +1,4 @@
-"""Doctor: who listens on an address. Each fault is made for real."""
+"""Doctor: the kind of server that listens on an address. Each fault is real."""
 
 import socket
 import threading
@@ -17,13 +17,13 @@ Talk = Callable[[socket.socket], None]
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silence is noticed soon."""
+    """Shorten the timeouts."""
     monkeypatch.setattr(port, "PATIENCE_S", 0.3)
 
 
 @contextmanager
 def stranger(talk: Talk) -> Iterator[Address]:
-    """Something that is no broker; `talk` has each connection until it returns."""
+    """Run a server that is no broker; `talk` handles each connection until it returns."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -48,29 +48,29 @@ def stranger(talk: Talk) -> Iterator[Address]:
 
 
 def test_a_broker_is_recognised() -> None:
-    """By its answer to ApiVersions."""
+    """The check succeeds on the response to ApiVersions."""
     with Cluster() as cluster:
-        found = port.examine(Address(cluster.host, cluster.port))
-    assert (found.state, found.remedy) == (State.OK, "")
-    assert "speaks Kafka's protocol" in found.found
+        finding = port.examine(Address(cluster.host, cluster.port))
+    assert (finding.state, finding.remedy) == (State.OK, "")
+    assert "speaks Kafka's protocol" in finding.found
 
 
-def test_nobody_is_told_how_to_start_a_broker() -> None:
-    """On the very port."""
+def test_free_port_has_a_command_to_start_a_broker() -> None:
+    """The remedy has the command for this port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number = listener.getsockname()[1]
-    found = port.examine(Address("127.0.0.1", number))
-    assert found.state is State.FAIL
-    assert f"nothing listens on 127.0.0.1:{number}" in found.found
-    assert f"`ottla up --port {number}`" in found.remedy
+    finding = port.examine(Address("127.0.0.1", number))
+    assert finding.state is State.FAIL
+    assert f"nothing listens on 127.0.0.1:{number}" in finding.found
+    assert f"`ottla up --port {number}`" in finding.remedy
 
 
-def test_a_name_that_nobody_knows_is_told() -> None:
-    """The names below .invalid are unknown for ever."""
-    found = port.examine(Address("broker.invalid", 9092))
-    assert found.state is State.FAIL
-    assert "broker.invalid is not a known host" in found.found
-    assert "/etc/hosts" in found.remedy
+def test_unknown_name_is_reported() -> None:
+    """Names below .invalid never resolve."""
+    finding = port.examine(Address("broker.invalid", 9092))
+    assert finding.state is State.FAIL
+    assert "broker.invalid is not a known host" in finding.found
+    assert "/etc/hosts" in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -82,21 +82,21 @@ def test_a_name_that_nobody_knows_is_told() -> None:
         (b"AMQP\x00\x00\x09\x01", "an AMQP broker"),
     ],
 )
-def test_what_greets_is_called_by_its_name(greeting: bytes, name: str) -> None:
-    """It speaks first, or at the first byte that it does not understand."""
+def test_server_with_a_greeting_is_identified(greeting: bytes, name: str) -> None:
+    """The server sends a greeting at once, or after the first byte that it does not understand."""
 
     def talk(connection: socket.socket) -> None:
         connection.recv(100)
         connection.sendall(greeting)
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert found.state is State.FAIL
-    assert name in found.found
+        finding = port.examine(address)
+    assert finding.state is State.FAIL
+    assert name in finding.found
 
 
-def test_an_http_server_that_waits_for_a_line_is_asked_for_one() -> None:
-    """Most do: a broker's request has no line break."""
+def test_http_server_that_waits_for_a_line_is_identified() -> None:
+    """Most HTTP servers wait for a line break, which a broker's request does not have."""
 
     def talk(connection: socket.socket) -> None:
         data = b""
@@ -110,37 +110,37 @@ def test_an_http_server_that_waits_for_a_line_is_asked_for_one() -> None:
 
 
 def test_a_listener_of_tls_is_recognised() -> None:
-    """It answers plain text with an alert."""
+    """A TLS server answers plain text with an alert."""
 
     def talk(connection: socket.socket) -> None:
         connection.recv(100)
         connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert "speaks TLS" in found.found
-    assert "security.protocol=SSL" in found.remedy
+        finding = port.examine(address)
+    assert "speaks TLS" in finding.found
+    assert "security.protocol=SSL" in finding.remedy
 
 
-def test_who_says_nothing_is_no_broker() -> None:
-    """However long one waits."""
+def test_silent_server_is_no_broker() -> None:
+    """A server that sends nothing until the timeout is no broker."""
 
     def talk(connection: socket.socket) -> None:
         while connection.recv(100):
             pass
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert "does not answer: this is not Kafka's protocol" in found.found
+        finding = port.examine(address)
+    assert "does not answer: this is not Kafka's protocol" in finding.found
 
 
-def test_who_hangs_up_may_want_a_login() -> None:
-    """As a SASL listener does with whoever begins with anything else."""
+def test_server_that_disconnects_may_require_a_login() -> None:
+    """A SASL listener disconnects clients that begin with another request."""
 
     def talk(connection: socket.socket) -> None:
         connection.recv(100)
 
     with stranger(talk) as address:
-        found = port.examine(address)
-    assert "closes the connection without a response" in found.found
-    assert "SASL" in found.remedy
+        finding = port.examine(address)
+    assert "closes the connection without a response" in finding.found
+    assert "SASL" in finding.remedy

@@ -1,4 +1,4 @@
-"""`ottla log dump`: what the files hold, and what is wrong with them."""
+"""`ottla log dump`: the content of log files, and their damage."""
 
 import json
 import struct
@@ -25,7 +25,7 @@ def _batch(offset: int, *values: str, **fields: Any) -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A partition's folder with a segment of two batches."""
+    """Return the directory of a partition with a segment of two batches."""
     (tmp_path / "t-0").mkdir()
     data = _batch(100, "a", "b") + _batch(102, "c", compression=4, leader_epoch=3)
     (tmp_path / "t-0" / f"{NAME}.log").write_bytes(data)
@@ -49,7 +49,7 @@ def _dump_sidecar(capsys: pytest.CaptureFixture[str], path: Path) -> tuple[int, 
 def test_a_segment_is_shown_batch_by_batch(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Offsets, places, codecs, epochs, and whether the checksum is right."""
+    """The output has offsets, positions, codecs, epochs and the state of the checksum."""
     code, (first, second), errors = _dump(capsys, folder / f"{NAME}.log")
     assert (code, errors) == (0, "")
     assert (first["base_offset"], first["last_offset"], first["records"]) == (100, 101, 2)
@@ -59,23 +59,23 @@ def test_a_segment_is_shown_batch_by_batch(
 
 
 def test_records_are_shown_on_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Out of compressed batches, too."""
+    """Records of compressed batches are decompressed."""
     _, rows, _ = _dump(capsys, folder / f"{NAME}.log", "--records")
     assert [(row["offset"], row["value"]) for row in rows] == [(100, "a"), (101, "b"), (102, "c")]
 
 
-def test_people_get_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a headline, one line a batch."""
+def test_default_output_is_a_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table has a header and one line for each batch."""
     assert main.run(["log", "dump", str(folder / f"{NAME}.log")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["BASE-OFFSET", "LAST-OFFSET", "RECORDS"]
     assert len(lines) == 3
 
 
-def test_a_wrong_checksum_is_shown_and_reading_goes_on(
+def test_wrong_checksum_is_reported_and_the_dump_continues(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever looks into a damaged file wants to see what comes after."""
+    """The batches after the damage are printed as well."""
     path = folder / f"{NAME}.log"
     data = bytearray(path.read_bytes())
     data[batch.HEADER_SIZE + 2] ^= 1
@@ -86,10 +86,10 @@ def test_a_wrong_checksum_is_shown_and_reading_goes_on(
 
 
 @pytest.mark.parametrize("cut", [1, 30, 70])
-def test_a_torn_tail_is_told_with_its_place(
+def test_torn_tail_is_reported_with_its_position(
     folder: Path, capsys: pytest.CaptureFixture[str], cut: int
 ) -> None:
-    """The whole batches before it are shown."""
+    """The complete batches before it are printed."""
     path = folder / f"{NAME}.log"
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
@@ -99,17 +99,15 @@ def test_a_torn_tail_is_told_with_its_place(
 
 
 def test_garbage_is_no_batch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bytes that cannot be a header end the walk, whatever they say of their length."""
+    """The dump ends at bytes that cannot be a header, whatever their length field."""
     path = folder / f"{NAME}.log"
     path.write_bytes(path.read_bytes() + b"\xff" * 200)
     code, rows, errors = _dump(capsys, path)
     assert (code, len(rows), "200 bytes from position" in errors) == (1, 2, True)
 
 
-def test_markers_of_transactions_are_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A control record's key and value mean something."""
+def test_transaction_markers_are_decoded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The key and the value of a control record are decoded."""
     marker = control.EndTransactionMarker(control.ControlType.COMMIT, 7)
     data = control.encode_marker(marker, producer_id=1, producer_epoch=0, timestamp=5)
     (folder / f"{NAME}.log").write_bytes(data)
@@ -117,10 +115,8 @@ def test_markers_of_transactions_are_named(
     assert (row["key"], row["value"]) == ("COMMIT", "coordinator_epoch=7")
 
 
-def test_group_records_are_shown_in_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In the folders of __consumer_offsets, a committed offset is readable; so is its tombstone."""
+def test_group_records_are_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In __consumer_offsets committed offsets and tombstones are decoded."""
     folder = tmp_path / "__consumer_offsets-3"
     folder.mkdir()
     key = group_records.encode_key(group_records.OffsetCommitKey(group="g", topic="t", partition=1))
@@ -137,7 +133,7 @@ def test_group_records_are_shown_in_words(
 def test_an_offset_index_has_absolute_offsets(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The room that Kafka allocates ahead is not shown."""
+    """Space that Kafka preallocates is omitted."""
     path = folder / f"{NAME}.index"
     path.write_bytes(struct.pack(">iiii", 1, 80, 5, 400) + bytes(80))
     assert _dump_sidecar(capsys, path) == (
@@ -147,10 +143,10 @@ def test_an_offset_index_has_absolute_offsets(
     )
 
 
-def test_an_index_that_does_not_rise_is_damaged(
+def test_index_that_does_not_increase_is_damaged(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 1 and the entry's number; a piece of an entry at the end is one more complaint."""
+    """The exit code is 1 with the entry's number, and an incomplete last entry is reported as well."""
     path = folder / f"{NAME}.index"
     path.write_bytes(struct.pack(">iiii", 5, 400, 1, 800) + b"abc")
     code, _, errors = _dump_sidecar(capsys, path)
@@ -160,7 +156,7 @@ def test_an_index_that_does_not_rise_is_damaged(
 
 
 def test_a_time_index_has_readable_times(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Milliseconds for scripts, a time for people."""
+    """JSON has milliseconds, the table has readable times."""
     path = folder / f"{NAME}.timeindex"
     path.write_bytes(struct.pack(">qi", 1_700_000_000_000, 2))
     _, (row,), _ = _dump_sidecar(capsys, path)
@@ -174,8 +170,9 @@ def test_a_time_index_has_readable_times(folder: Path, capsys: pytest.CaptureFix
 def test_a_producer_snapshot_is_checked_and_shown(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One row a producer id; a flipped bit is told."""
-    # Kafka's layout: count, then id, epoch, last sequence and offset, delta, time, two more.
+    """There is one row for each producer id, and a flipped bit is reported."""
+    # Kafka's layout: count, then id, epoch, last sequence, last offset, offset delta, time, two
+    # more.
     body = struct.pack(">iqhiqiqiq", 1, 9, 2, 5, 98, 0, 1_700_000_000_000, -1, -1)
     path = folder / f"{NAME}.snapshot"
     path.write_bytes(struct.pack(">hI", 1, batch.crc32c(body)) + body)
@@ -188,7 +185,7 @@ def test_a_producer_snapshot_is_checked_and_shown(
 
 
 def test_aborted_transactions_are_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the offsets that consumers pass over."""
+    """The output has the offsets that consumers skip."""
     path = folder / f"{NAME}.txnindex"
     path.write_bytes(txn_index.encode([txn_index.AbortedTransaction(9, 100, 110, 105)]))
     _, (row,), _ = _dump_sidecar(capsys, path)
@@ -196,7 +193,7 @@ def test_aborted_transactions_are_shown(folder: Path, capsys: pytest.CaptureFixt
 
 
 def test_checkpoints_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Offsets by partition, epochs by start, ids and properties."""
+    """The output has offsets by partition, epochs by start offset, ids and properties."""
     contents = {
         checkpoints.HIGH_WATERMARK_FILE: checkpoints.encode_offsets({("t", 0): 5}),
         checkpoints.LEADER_EPOCH_FILE: checkpoints.encode_epochs([(1, 0), (2, 10)]),
@@ -215,18 +212,16 @@ def test_checkpoints_are_tables(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
 
 
-def test_a_damaged_checkpoint_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In one line, with exit code 1."""
+def test_damaged_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error is one line, with exit code 1."""
     path = tmp_path / checkpoints.HIGH_WATERMARK_FILE
     path.write_bytes(b"garbage")
     code, _, errors = _dump_sidecar(capsys, path)
     assert (code, "the file is damaged" in errors, errors.count("\n")) == (1, True, 1)
 
 
-def test_another_file_is_refused_with_those_that_can_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nobody has to know the names by heart."""
+def test_unsupported_file_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error lists the supported file names."""
     (tmp_path / "notes.txt").touch()
     assert main.run(["log", "dump", str(tmp_path / "notes.txt")]) == 1
     assert ".log, .index, .timeindex" in capsys.readouterr().err

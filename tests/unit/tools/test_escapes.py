@@ -1,4 +1,4 @@
-"""kcat's backslash escapes."""
+"""The backslash escapes of kcat."""
 
 import pytest
 
@@ -20,5 +20,5 @@ from ottla.tools.escapes import unescape
     ],
 )
 def test_escapes_become_bytes(text: str, data: bytes) -> None:
-    """Every byte can be written; what is no escape stands for itself."""
+    """Every byte can be written; other text stays unchanged."""
     assert unescape(text) == data

@@ -31,33 +31,33 @@ EMPTY = RECORD._replace(key=None, value=None, headers=[])
         ("", b""),
     ],
 )
-def test_tokens_stand_for_parts_of_the_record(text: str, data: bytes) -> None:
-    """kcat's letters, and bytes as they are."""
+def test_tokens_are_replaced_by_parts_of_the_record(text: str, data: bytes) -> None:
+    """The letters are those of kcat, and bytes are written unchanged."""
     assert compile_format(text)(RECORD) == data
 
 
-def test_null_is_empty_or_spelt_out() -> None:
-    """Its length is -1 either way, which tells it from an empty value."""
+def test_null_is_empty_or_a_word() -> None:
+    """The length is -1 in both forms, which distinguishes null from an empty value."""
     assert compile_format("%k|%s|%K|%S|%R")(EMPTY) == b"||-1|-1|\xff\xff\xff\xff"
     assert compile_format("%k|%s", null=b"NULL")(EMPTY) == b"NULL|NULL"
 
 
 @pytest.mark.parametrize("text", ["%x", "100%", "%s %"])
-def test_an_unknown_token_is_named(text: str) -> None:
-    """With the list of those that exist."""
+def test_unknown_token_is_reported(text: str) -> None:
+    """The error lists the supported tokens."""
     with pytest.raises(ValueError, match="is not a format token; supported tokens: %t %p"):
         compile_format(text)
 
 
-def test_without_a_format_the_value_is_a_line() -> None:
-    """The key comes first where a delimiter for it is given."""
+def test_default_format_prints_the_value_as_a_line() -> None:
+    """If a key delimiter is given, the key comes first."""
     assert plain_format(b"\n", None)(RECORD) == b"value\n"
     assert plain_format(b"\0", b": ")(RECORD) == b"k: value\0"
     assert plain_format(b"\n", b":", null=b"NULL")(EMPTY) == b"NULL:NULL\n"
 
 
-def test_the_envelope_is_kcats() -> None:
-    """Scripts that read kcat's JSON read ours."""
+def test_envelope_is_that_of_kcat() -> None:
+    """Scripts that read kcat's JSON can read Ottla's."""
     line = json_format(RECORD)
     assert line.endswith(b"\n")
     assert json.loads(line) == {
@@ -73,8 +73,8 @@ def test_the_envelope_is_kcats() -> None:
     assert "headers" not in json.loads(json_format(EMPTY))
 
 
-def test_bytes_that_are_no_text_lose_nothing_in_json() -> None:
-    """They come in base64 beside the readable part."""
+def test_binary_data_is_complete_in_json() -> None:
+    """The bytes are added in base64 beside the readable part."""
     envelope = json.loads(json_format(RECORD._replace(value=b"\xff\x00")))
     assert envelope["payload_base64"] == "/wA="
     assert envelope["key"] == "k"

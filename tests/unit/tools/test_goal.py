@@ -1,4 +1,4 @@
-"""When `ottla consume` is done."""
+"""The end of `ottla consume`."""
 
 from ottla.client.transport import ConsumedRecord, EndOfPartition
 from ottla.tools.record.goal import Goal
@@ -8,8 +8,8 @@ def _record(partition: int, offset: int) -> ConsumedRecord:
     return ConsumedRecord("t", partition, offset, -1, "unknown", None, b"", ())
 
 
-def test_without_a_goal_reading_never_ends() -> None:
-    """Ends of partitions mean nothing then."""
+def test_reading_never_ends_without_a_goal() -> None:
+    """The ends of partitions are ignored."""
     goal = Goal()
     goal.assign({("t", 0): 0})
     goal.reach(EndOfPartition("t", 0, 5))
@@ -18,7 +18,7 @@ def test_without_a_goal_reading_never_ends() -> None:
 
 
 def test_a_count_is_reached_exactly() -> None:
-    """Not one record more is wanted, also of those that came along."""
+    """Further records of the same poll are not written."""
     goal = Goal(count=2)
     assert goal.wants(_record(0, 0))
     assert not goal.is_reached
@@ -27,8 +27,8 @@ def test_a_count_is_reached_exactly() -> None:
     assert not goal.wants(_record(1, 1))
 
 
-def test_the_end_is_reached_when_every_partition_is() -> None:
-    """What is written to a partition after its end was reached waits for the next call."""
+def test_end_is_reached_at_the_ends_of_all_partitions() -> None:
+    """Records that are written after a partition's end was reached are left for the next call."""
     goal = Goal(at_end=True)
     goal.assign({("t", 0): 0, ("t", 1): 0})
     goal.reach(EndOfPartition("t", 0, 1))
@@ -47,8 +47,8 @@ def test_a_group_without_partitions_is_not_at_its_end() -> None:
     assert not goal.is_reached
 
 
-def test_a_stop_ends_a_partition_before_its_end() -> None:
-    """The record at the stop is not wanted any more."""
+def test_stop_offset_ends_a_partition_before_its_end() -> None:
+    """The record at the stop offset is not written."""
     goal = Goal(stops={("t", 0): 2})
     goal.assign({("t", 0): 0})
     assert goal.wants(_record(0, 0))
@@ -58,23 +58,25 @@ def test_a_stop_ends_a_partition_before_its_end() -> None:
     assert not goal.wants(_record(0, 2))
 
 
-def test_a_stop_that_compaction_has_swallowed_is_reached_by_what_follows() -> None:
-    """Offsets may be missing: the first record at or after the stop ends the partition."""
+def test_stop_offset_removed_by_compaction_is_reached() -> None:
+    """The first record at or after the stop offset ends the partition, because offsets may be
+    missing.
+    """
     goal = Goal(stops={("t", 0): 2})
     goal.assign({("t", 0): 0})
     assert not goal.wants(_record(0, 7))
     assert goal.is_reached
 
 
-def test_a_range_that_is_empty_is_reached_at_once() -> None:
-    """Nothing needs to be fetched to know it."""
+def test_empty_range_is_reached_at_once() -> None:
+    """No fetch is needed for an empty range."""
     goal = Goal(stops={("t", 0): 5})
     goal.assign({("t", 0): 5})
     assert goal.is_reached
 
 
-def test_a_partition_that_comes_back_is_read_again() -> None:
-    """After a rebalance it may have grown."""
+def test_reassigned_partition_is_read_again() -> None:
+    """The partition may have grown during a rebalance."""
     goal = Goal(at_end=True)
     goal.assign({("t", 0): -1})
     goal.reach(EndOfPartition("t", 0, 1))

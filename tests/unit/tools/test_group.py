@@ -12,7 +12,7 @@ from ottla.tools.group import delete
 
 @pytest.fixture
 def group(run: Any) -> str:
-    """A group that has read 4 of 6 records in one partition, and has no members."""
+    """Return a group without members that has committed 4 of 6 records of one partition."""
     run("produce", "t", "-D", ",", stdin=b"0,1,2,3,4,5")
     run("consume", "t", "--group", "readers", "-c", "4")
     return "readers"
@@ -20,7 +20,7 @@ def group(run: Any) -> str:
 
 @pytest.fixture
 def member(group: str, ottla_cluster: Cluster) -> Iterator[str]:
-    """A consumer that is in the group now; its name."""
+    """Yield the name of a consumer that is a member of the group."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": ottla_cluster.bootstrap, "group.id": group, "client.id": "somebody"}
     )
@@ -32,19 +32,19 @@ def member(group: str, ottla_cluster: Cluster) -> Iterator[str]:
 
 
 def test_groups_are_listed_with_their_state(run: Any, group: str) -> None:
-    """A group without members is empty, not gone."""
+    """A group without members is listed as empty."""
     assert run("group", "list").rows == [[group, "Empty", "consumer"]]
     assert run("group", "list", "--state", "Stable").out == b""
 
 
-def test_lag_is_the_distance_to_the_end(run: Any, group: str) -> None:
-    """Committed offset, end, and the difference."""
+def test_lag_is_the_difference_to_the_end(run: Any, group: str) -> None:
+    """The output has the committed offset, the end offset and the difference."""
     (row,) = run("group", "describe", group).rows
     assert row[:6] == [group, "t", "0", "4", "6", "2"]
 
 
-def test_members_are_shown_with_what_they_read(run: Any, group: str, member: str) -> None:
-    """Beside their offsets, and in a table of their own."""
+def test_members_are_shown_with_their_partitions(run: Any, group: str, member: str) -> None:
+    """They are in the table of offsets, and in a table of their own."""
     (row,) = run("group", "describe", group, "--output", "json").json
     assert (row["state"], row["client_id"], row["host"]) == ("Stable", member, "127.0.0.1")
     (row,) = run("group", "describe", group, "--members", "--output", "json").json
@@ -65,10 +65,10 @@ def test_members_are_shown_with_what_they_read(run: Any, group: str, member: str
         (["--to-earliest", "--topic", "t:0"], 0),
     ],
 )
-def test_a_reset_is_shown_first_and_done_when_told(
+def test_reset_is_a_dry_run_without_execute(
     run: Any, group: str, words: list[str], offset: int
 ) -> None:
-    """The dry run and the real one say the same; only one of them changes anything."""
+    """The dry run has the same output as the execution, which alone changes the offsets."""
     shown = run("group", "reset", group, *words)
     assert shown.rows == [["t", "0", "4", str(offset)]]
     assert "add --execute" in shown.errors
@@ -80,21 +80,21 @@ def test_a_reset_is_shown_first_and_done_when_told(
     assert run("group", "describe", group).rows[0][3] == str(offset)
 
 
-def test_a_group_can_be_prepared_before_it_exists(run: Any, group: str) -> None:
-    """Its first consumer starts where it was told to."""
+def test_offsets_can_be_set_before_the_group_exists(run: Any, group: str) -> None:
+    """Its first consumer starts at the committed offsets."""
     run("group", "reset", "new", "--topic", "t", "--to-offset", "5", "--execute")
     assert run("consume", "t", "--group", "new", "-e").out == b"5\n"
 
 
-def test_an_active_group_is_neither_moved_nor_deleted(run: Any, group: str, member: str) -> None:
-    """Its members would overwrite the change; the sentence says what to do first."""
+def test_active_group_is_neither_reset_nor_deleted(run: Any, group: str, member: str) -> None:
+    """The members would overwrite the change; the error says what to do first."""
     for words in (["reset", group, "--to-earliest", "--execute"], ["delete", group, "--yes"]):
         done = run("group", *words)
         assert (done.code, "stop its consumers first" in done.errors) == (1, True)
 
 
 def test_a_group_is_deleted_with_its_offsets(run: Any, group: str) -> None:
-    """After that it is unknown."""
+    """The group is unknown afterwards."""
     assert run("group", "delete", group, "--yes").out == b"Deleted readers.\n"
     gone = run("group", "describe", group)
     assert (gone.code, gone.errors) == (
@@ -103,22 +103,22 @@ def test_a_group_is_deleted_with_its_offsets(run: Any, group: str) -> None:
     )
 
 
-def test_a_person_is_asked_before_a_group_is_deleted(
+def test_deletion_of_a_group_needs_confirmation_on_a_terminal(
     run: Any, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At a terminal; a script is not asked."""
+    """On a terminal the command asks for a confirmation; in a script it does not."""
     monkeypatch.setattr(delete, "is_terminal", lambda: True)
     assert run("group", "delete", group, stdin=b"n\n").code == 1
     assert run("group", "list").rows != []
 
 
-def test_a_reset_without_offsets_asks_for_a_topic(run: Any) -> None:
-    """There is nothing to move otherwise."""
+def test_reset_without_offsets_needs_a_topic(run: Any) -> None:
+    """Without committed offsets there is nothing to move."""
     done = run("group", "reset", "nobody", "--to-latest")
     assert (done.code, "--topic TOPIC" in done.errors) == (2, True)
 
 
-def test_a_partition_that_does_not_exist_is_refused(run: Any, group: str) -> None:
-    """Before anything is changed."""
+def test_unknown_partition_is_rejected(run: Any, group: str) -> None:
+    """The command fails before any change."""
     done = run("group", "reset", group, "--topic", "t:7", "--to-latest", "--execute")
     assert (done.code, "Topic 't' has no partition 7" in done.errors) == (1, True)

@@ -1,4 +1,4 @@
-"""Input bytes become keys and values."""
+"""Conversion of input bytes to keys and values."""
 
 import io
 
@@ -19,18 +19,18 @@ from ottla.tools.record.lines import Splitter, iterate_messages, parse_header
     ],
 )
 def test_every_line_is_a_message(data: bytes, messages: list[bytes]) -> None:
-    """The last one needs no delimiter; an empty line is an empty message."""
+    """The last line needs no delimiter, and an empty line is an empty message."""
     assert list(iterate_messages(io.BytesIO(data), b"\n")) == messages
 
 
-def test_a_delimiter_may_stand_across_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a read ends says nothing about where a message ends."""
+def test_delimiter_can_span_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends of reads and of messages are independent."""
     monkeypatch.setattr(lines, "_READ_BYTES", 3)
     assert list(iterate_messages(io.BytesIO(b"ab--cd-e--"), b"--")) == [b"ab", b"cd-e"]
 
 
-def test_messages_are_handed_on_as_soon_as_they_are_complete() -> None:
-    """A line typed at a terminal is a record at once."""
+def test_messages_are_returned_as_soon_as_they_are_complete() -> None:
+    """A line that is typed on a terminal becomes a record at once."""
 
     class Terminal:
         def __init__(self) -> None:
@@ -58,15 +58,15 @@ def test_messages_are_handed_on_as_soon_as_they_are_complete() -> None:
         (Splitter(empty_is_null=True), b"", (None, None)),
     ],
 )
-def test_keys_and_nulls_follow_kcats_letters(
+def test_keys_and_nulls_follow_kcat_options(
     splitter: Splitter, message: bytes, pair: tuple[bytes | None, bytes | None]
 ) -> None:
-    """-K splits at its first delimiter, -k fills in, -Z makes tombstones."""
+    """The option -K splits at the first delimiter, -k sets a key, -Z writes tombstones."""
     assert splitter.split(message) == pair
 
 
-def test_a_header_is_a_name_and_perhaps_a_value() -> None:
-    """Without an equals sign the value is null."""
+def test_header_is_a_name_with_an_optional_value() -> None:
+    """A header without an equals sign has a null value."""
     assert parse_header("a=b=c") == ("a", b"b=c")
     assert parse_header("a=") == ("a", b"")
     assert parse_header("a") == ("a", None)

@@ -1,4 +1,4 @@
-"""The live line: what it says, and how it shares the terminal."""
+"""The live line: its content, and other output on the same terminal."""
 
 import io
 import os
@@ -10,8 +10,8 @@ from ottla.tools.broker.live import Totals, text_of
 from ottla.tools.output import StatusLine, size_text
 
 
-def test_the_line_tells_rates_and_counts() -> None:
-    """Of what happened since it was drawn last."""
+def test_line_has_rates_and_counts() -> None:
+    """The rates cover the time since the line was last drawn."""
     before = Totals(10.0, 1000, 50_000, 0, 1, 0, 0)
     now = Totals(12.0, 3000, 3_050_000, 500, 12, 1, 1500)
     assert text_of(before, now) == (
@@ -23,8 +23,8 @@ def test_the_line_tells_rates_and_counts() -> None:
     ("size", "text"),
     [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2.5e6, "2.5 MB"), (3e9, "3.0 GB")],
 )
-def test_sizes_are_written_for_people(size: float, text: str) -> None:
-    """With the largest unit that fits."""
+def test_sizes_are_human_readable(size: float, text: str) -> None:
+    """A size has the largest unit that fits."""
     assert size_text(size) == text
 
 
@@ -37,12 +37,12 @@ class Screen:
         self.line = StatusLine(self.stream)
 
     def read(self, expected: str) -> str:
-        """Return what the terminal got, as soon as it is as long as what is expected."""
+        """Return the terminal's content when it is as long as the expected one."""
         self.stream.flush()
-        found = b""
-        while len(found) < len(expected.encode()):
-            found += os.read(self._master, 65536)
-        return found.decode()
+        result = b""
+        while len(result) < len(expected.encode()):
+            result += os.read(self._master, 65536)
+        return result.decode()
 
     def stop_output(self) -> None:
         os.write(self._master, b"\x13")
@@ -53,8 +53,8 @@ class Screen:
         self.stream.close()
 
 
-def test_the_line_is_written_over_and_taken_away() -> None:
-    """Nothing of it is left behind."""
+def test_line_is_overwritten_and_erased() -> None:
+    """The line is erased completely."""
     screen = Screen()
     screen.line.show("one")
     screen.line.show("two")
@@ -65,8 +65,8 @@ def test_the_line_is_written_over_and_taken_away() -> None:
     screen.close()
 
 
-def test_other_text_stands_above_the_line() -> None:
-    """The line goes first, and comes back when it is drawn next."""
+def test_other_output_is_above_the_line() -> None:
+    """The line is erased first, and drawn again later."""
     screen = Screen()
     screen.line.show("live")
     screen.line.write("a warning\n")
@@ -77,7 +77,7 @@ def test_other_text_stands_above_the_line() -> None:
 
 
 def test_the_line_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or it would become two."""
+    """A longer line would wrap."""
     monkeypatch.setenv("COLUMNS", "10")
     screen = Screen()
     screen.line.show("x" * 50)
@@ -86,8 +86,8 @@ def test_the_line_is_no_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch)
     screen.close()
 
 
-def test_a_terminal_that_is_stopped_does_not_stop_the_broker() -> None:
-    """Ctrl-S: nothing is written, and nobody waits."""
+def test_stopped_terminal_does_not_block_the_broker() -> None:
+    """After Ctrl-S nothing is written, and the broker does not wait."""
     screen = Screen()
     screen.line.show("one")
     assert "one" in screen.read("\r\x1b[2Kone")

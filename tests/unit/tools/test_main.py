@@ -1,4 +1,4 @@
-"""The command line as a whole: verbs, exit codes, sentences instead of tracebacks."""
+"""The command line as a whole: commands, exit codes, errors without tracebacks."""
 
 import json
 import socket
@@ -17,30 +17,28 @@ from ottla.tools.lazy import LazyGroup
 
 @pytest.fixture
 def nowhere() -> str:
-    """An address where nothing listens."""
+    """Return an address on which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def _commands(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
+    result = []
     for name in group.verbs:
         inner = main._GROUPS.get(name) if group is main.root else None
-        found += _commands(inner, (*path, name)) if inner else [(*path, name)]
-    return found
+        result += _commands(inner, (*path, name)) if inner else [(*path, name)]
+    return result
 
 
 @pytest.mark.parametrize("words", _commands(main.root), ids=" ".join)
-def test_every_verb_explains_itself(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`--help` works for each verb of the table, so each module can be imported."""
+def test_every_command_has_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """With `--help` each command of the table is imported."""
     assert main.run([*words, "--help"]) == 0
     assert f"Usage: ottla {' '.join(words)}" in capsys.readouterr().out
 
 
-def test_the_list_of_verbs_imports_none_of_them() -> None:
-    """That is what keeps help and completion fast."""
+def test_list_of_commands_imports_none_of_them() -> None:
+    """Help and completion stay fast without these imports."""
     code = (
         "import sys; from ottla.tools.main import run; run(['--help']); run(['topic', '--help']);"
         "print([m for m in sys.modules if m.startswith('ottla.tools.topic')"
@@ -50,8 +48,8 @@ def test_the_list_of_verbs_imports_none_of_them() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_talking_to_a_cluster_needs_no_event_loop() -> None:
-    """asyncio would cost a quarter of a command's time."""
+def test_cluster_commands_need_no_event_loop() -> None:
+    """Importing asyncio would take a quarter of a command's time."""
     code = (
         "import sys, ottla.tools.topic.describe, ottla.tools.group.reset, ottla.tools.topic.config;"
         "import ottla.tools.group.describe;"
@@ -62,8 +60,8 @@ def test_talking_to_a_cluster_needs_no_event_loop() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    """One number, in one place."""
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is defined in one place."""
     assert main.run(["--version"]) == 0
     assert capsys.readouterr().out == f"ottla {ottla.__version__}\n"
 
@@ -85,10 +83,10 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
         (["completion", "powershell"], "is not one of 'bash', 'fish', 'zsh'"),
     ],
 )
-def test_a_command_written_wrongly_ends_with_2(
+def test_wrong_usage_exits_with_2(
     words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It says what would be right, before it talks to any cluster."""
+    """The error says what would be right, before the command connects to a cluster."""
     assert main.run(words) == 2
     assert sentence in capsys.readouterr().err
 
@@ -106,10 +104,10 @@ def test_a_command_written_wrongly_ends_with_2(
         ["consume", "t", "--group", "g"],
     ],
 )
-def test_without_a_cluster_every_verb_says_how_to_get_one(
+def test_unreachable_cluster_is_an_error_with_advice(
     words: list[str], nowhere: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One sentence, exit code 1, no traceback, and at once."""
+    """The error is one sentence without a traceback, with exit code 1, and without delay."""
     assert main.run([*words, "--bootstrap", nowhere]) == 1
     assert capsys.readouterr() == (
         "",
@@ -118,10 +116,10 @@ def test_without_a_cluster_every_verb_says_how_to_get_one(
     )
 
 
-def test_the_environment_names_the_cluster(
+def test_cluster_address_comes_from_the_environment(
     nowhere: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """OTTLA_BOOTSTRAP stands for --bootstrap."""
+    """The variable OTTLA_BOOTSTRAP replaces --bootstrap."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", nowhere)
     assert main.run(["topic", "list"]) == 1
     assert nowhere in capsys.readouterr().err
@@ -138,8 +136,8 @@ def test_the_environment_names_the_cluster(
         (PermissionError(13, "Permission denied", "/f"), "/f: Permission denied"),
     ],
 )
-def test_each_kind_of_error_has_its_sentence(error: Exception, sentence: str) -> None:
-    """What can be done stands after the colon."""
+def test_each_kind_of_error_has_a_sentence(error: Exception, sentence: str) -> None:
+    """The advice comes after the colon."""
     assert main.explain(error).startswith(sentence)
 
 
@@ -147,13 +145,13 @@ def test_each_kind_of_error_has_its_sentence(error: Exception, sentence: str) ->
 def test_completion_is_a_script_of_the_shell(
     shell: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It calls `ottla` back with the words typed so far."""
+    """The script calls `ottla` with the words typed so far."""
     assert main.run(["completion", shell]) == 0
     assert "_OTTLA_COMPLETE" in capsys.readouterr().out
 
 
-def test_a_shell_completes_verbs_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As bash asks for it: the words so far in the environment, one completion a line."""
+def test_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words are in the environment, as in bash, and there is one completion a line."""
     asked = {
         "ottla to": ["topic"],
         "ottla topic de": ["describe", "delete"],
@@ -176,8 +174,8 @@ def test_a_shell_completes_verbs_and_options(monkeypatch: pytest.MonkeyPatch) ->
         assert [line.split(",")[1] for line in done.stdout.split()] == expected
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    """`ottla … | head -1` ends quietly."""
+def test_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    """The pipeline `ottla … | head -1` ends without an error message."""
     done = subprocess.run(
         f"{sys.executable} -c 'from ottla.tools.main import main; main()' --help | true; "
         'echo "${PIPESTATUS[0]}"',
@@ -193,7 +191,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 def test_empty_results_are_empty_lists_in_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A script never has to tell a sentence from a result."""
+    """A script never has to distinguish a sentence from a result."""
     (tmp_path / "00000000000000000000.index").touch()
     assert main.run(["log", "dump", str(tmp_path / "00000000000000000000.index"),
                      "--output", "json"]) == 0  # fmt: skip

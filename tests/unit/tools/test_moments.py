@@ -1,4 +1,4 @@
-"""Moments and durations as people type them."""
+"""Points in time and durations as users type them."""
 
 import pytest
 
@@ -20,14 +20,14 @@ NOW_MS = 1_771_070_400_000  # 2026-02-14T12:00:00Z
         ("P1W", 604_800_000),
     ],
 )
-def test_durations_come_short_or_in_iso_8601(text: str, milliseconds: int) -> None:
-    """Both ways of writing mean milliseconds."""
+def test_durations_are_short_or_iso_8601(text: str, milliseconds: int) -> None:
+    """Both forms are converted to milliseconds."""
     assert parse_duration(text) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "1", "h", "1x", "1h 2", "P", "PT", "P1M", "-1h"])
-def test_what_is_no_duration_says_how_to_write_one(text: str) -> None:
-    """Months have no length, and a bare number has no unit."""
+def test_invalid_duration_is_an_error_with_examples(text: str) -> None:
+    """Months have no fixed length, and a number needs a unit."""
     with pytest.raises(ValueError, match="use a form like 90s"):
         parse_duration(text)
 
@@ -45,19 +45,19 @@ def test_what_is_no_duration_says_how_to_write_one(text: str) -> None:
     ],
 )
 def test_moments_are_dates_times_milliseconds_or_ages(text: str, milliseconds: int) -> None:
-    """What names no zone is UTC, so that it means the same on every machine."""
+    """A time without a zone is UTC, so that it is the same on every machine."""
     assert parse_moment(text, NOW_MS) == milliseconds
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "12", "-1"])
-def test_what_is_no_moment_says_how_to_write_one(text: str) -> None:
-    """The error shows a form for each kind."""
+def test_invalid_moment_is_an_error_with_examples(text: str) -> None:
+    """The error shows an example of each form."""
     with pytest.raises(ValueError, match="use "):
         parse_moment(text, NOW_MS)
 
 
-def test_a_moment_is_shown_so_that_it_can_be_typed_again() -> None:
-    """Milliseconds survive the round trip; a missing timestamp is shown as nothing."""
+def test_printed_moment_can_be_parsed_again() -> None:
+    """Milliseconds survive the round trip; a missing timestamp is printed as nothing."""
     assert render_moment(NOW_MS + 7) == "2026-02-14T12:00:00.007Z"
     assert parse_moment(render_moment(NOW_MS + 7), 0) == NOW_MS + 7
     assert render_moment(-1) == ""

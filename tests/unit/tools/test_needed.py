@@ -1,4 +1,4 @@
-"""What verbs ask of Spark is there."""
+"""Modules and attributes that commands import by name exist."""
 
 import re
 from pathlib import Path
@@ -17,12 +17,12 @@ NAMES = {
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_modules_that_are_imported_by_name_exist(name: str) -> None:
-    """No type checker and no law of imports sees such names."""
+    """Neither the type checker nor the import rules check such names."""
     assert needed.module(name).__name__ == f"ottla.streams.spark.{name}"
 
 
 def test_names_are_found() -> None:
-    """Else the test above would hold of nothing."""
+    """Otherwise the test above would check nothing."""
     assert {
         "session.session",
         "session.class_archive",

@@ -1,4 +1,4 @@
-"""Tables, JSON, and a progress bar that is rarely seen."""
+"""Tables, JSON, and a progress bar."""
 
 import json
 import sys
@@ -13,34 +13,34 @@ ROWS = [{"name": "a", "count": 1, "extra": "x"}, {"name": "long", "count": None,
 
 
 def test_a_table_is_aligned_under_its_titles() -> None:
-    """Numbers stand to the right, what is missing is a dash."""
+    """Numbers are aligned to the right, and a missing value is a dash."""
     assert render_table(ROWS, ("name", "count")) == "NAME  COUNT\na         1\nlong      -"
 
 
-def test_lists_and_truth_values_are_readable() -> None:
-    """They are written as configuration files write them."""
+def test_lists_and_booleans_are_readable() -> None:
+    """Both are printed as in configuration files."""
     table = render_table([{"isr": [1, 2], "internal": True}], ("isr", "internal"))
     assert table.splitlines()[1].split() == ["1,2", "true"]
 
 
-def test_json_holds_everything_that_a_row_has(capsys: pytest.CaptureFixture[str]) -> None:
-    """Columns are for people only."""
+def test_json_has_all_fields_of_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """The choice of columns applies to tables only."""
     Output("json").rows(ROWS, ("name",))
     assert json.loads(capsys.readouterr().out) == ROWS
 
 
-def test_nothing_to_show_is_said_beside_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    """Standard output stays empty for scripts; JSON is an empty list."""
+def test_empty_result_is_reported_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Standard output has no text for scripts; in JSON it is an empty list."""
     Output("table").rows([], ("name",), empty="No topics.")
     assert capsys.readouterr() == ("", "No topics.\n")
     Output("json").rows([], ("name",), empty="No topics.")
     assert capsys.readouterr() == ("[]\n", "")
 
 
-def test_a_long_result_is_printed_as_it_comes(
+def test_long_result_is_streamed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One headline, and a line in JSON for each row."""
+    """The table has one header, and JSON has one line for each row."""
     monkeypatch.setattr(output, "_ROWS_AT_ONCE", 2)
     with Output("table").stream(("n",)) as rows:
         for number in range(5):
@@ -52,8 +52,8 @@ def test_a_long_result_is_printed_as_it_comes(
     assert [json.loads(line)["n"] for line in lines] == [0, 1, 2]
 
 
-def test_what_was_done_is_a_sentence_or_facts(capsys: pytest.CaptureFixture[str]) -> None:
-    """People read the one, scripts the other."""
+def test_result_is_a_sentence_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """A result is a sentence in text output, and an object in JSON."""
     Output("table").done("Deleted a.", deleted=["a"])
     assert capsys.readouterr().out == "Deleted a.\n"
     Output("json").done("Deleted a.", deleted=["a"])
@@ -62,7 +62,7 @@ def test_what_was_done_is_a_sentence_or_facts(capsys: pytest.CaptureFixture[str]
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time that a progress bar sees."""
+    """Return the clock that the progress bar uses."""
     now = [0.0]
     monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     return now
@@ -71,7 +71,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_bar_appears_only_for_long_work_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Short work is over before anybody could read it."""
+    """Short work is finished before a bar could be read."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with Progress("Reading", 10) as progress:
         progress.advance(1)
@@ -81,10 +81,10 @@ def test_a_bar_appears_only_for_long_work_on_a_terminal(
     assert "Reading" in capsys.readouterr().err
 
 
-def test_no_bar_spoils_a_pipe(
+def test_no_bar_is_written_to_a_pipe(
     clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where standard error is no terminal, nothing is written and rich is not imported."""
+    """If standard error is no terminal, nothing is written and rich is not imported."""
     imported: list[Any] = []
     monkeypatch.setattr(output.importlib, "import_module", imported.append)
     with Progress("Reading", 10) as progress:

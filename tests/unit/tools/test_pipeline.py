@@ -1,4 +1,4 @@
-"""`ottla pipeline check|explain` and the verbs that need Spark, where Spark is not there."""
+"""`ottla pipeline check|explain`, and the commands that need Spark, without Spark."""
 
 import importlib.util
 from pathlib import Path
@@ -26,20 +26,20 @@ _GOOD = dedent(
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A good file."""
-    found = tmp_path / "late.yaml"
-    found.write_text(_GOOD, encoding="utf-8")
-    return found
+    """Return a valid pipeline file."""
+    path = tmp_path / "late.yaml"
+    path.write_text(_GOOD, encoding="utf-8")
+    return path
 
 
-def test_a_good_file_is_said_to_be_good(run: Any, file: Path) -> None:
-    """One line, exit code 0."""
+def test_valid_file_is_accepted(run: Any, file: Path) -> None:
+    """The output is one line, with exit code 0."""
     done = run("pipeline", "check", str(file))
     assert (done.code, done.out.decode()) == (0, f"{file}: no problems found.\n")
 
 
-def test_every_mistake_is_a_line_that_editors_understand(run: Any, file: Path) -> None:
-    """FILE:LINE:COLUMN: severity: sentence; all of them, and exit code 1."""
+def test_mistakes_are_printed_in_the_format_of_editors(run: Any, file: Path) -> None:
+    """Each mistake is FILE:LINE:COLUMN: severity: sentence, and the exit code is 1."""
     file.write_text(_GOOD.replace("do:", "doo:").replace("key:", "kee:"), encoding="utf-8")
     done = run("pipeline", "check", str(file))
     assert done.code == 1
@@ -51,8 +51,8 @@ def test_every_mistake_is_a_line_that_editors_understand(run: Any, file: Path) -
     assert done.errors == f"{file} cannot run: 3 errors.\n"
 
 
-def test_scripts_get_the_mistakes_as_json(run: Any, file: Path) -> None:
-    """File, line, column, severity and message; an empty list where there are none."""
+def test_mistakes_are_printed_as_json(run: Any, file: Path) -> None:
+    """Each has file, line, column, severity and message; without mistakes the list is empty."""
     assert run("pipeline", "check", str(file), "--output", "json").json == []
     file.write_text(_GOOD.replace("delay > 15", "delay > (15"), encoding="utf-8")
     done = run("pipeline", "check", str(file), "--output", "json")
@@ -68,8 +68,8 @@ def test_scripts_get_the_mistakes_as_json(run: Any, file: Path) -> None:
     ]
 
 
-def test_topics_are_looked_for_in_a_cluster(run: Any, ottla_cluster: Any, file: Path) -> None:
-    """Only where one is named: a file can be checked without any."""
+def test_topics_are_checked_in_the_cluster(run: Any, ottla_cluster: Any, file: Path) -> None:
+    """A file can be checked without a cluster; with one, its topics are looked up."""
     run("topic", "create", "flight")
     done = run("pipeline", "check", str(file), "--bootstrap", ottla_cluster.bootstrap)
     assert done.code == 1
@@ -83,7 +83,7 @@ def test_topics_are_looked_for_in_a_cluster(run: Any, ottla_cluster: Any, file: 
 
 
 def test_a_pipeline_is_explained(run: Any, file: Path) -> None:
-    """What each part reads and does, and what sinks promise."""
+    """The output has the inputs and steps of each part, and the guarantees of sinks."""
     rows = run("pipeline", "explain", str(file), "--output", "json").json
     assert [(row["name"], row["does"], row["promises"]) for row in rows] == [
         ("flights", "json", ""),
@@ -93,8 +93,8 @@ def test_a_pipeline_is_explained(run: Any, file: Path) -> None:
     ]
 
 
-def test_long_sql_is_shortened_for_people(run: Any, file: Path) -> None:
-    """Tables stay readable; JSON has all of it."""
+def test_long_sql_is_shortened_in_the_table(run: Any, file: Path) -> None:
+    """The table is shortened, and JSON has the entire text."""
     text = file.read_text()
     assert "where: delay > 15" in text
     file.write_text(
@@ -105,8 +105,8 @@ def test_long_sql_is_shortened_for_people(run: Any, file: Path) -> None:
     assert rows[1]["does"].endswith("origin > 'A'")
 
 
-def test_a_file_that_cannot_run_is_not_run(run: Any, file: Path) -> None:
-    """Before Spark is started; the sentences are the checker's."""
+def test_invalid_file_is_not_run(run: Any, file: Path) -> None:
+    """The checker's errors are printed before Spark is started."""
     file.write_text(_GOOD.replace("from: late, topic", "from: lat, topic"), encoding="utf-8")
     for verb in ("run", "explain"):
         done = run("pipeline", verb, str(file))
@@ -115,10 +115,10 @@ def test_a_file_that_cannot_run_is_not_run(run: Any, file: Path) -> None:
         assert f"ottla: {file} cannot run: 1 error\n" in done.errors
 
 
-def test_without_a_broker_spark_is_not_started(
+def test_spark_is_not_started_without_a_broker(
     run: Any, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten seconds earlier than Spark would say it, and with what to do."""
+    """The error comes ten seconds earlier than Spark's, and with advice."""
     monkeypatch.setattr(needed, "open_session", lambda *_: pytest.fail("Spark was started"))
     done = run("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1")
     assert done.code == 1
@@ -135,10 +135,10 @@ def test_without_a_broker_spark_is_not_started(
         ("spark", "warm"),
     ],
 )
-def test_without_spark_a_sentence_says_what_to_install(
+def test_missing_spark_is_an_error_with_advice(
     run: Any, file: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No traceback; the remedy can be copied."""
+    """The error has no traceback, and a command that can be copied."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "pyspark" else find(name)
@@ -150,8 +150,10 @@ def test_without_spark_a_sentence_says_what_to_install(
     )
 
 
-def test_what_is_wrong_with_files_is_said_before_spark_starts(run: Any, tmp_path: Path) -> None:
-    """A topic or a format that is not there, a folder that is not empty, a position that is none."""
+def test_invalid_arguments_are_reported_before_spark_starts(run: Any, tmp_path: Path) -> None:
+    """A missing topic, an unknown format, a directory with files and an invalid position are
+    rejected.
+    """
     out = str(tmp_path / "out")
     missing = run("topic", "load", "nowhere", "x.csv")
     assert "UNKNOWN_TOPIC_OR_PARTITION" in missing.errors or "topic" in missing.errors
@@ -164,8 +166,8 @@ def test_what_is_wrong_with_files_is_said_before_spark_starts(run: Any, tmp_path
     assert "is not empty" in run("topic", "export", "t", str(tmp_path)).errors
 
 
-def test_a_bar_shows_what_is_done() -> None:
-    """As wide as the terminal lets it be."""
+def test_bar_shows_the_completed_tasks() -> None:
+    """The bar has the width of the terminal."""
     line = bar("Loading t", 3, 4)
     assert line.startswith("Loading t [#")
     assert line.endswith(".] 3 of 4 tasks")

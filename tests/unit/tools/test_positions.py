@@ -1,4 +1,4 @@
-"""Where reading starts and ends."""
+"""Start and end positions of reading."""
 
 import pytest
 
@@ -22,19 +22,19 @@ NOW_MS = 1_771_070_400_000
     ],
 )
 def test_positions_are_words_offsets_counts_or_times(text: str, position: Position) -> None:
-    """kcat's words, and times in every way that people write them."""
+    """Positions are kcat's words, offsets, counts from the end, or times in all supported forms."""
     assert parse_position(text, NOW_MS) == position
 
 
 @pytest.mark.parametrize("text", ["", "first", "1.5", "--1", "+1"])
-def test_what_is_no_position_is_answered_with_those_that_are(text: str) -> None:
-    """The sentence shows one of each kind."""
+def test_invalid_position_is_an_error_with_examples(text: str) -> None:
+    """The error has an example of each form."""
     with pytest.raises(ValueError, match="use beginning, end, stored"):
         parse_position(text, NOW_MS)
 
 
 def test_two_positions_are_a_range() -> None:
-    """The first starts, the second ends; kcat's s@ and e@ say it themselves."""
+    """The first position is the start, the second the end; kcat's s@ and e@ are explicit."""
     start, end = parse_range(["5", "@-1h"], NOW_MS)
     assert (start, end) == (Position(Anchor.OFFSET, 5), Position(Anchor.TIME, NOW_MS - 3_600_000))
     start, end = parse_range(["e@1771070400000", "s@1771070400000"], NOW_MS)
@@ -43,7 +43,7 @@ def test_two_positions_are_a_range() -> None:
 
 
 @pytest.mark.parametrize("texts", [["1", "2", "3"], ["1", "beginning"], ["1", "stored"]])
-def test_a_range_without_sense_is_refused(texts: list[str]) -> None:
-    """Three positions are too many, and nothing ends where it begins."""
+def test_invalid_range_is_rejected(texts: list[str]) -> None:
+    """Three positions, or an end before the start, are rejected."""
     with pytest.raises(ValueError, match=r"twice at most|cannot end at"):
         parse_range(texts, NOW_MS)

@@ -1,4 +1,4 @@
-"""What a reset does to each partition."""
+"""The plan of an offset reset, for each partition."""
 
 import pytest
 
@@ -28,32 +28,30 @@ def _targets(target: Target, amount: int = 0, **words: dict[tuple[str, int], int
         (Target.OFFSET, 1000, [20, 100]),
     ],
 )
-def test_a_target_stays_within_what_a_partition_holds(
-    target: Target, amount: int, targets: list[int]
-) -> None:
-    """An offset before the start or after the end would make the next consumer start anywhere."""
+def test_target_stays_within_the_log(target: Target, amount: int, targets: list[int]) -> None:
+    """Outside of the log, the next consumer would start at its auto.offset.reset."""
     assert _targets(target, amount) == targets
 
 
-def test_a_shift_counts_from_what_is_committed() -> None:
-    """Forward and back, within bounds."""
+def test_shift_counts_from_the_committed_offset() -> None:
+    """A shift moves forward or backward, within the log."""
     current = {("t", 0): 15, ("t", 1): 50}
     assert _targets(Target.SHIFT, 3, current=current) == [18, 53]
     assert _targets(Target.SHIFT, -30, current=current) == [10, 20]
 
 
-def test_what_is_not_committed_cannot_be_shifted() -> None:
-    """The error names the partition."""
+def test_partition_without_a_committed_offset_cannot_be_shifted() -> None:
+    """The error names the partition without a committed offset."""
     with pytest.raises(ValueError, match="t-1 has no committed offset"):
         _targets(Target.SHIFT, 1, current={("t", 0): 15})
 
 
-def test_a_time_is_the_offset_found_for_it() -> None:
-    """Where no record is as late, the end."""
+def test_time_is_converted_to_an_offset() -> None:
+    """If no record is late enough, the offset is the log end."""
     assert _targets(Target.TIME, 1, at_time={("t", 0): 12}) == [12, 100]
 
 
-def test_moves_come_in_order_with_the_offset_before() -> None:
-    """A partition without a committed offset shows none."""
+def test_moves_are_sorted_and_have_the_previous_offset() -> None:
+    """A partition without a committed offset has none in the output."""
     moves = plan_moves(Target.EARLIEST, 0, bounds=BOUNDS, current={("t", 0): 15}, at_time={})
     assert moves == [Move("t", 0, 15, 10), Move("t", 1, None, 0)]

@@ -1,4 +1,4 @@
-"""What `ottla up` tells the broker, and the files it reads it from."""
+"""The settings of `ottla up`: options, files and defaults."""
 
 import pytest
 
@@ -12,16 +12,16 @@ def _settings(**words: object) -> dict[str, str]:
     return broker_settings(UpOptions(**{"options": {}, "file": {}, **words}))  # type: ignore[arg-type]
 
 
-def test_without_words_a_broker_serves_this_machine_only() -> None:
-    """Kafka's port, on loopback, with the data below the current folder."""
+def test_default_broker_serves_only_this_machine() -> None:
+    """The broker listens on Kafka's port on loopback, with data below the current directory."""
     assert _settings() == {
         "listeners": "PLAINTEXT://127.0.0.1:9092",
         "log.dirs": "./ottla-data",
     }
 
 
-def test_the_more_specific_word_counts() -> None:
-    """--port before --option before the file before the default."""
+def test_more_specific_setting_applies() -> None:
+    """The precedence is --port, --option, the file, the default."""
     file = {"listeners": "PLAINTEXT://a:1", "num.partitions": "2", "log.dirs": "/f"}
     assert _settings(file=file) == file
     assert _settings(file=file, options={"num.partitions": "3"})["num.partitions"] == "3"
@@ -31,8 +31,8 @@ def test_the_more_specific_word_counts() -> None:
     assert "log.dirs" not in _settings(file={"log.dir": "/f"})
 
 
-def test_a_mistyped_option_is_corrected() -> None:
-    """A broker would pass over a name that it does not know; a person wants to hear of it."""
+def test_mistyped_option_is_an_error_with_a_suggestion() -> None:
+    """A broker ignores unknown names, but the command reports them."""
     with pytest.raises(ConfigError, match=r"no broker option num\.partition: did you mean num\.p"):
         _settings(options={"num.partition": "3"})
     with pytest.raises(ConfigError, match=r"see docs/options\.md for all of them"):
@@ -49,7 +49,7 @@ def test_a_mistyped_option_is_corrected() -> None:
         ({"metrics_port": 0}, {"metrics.listener": "a:1"}, r"--metrics-port and -o metrics\.l"),
     ],
 )
-def test_two_words_for_one_setting_are_refused(
+def test_conflicting_options_are_rejected(
     words: dict[str, object], options: dict[str, str], error: str
 ) -> None:
     """A short option and `-o` for the same setting contradict each other; the error names both."""
@@ -64,16 +64,16 @@ def test_a_log_directory_of_the_command_line_replaces_those_of_the_file() -> Non
     assert settings["log.dir"] == "/o"
 
 
-def test_unknown_names_of_a_file_are_listed() -> None:
-    """Each with the known name that was probably meant."""
+def test_unknown_names_in_a_file_are_listed() -> None:
+    """Each is listed with the most similar known name."""
     assert unknown_names({"num.partition": "3", "num.io.threads": "8", "qqq": "1"}) == [
         "Unknown configuration num.partition is ignored; did you mean num.partitions?",
         "Unknown configuration qqq is ignored",
     ]
 
 
-def test_a_file_may_name_options_of_plug_ins() -> None:
-    """As with Kafka: the broker warns, and starts."""
+def test_file_can_have_options_of_plug_ins() -> None:
+    """The broker warns and starts, as with Kafka."""
     assert _settings(file={"my.plug.in": "x"})["my.plug.in"] == "x"
 
 
@@ -93,12 +93,12 @@ def test_a_file_may_name_options_of_plug_ins() -> None:
         ("", {}),
     ],
 )
-def test_files_are_read_as_java_reads_them(text: str, settings: dict[str, str]) -> None:
-    """Comments, continued lines, escapes; the last of two settings counts."""
+def test_files_are_parsed_like_in_java(text: str, settings: dict[str, str]) -> None:
+    """Comments, continuation lines and escapes are supported; the last value of a key applies."""
     assert parse_properties(text, "f") == settings
 
 
-def test_a_line_that_sets_nothing_is_named() -> None:
-    """With its file and its number."""
+def test_line_without_a_setting_is_reported() -> None:
+    """The error has the file and the line number."""
     with pytest.raises(ConfigError, match=r"f\.properties, line 2: 'word' is not of the form"):
         parse_properties("a=1\nword\n", "f.properties")

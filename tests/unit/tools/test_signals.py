@@ -1,4 +1,4 @@
-"""Ctrl-C as a question."""
+"""Ctrl-C as a flag."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ from ottla.tools.signals import StopSignals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_asks_and_the_second_insists(number: int) -> None:
-    """Between the two, work can come to a good end."""
+def test_first_signal_sets_the_flag_and_the_second_interrupts(number: int) -> None:
+    """Between the two signals the command can finish its work."""
     with StopSignals() as stop:
         assert not stop.requested
         os.kill(os.getpid(), number)
@@ -20,8 +20,8 @@ def test_the_first_signal_asks_and_the_second_insists(number: int) -> None:
             os.kill(os.getpid(), number)
 
 
-def test_who_waits_for_input_is_woken() -> None:
-    """A terminal where nobody types would hold up the end otherwise."""
+def test_signal_ends_a_wait_for_input() -> None:
+    """Otherwise a read from an idle terminal would delay the exit."""
     read, write = os.pipe()
     with StopSignals() as stop:
         timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
@@ -33,8 +33,8 @@ def test_who_waits_for_input_is_woken() -> None:
     os.close(write)
 
 
-def test_input_is_read_as_it_comes_until_a_stop() -> None:
-    """After the signal nothing more is taken in, although it is there."""
+def test_input_is_read_until_a_stop() -> None:
+    """After the signal no further input is read, even if it is available."""
     read, write = os.pipe()
     with StopSignals() as stop:
         os.write(write, b"abc")
@@ -45,8 +45,8 @@ def test_input_is_read_as_it_comes_until_a_stop() -> None:
     os.close(read)
 
 
-def test_the_end_of_input_is_nothing() -> None:
-    """As with every other stream."""
+def test_end_of_input_is_empty() -> None:
+    """A read at the end of input returns no bytes, as with other streams."""
     read, write = os.pipe()
     os.close(write)
     with StopSignals() as stop:
@@ -55,8 +55,8 @@ def test_the_end_of_input_is_nothing() -> None:
     os.close(read)
 
 
-def test_the_signals_are_given_back() -> None:
-    """What a process did with them before, it does again."""
+def test_signal_handlers_are_restored() -> None:
+    """The previous handlers of the process are restored."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with StopSignals():
         pass

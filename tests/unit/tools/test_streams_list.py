@@ -1,4 +1,4 @@
-"""`ottla streams list` and `describe`: the applications of a cluster, their lag, their instances."""
+"""`ottla streams list` and `describe`: the applications of a cluster, their lag and instances."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ from ottla.testing import Cluster
 
 @pytest.fixture
 def stopped(ottla_cluster: Cluster) -> str:
-    """An application that has read 4 of 6 words and does not run, beside a group of somebody else's."""
+    """Return a stopped application that has read 4 of 6 words, beside another consumer group."""
     ottla_cluster.create_topic("words")
     producer = Producer({"bootstrap.servers": ottla_cluster.bootstrap})
     for n in range(6):
@@ -30,7 +30,7 @@ def stopped(ottla_cluster: Cluster) -> str:
 
 @pytest.fixture
 def running(run: Any, ottla_cluster: Cluster, stopped: str) -> Iterator[str]:
-    """The same while two instances run."""
+    """Run two instances of the application."""
     elections = []
     for number, name in enumerate(("first", "second")):
         settings = ElectionSettings(ottla_cluster.bootstrap, stopped, heartbeat_interval_ms=50)
@@ -50,8 +50,8 @@ def _roles(run: Any, name: str) -> list[tuple[str, str]]:
     return roles if any(role == "active" for _, role in roles) else []
 
 
-def test_an_application_that_does_not_run_is_known_by_its_progress(run: Any, stopped: str) -> None:
-    """Other groups are no applications."""
+def test_stopped_application_is_listed_by_its_progress(run: Any, stopped: str) -> None:
+    """Other groups are not listed."""
     done = run("streams", "list")
     assert done.rows == [["app", "NOT_RUNNING", "0", "2"]]
     shown = run("streams", "describe", stopped)
@@ -61,7 +61,7 @@ def test_an_application_that_does_not_run_is_known_by_its_progress(run: Any, sto
 
 
 def test_instances_are_shown_with_their_roles(run: Any, running: str) -> None:
-    """The active one first."""
+    """The active instance comes first."""
     (row,) = run("streams", "list", "--output", "json").json
     assert row == {"application_id": "app", "state": "RUNNING", "instances": 2, "lag": 2}
     done = run("streams", "describe", running, "--members", "--output", "json")
@@ -76,7 +76,7 @@ def test_instances_are_shown_with_their_roles(run: Any, running: str) -> None:
 
 @pytest.fixture
 def measured(run: Any, ottla_cluster: Cluster, stopped: str) -> Iterator[str]:
-    """An application whose active instance serves its metrics."""
+    """Run the application with an active instance that serves its metrics."""
     progress = Progress(dropped={"0_0": 3, "1_0": 4})
     server = MetricsServer("127.0.0.1:0", stopped, lambda: progress)
     settings = ElectionSettings(ottla_cluster.bootstrap, stopped, heartbeat_interval_ms=50)
@@ -90,10 +90,8 @@ def measured(run: Any, ottla_cluster: Cluster, stopped: str) -> Iterator[str]:
     server.stop()
 
 
-def test_dropped_records_are_shown_of_an_instance_that_serves_metrics(
-    run: Any, measured: str
-) -> None:
-    """In all below the offsets, and by task."""
+def test_dropped_records_are_shown_if_metrics_are_served(run: Any, measured: str) -> None:
+    """The total is below the offsets, and the tasks have their own counts."""
     done = run("streams", "describe", measured)
     assert "app is RUNNING: 1 active instance, 7 dropped records." in done.errors
     assert run("streams", "describe", measured, "--tasks").rows == [
@@ -102,10 +100,8 @@ def test_dropped_records_are_shown_of_an_instance_that_serves_metrics(
     ]
 
 
-def test_dropped_records_are_unknown_of_an_application_that_does_not_run(
-    run: Any, stopped: str
-) -> None:
-    """The table is empty, which the command says."""
+def test_dropped_records_of_a_stopped_application_are_unknown(run: Any, stopped: str) -> None:
+    """The table is empty, and the command says why."""
     assert (
         "No metrics of dropped records are available."
         in run("streams", "describe", stopped, "--tasks").errors
@@ -113,15 +109,15 @@ def test_dropped_records_are_unknown_of_an_application_that_does_not_run(
     assert run("streams", "describe", stopped, "--tasks", "--members").code == 2
 
 
-def test_an_application_that_is_not_there_is_told(run: Any, stopped: str) -> None:
-    """With where to look."""
+def test_unknown_application_is_an_error(run: Any, stopped: str) -> None:
+    """The error says where to look."""
     done = run("streams", "describe", "nobody")
     assert done.code == 1
     assert "No such application: 'nobody'. `ottla streams list` lists" in done.errors
 
 
-def test_its_group_shows_the_lag_and_points_there(run: Any, stopped: str) -> None:
-    """As every tool of Kafka's: offsets, no members."""
+def test_group_of_an_application_shows_its_lag(run: Any, stopped: str) -> None:
+    """The group has offsets and no members, as in Kafka's own tools."""
     done = run("group", "describe", stopped)
     assert done.rows[0][:6] == ["app", "words", "0", "4", "6", "2"]
     assert "app is an application: `ottla streams describe app` shows its instances." in done.errors

@@ -16,7 +16,7 @@ _QUERY = "3f0c9a52-0000-4000-8000-000000000000"
 
 @pytest.fixture
 def state_dir(ottla_cluster: Cluster, tmp_path: Path) -> Path:
-    """What an application leaves: topics, groups and a checkpoint; and topics that are not its own."""
+    """Create an application's topics, groups and checkpoint, and topics of other owners."""
     for topic in ("words", "app-my-topic", "app-counts-changelog", "app-x-repartition"):
         ottla_cluster.create_topic(topic)
     checkpoint = tmp_path / "app" / "0"
@@ -28,8 +28,10 @@ def state_dir(ottla_cluster: Cluster, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_reset_is_shown_and_then_done(run: Any, ottla_cluster: Cluster, state_dir: Path) -> None:
-    """Dry run first; inputs and other groups stay."""
+def test_reset_is_a_dry_run_and_then_executed(
+    run: Any, ottla_cluster: Cluster, state_dir: Path
+) -> None:
+    """The dry run comes first; input topics and other groups stay."""
     words = ("streams", "reset", "--application-id", "app", "--state-dir", str(state_dir))
     done = run(*words, "--output", "json")
     expected = [
@@ -56,10 +58,10 @@ def test_a_reset_is_shown_and_then_done(run: Any, ottla_cluster: Cluster, state_
     assert "Nothing to reset for app" in run(*words).errors
 
 
-def test_a_reset_is_refused_while_an_instance_runs(
+def test_reset_is_rejected_while_an_instance_runs(
     run: Any, ottla_cluster: Cluster, state_dir: Path
 ) -> None:
-    """It would write what was removed."""
+    """A running instance would write the removed data again."""
     settings = ElectionSettings(ottla_cluster.bootstrap, "app", heartbeat_interval_ms=50)
     election = Election(settings, Candidate("running", 1), lambda: None)
     election.start()
@@ -74,10 +76,10 @@ def test_a_reset_is_refused_while_an_instance_runs(
     assert run(*words, "--execute").code == 0
 
 
-def test_members_that_are_left_over_are_removed_by_force(
+def test_remaining_members_are_removed_with_force(
     run: Any, ottla_cluster: Cluster, state_dir: Path
 ) -> None:
-    """As with Kafka's --force; the dry run only says who would go."""
+    """The dry run only lists them, and --force is that of Kafka's tool."""
     settings = ElectionSettings(ottla_cluster.bootstrap, "app", heartbeat_interval_ms=60_000)
     election = Election(settings, Candidate("hangs", 1), lambda: None)
     election.start()
@@ -99,7 +101,7 @@ def test_members_that_are_left_over_are_removed_by_force(
 
 @pytest.fixture
 def read_words(ottla_cluster: Cluster, state_dir: Path) -> Path:
-    """An application that has read 6 of 10 words, as its checkpoint says, and 2 numbers, as its group shows."""
+    """Create an application with 6 of 10 words in its checkpoint, and 2 numbers in its group."""
     ottla_cluster.create_topic("numbers")
     producer = Producer({"bootstrap.servers": ottla_cluster.bootstrap})
     for n in range(10):
@@ -131,10 +133,10 @@ def read_words(ottla_cluster: Cluster, state_dir: Path) -> Path:
         (("--shift-by", "3"), 9, 2),
     ],
 )
-def test_input_goes_on_where_it_is_told_to(
+def test_input_resumes_at_the_given_positions(
     run: Any, ottla_cluster: Cluster, read_words: Path, words: tuple[str, ...], to: int, stays: int
 ) -> None:
-    """A topic that is not named stays where it is; both are committed, without the mark of progress."""
+    """Other topics keep their offsets; both are committed, without the progress metadata."""
     told = ("--application-id", "app", "--state-dir", str(read_words), "--input-topics", "words")
     shown = run("streams", "reset", *told, *words, "--output", "json")
     assert _positions(shown.json) == [("words", 0, 6, to), ("numbers", 0, 2, stays)]
@@ -165,14 +167,14 @@ def _reset(run: Any, folder: Path, *words: str) -> Any:
     return run("streams", "reset", "--application-id", "app", "--state-dir", str(folder), *words)
 
 
-def test_without_topics_all_that_was_read_is_meant(run: Any, read_words: Path) -> None:
-    """Kafka's tool would do nothing then, without a word."""
+def test_all_inputs_are_reset_without_topics(run: Any, read_words: Path) -> None:
+    """Kafka's tool does nothing in this case, and prints no message."""
     done = _reset(run, read_words, "--to-offset", "5", "--output", "json")
     assert _positions(done.json) == [("numbers", 0, 2, 5), ("words", 0, 6, 5)]
 
 
-def test_an_offset_that_is_not_held_is_moved_to_one_that_is(run: Any, read_words: Path) -> None:
-    """With a word about it, as in Kafka."""
+def test_offset_outside_of_the_log_is_moved_into_it(run: Any, read_words: Path) -> None:
+    """The command prints a message about it, as Kafka's tool does."""
     done = _reset(run, read_words, "--input-topics", "words", "--shift-by", "-50")
     assert "words-0: offset -44 is before its first record; using 0." in done.errors
     done = _reset(run, read_words, "--input-topics", "words", "--to-offset", "99")
@@ -180,13 +182,13 @@ def test_an_offset_that_is_not_held_is_moved_to_one_that_is(run: Any, read_words
 
 
 def test_intermediate_topics_start_at_their_end(run: Any, read_words: Path) -> None:
-    """What the application wrote there itself is not read again."""
+    """The application's own output there is not read again."""
     done = _reset(run, read_words, "--intermediate-topics", "numbers", "--output", "json")
     assert _positions(done.json) == [("numbers", 0, 2, 10), ("words", 0, 6, 6)]
 
 
 def test_offsets_come_from_a_file(run: Any, read_words: Path, tmp_path: Path) -> None:
-    """Lines of topic, partition and offset, as those of Kafka's reset plans."""
+    """A line has topic, partition and offset, as in Kafka's reset plans."""
     plan = tmp_path / "plan.csv"
     plan.write_text("words,0,3\nnumbers,0,50\n")
     done = _reset(run, read_words, "--from-file", str(plan), "--output", "json")
@@ -204,10 +206,10 @@ def test_offsets_come_from_a_file(run: Any, read_words: Path, tmp_path: Path) ->
         ("numbers,0,1\n", "does not contain words-0"),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(
+def test_invalid_plan_file_is_rejected(
     run: Any, read_words: Path, tmp_path: Path, plan: str, message: str
 ) -> None:
-    """Before anything is done."""
+    """The command fails before any change."""
     file = tmp_path / "plan.csv"
     file.write_text(plan)
     done = _reset(run, read_words, "--from-file", str(file), "--input-topics", "words", "--execute")
@@ -232,7 +234,7 @@ def test_a_file_that_cannot_be_meant_is_refused(
         (("--input-topics", "words", "--intermediate-topics", "words"), 2, "cannot be both"),
     ],
 )
-def test_what_cannot_be_done_is_refused_whole(
+def test_invalid_reset_is_rejected_entirely(
     run: Any,
     ottla_cluster: Cluster,
     read_words: Path,
@@ -240,7 +242,7 @@ def test_what_cannot_be_done_is_refused_whole(
     code: int,
     message: str,
 ) -> None:
-    """Kafka's tool would do the half of it that can be done."""
+    """Kafka's tool would do the possible half of it."""
     topics = sorted(ottla_cluster.topics())
     done = _reset(run, read_words, *words, "--execute")
     assert done.code == code
@@ -249,10 +251,10 @@ def test_what_cannot_be_done_is_refused_whole(
     assert sorted(ottla_cluster.topics()) == topics
 
 
-def test_of_the_internal_topics_some_may_be_chosen(
+def test_some_internal_topics_can_be_selected(
     run: Any, ottla_cluster: Cluster, state_dir: Path
 ) -> None:
-    """The others stay."""
+    """The other topics stay."""
     done = _reset(run, state_dir, "--internal-topics", "app-x-repartition", "--execute")
     assert done.code == 0
     assert "app-counts-changelog" in ottla_cluster.topics()
@@ -266,7 +268,7 @@ def test_a_file_configures_the_client(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As for Kafka's tools; what is encrypted is refused, and what has no effect is said."""
+    """The file is that of Kafka's tools; encryption is rejected, and ignored settings are reported."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", "127.0.0.1:1")
     file = tmp_path / "client.properties"
     file.write_text(

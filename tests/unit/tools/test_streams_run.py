@@ -1,4 +1,4 @@
-"""`ottla streams run` finds the topology that it is told of."""
+"""`ottla streams run` finds a topology by its module and name."""
 
 import re
 import sys
@@ -25,7 +25,7 @@ number = 5
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module in the folder where the command runs."""
+    """Return a module in the current directory of the command."""
     (tmp_path / "told_topology.py").write_text(_MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -34,7 +34,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("name", ["topology", "build", "builder"])
 def test_a_topology_is_found(module: str, name: str) -> None:
-    """Itself, a function that builds it, or its builder."""
+    """The name is a topology, a function that returns one, or a builder."""
     topology, found = load_topology(f"{module}:{name}")
     assert isinstance(topology, Topology)
     assert found == module
@@ -54,8 +54,8 @@ def test_a_topology_is_found(module: str, name: str) -> None:
         ("told_topolgy:topology", r"No module named .* Did you mean told_topology\?"),
     ],
 )
-def test_what_is_wrong_is_said(module: str, place: str, message: str) -> None:
-    """Before anything starts."""
+def test_errors_are_reported_before_the_start(module: str, place: str, message: str) -> None:
+    """The error comes before anything starts."""
     with pytest.raises(click.UsageError, match=message):
         load_topology(place)
 
@@ -69,10 +69,10 @@ def test_what_is_wrong_is_said(module: str, place: str, message: str) -> None:
         ("from ottla.streams import *\nStreamsBuilder().stream('in').map(lambda: 1)", "takes 0"),
     ],
 )
-def test_what_the_users_module_raises_is_told_with_its_place(
+def test_exception_of_the_users_module_has_its_location(
     module: str, tmp_path: Path, code: str, message: str
 ) -> None:
-    """The user's frames alone: neither ours nor Python's."""
+    """The traceback has only the user's frames, none of Ottla or Python."""
     (tmp_path / "wrong_topology.py").write_text(code)
     sys.modules.pop("wrong_topology", None)
     with pytest.raises(ConfigError) as caught:
@@ -85,10 +85,10 @@ def test_what_the_users_module_raises_is_told_with_its_place(
     }
 
 
-def test_options_of_set_reach_the_application_under_their_own_names(
+def test_set_options_are_passed_to_the_application(
     run: Any, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of the application's own as well; one that is also a flag replaces the flag's default."""
+    """Application options are passed as well; one that is also a flag replaces the flag's default."""
     seen: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def refuse(_topology: Topology, config: dict[str, Any], **words: Any) -> None:

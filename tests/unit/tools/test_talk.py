@@ -1,4 +1,4 @@
-"""What Spark's processes say comes out without noise, and above the line of progress."""
+"""The output of Spark's processes, without noise and above the progress line."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ import pytest
 from ottla.tools.spark.talk import heard, worth_telling
 
 
-def test_noise_is_left_out() -> None:
-    """With the empty lines behind it; what anybody else says stays."""
+def test_noise_is_filtered() -> None:
+    """Empty lines after the noise are removed too, and other output stays."""
     lines = [
         "WARNING: Using incubator modules: jdk.incubator.vector\n",
         "Starting Streaming TransformWithStateInPandas Python worker.\n",
@@ -26,10 +26,10 @@ def test_noise_is_left_out() -> None:
     assert list(worth_telling(lines)) == lines[7:]
 
 
-def test_children_are_heard_and_what_was_before_comes_back(
+def test_output_of_child_processes_is_captured_and_restored(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """In their order, whoever wrote it; nothing is lost at the end."""
+    """The output keeps its order across processes, and none is lost at the end."""
     noise = "WARNING: Using incubator modules: x"
     code = f"import sys; print('child', file=sys.stderr); print({noise!r}, file=sys.stderr)"
     with heard():
@@ -37,7 +37,7 @@ def test_children_are_heard_and_what_was_before_comes_back(
         os.write(2, b"descriptor 2\n")
         print("not through the pipe", file=sys.stderr)
     print("after", file=sys.stderr)
-    told = capfd.readouterr().err.splitlines()
-    assert sorted(told) == ["after", "child", "descriptor 2", "not through the pipe"]
-    assert told.index("child") < told.index("descriptor 2")
-    assert told[-1] == "after"
+    lines = capfd.readouterr().err.splitlines()
+    assert sorted(lines) == ["after", "child", "descriptor 2", "not through the pipe"]
+    assert lines.index("child") < lines.index("descriptor 2")
+    assert lines[-1] == "after"

@@ -10,7 +10,7 @@ from ottla.tools.topic import delete
 
 
 def test_a_topic_is_created_shown_and_deleted(run: Any) -> None:
-    """The life of a topic, in the words people read."""
+    """The table output follows a topic from its creation to its deletion."""
     made = run("topic", "create", "orders", "--partitions", "3")
     assert made.out == b"Created topic orders with 3 partitions, replication factor 1.\n"
     assert run("topic", "list").rows == [["orders", "3", "1"]]
@@ -20,8 +20,8 @@ def test_a_topic_is_created_shown_and_deleted(run: Any) -> None:
     assert run("topic", "list").errors.startswith("No topics yet. Create one with")
 
 
-def test_scripts_get_json(run: Any) -> None:
-    """The same facts, and more of them."""
+def test_output_json(run: Any) -> None:
+    """JSON has the same facts and more."""
     assert run("topic", "create", "a", "--output", "json").json == {
         "name": "a",
         "created": True,
@@ -34,8 +34,8 @@ def test_scripts_get_json(run: Any) -> None:
     assert (row["isr"], row["high_watermark"], row["leader_epoch"]) == ([1], 0, 0)
 
 
-def test_a_topic_that_exists_is_an_error_unless_told_otherwise(run: Any) -> None:
-    """--if-not-exists makes scripts repeatable."""
+def test_existing_topic_is_an_error_by_default(run: Any) -> None:
+    """With --if-not-exists a script can be repeated."""
     run("topic", "create", "a")
     again = run("topic", "create", "a")
     assert (again.code, again.out) == (1, b"")
@@ -55,8 +55,8 @@ def test_a_topic_that_exists_is_an_error_unless_told_otherwise(run: Any) -> None
         (["config", "a"], "a"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(run: Any, words: list[str], sentence: str) -> None:
-    """Exit code 1, nothing on standard output, no traceback."""
+def test_errors_are_one_line(run: Any, words: list[str], sentence: str) -> None:
+    """The exit code is 1, without standard output or a traceback."""
     done = run("topic", *words)
     assert (done.code, done.out) == (1, b"")
     assert sentence in done.errors
@@ -64,7 +64,7 @@ def test_what_cannot_be_done_is_said_in_one_line(run: Any, words: list[str], sen
 
 
 def test_a_configuration_is_set_shown_and_unset(run: Any) -> None:
-    """Only what differs from the broker's defaults is shown, unless all is asked for."""
+    """Only values that differ from the defaults are printed, unless all are requested."""
     run("topic", "create", "a", "-c", "retention.ms=1000")
     run("topic", "config", "a", "--set", "cleanup.policy=compact", "--set", "segment.ms=5000")
     assert [row[:2] for row in run("topic", "config", "a").rows] == [
@@ -79,10 +79,10 @@ def test_a_configuration_is_set_shown_and_unset(run: Any) -> None:
     assert every["retention.ms"] == "604800000"
 
 
-def test_a_person_is_asked_before_a_topic_is_deleted(
+def test_deletion_of_a_topic_needs_confirmation_on_a_terminal(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At a terminal "n" keeps the topic; a script is not asked."""
+    """On a terminal "n" keeps the topic; a script needs no confirmation."""
     run("topic", "create", "a")
     monkeypatch.setattr(delete, "is_terminal", lambda: True)
     refused = run("topic", "delete", "a", stdin=b"n\n")
@@ -91,15 +91,15 @@ def test_a_person_is_asked_before_a_topic_is_deleted(
     assert run("topic", "delete", "a", stdin=b"y\n").code == 0
 
 
-def test_a_misspelt_name_saves_all_topics(run: Any) -> None:
-    """Nothing is deleted unless everything can be."""
+def test_misspelt_name_prevents_the_deletion(run: Any) -> None:
+    """Either all topics are deleted or none."""
     run("topic", "create", "a")
     assert run("topic", "delete", "a", "b", "--yes").code == 1
     assert run("topic", "list").rows == [["a", "1", "1"]]
 
 
 def test_a_shell_completes_the_names_of_topics(run: Any, ottla_cluster: Cluster) -> None:
-    """Asked of the cluster that the command would talk to; without one there is nothing to offer."""
+    """The names come from the cluster of the command; without one there are none."""
     run("topic", "create", "orders")
     run("topic", "create", "other")
     for bootstrap, names in ((ottla_cluster.bootstrap, ["orders", "other"]), ("127.0.0.1:1", [])):

@@ -16,7 +16,7 @@ from ottla.wire.messages.metadata import (
 
 @pytest.fixture
 def cluster(broker: Any) -> Any:
-    """It has the topic "t" with two partitions; a test adds the answers it needs."""
+    """Return a broker with topic "t" of two partitions; a test adds the answers it needs."""
 
     broker.answers["Metadata"] = lambda request: _metadata(broker, request)
     broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
@@ -51,12 +51,12 @@ def _metadata(broker: Any, request: Any) -> MetadataResponse:
 
 @pytest.fixture
 def brokers(cluster: Any) -> Iterator[Brokers]:
-    """A client of the scripted cluster."""
+    """Yield a client of the scripted cluster."""
     with Brokers(cluster.bootstrap) as opened:
         yield opened
 
 
 @pytest.fixture
 def asked(cluster: Any) -> Callable[[str], Any]:
-    """Return the last request of an API."""
+    """Return a function that returns the last request of an API."""
     return lambda name: [request for api, _, request in cluster.requests if api == name][-1]

@@ -1,4 +1,4 @@
-"""The cluster as a whole."""
+"""The description of the cluster."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from ottla.client.brokers import Brokers
 from ottla.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
 
 
-def test_the_cluster_names_its_brokers_in_order(cluster: Any, brokers: Brokers) -> None:
-    """Id, controller, and where clients reach each broker."""
+def test_brokers_are_described_in_order(cluster: Any, brokers: Brokers) -> None:
+    """The description has the cluster id, the controller, and the address of each broker."""
     cluster.answers["DescribeCluster"] = lambda request: DescribeClusterResponse(
         cluster_id="abc",
         controller_id=2,
@@ -17,6 +17,6 @@ def test_the_cluster_names_its_brokers_in_order(cluster: Any, brokers: Brokers) 
             DescribeClusterBroker(broker_id=1, host="a", port=1),
         ],
     )
-    found = describe_cluster(brokers)
-    assert (found.cluster_id, found.controller_id) == ("abc", 2)
-    assert found.brokers == (Broker(1, "a", 1, None), Broker(2, "b", 2, "r"))
+    description = describe_cluster(brokers)
+    assert (description.cluster_id, description.controller_id) == ("abc", 2)
+    assert description.brokers == (Broker(1, "a", 1, None), Broker(2, "b", 2, "r"))

@@ -1,4 +1,4 @@
-"""Configurations: what is in force, and changing it."""
+"""Configurations: describe and change them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 TOPIC = Resource(ResourceType.TOPIC, "t")
 
 
-def test_options_are_told_by_name_with_their_source(cluster: Any, brokers: Brokers) -> None:
+def test_options_are_described_by_name_with_their_source(cluster: Any, brokers: Brokers) -> None:
     """A source that this version does not know is no error."""
     cluster.answers["DescribeConfigs"] = lambda request: DescribeConfigsResponse(
         results=[
@@ -39,8 +39,8 @@ def test_options_are_told_by_name_with_their_source(cluster: Any, brokers: Broke
             )
         ]
     )
-    found = describe_config(brokers, TOPIC)
-    assert [(row.name, row.value, row.source) for row in found] == [
+    description = describe_config(brokers, TOPIC)
+    assert [(row.name, row.value, row.source) for row in description] == [
         ("a", None, ConfigSource.UNKNOWN),
         ("b", "2", ConfigSource.DYNAMIC_TOPIC_CONFIG),
     ]
@@ -49,7 +49,7 @@ def test_options_are_told_by_name_with_their_source(cluster: Any, brokers: Broke
 def test_options_are_set_and_unset_in_one_request(
     cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
 ) -> None:
-    """All or nothing: the broker sees both at once."""
+    """The broker applies both or none."""
     cluster.answers["IncrementalAlterConfigs"] = lambda request: IncrementalAlterConfigsResponse(
         responses=[AlterConfigsResourceResponse()]
     )
@@ -59,8 +59,8 @@ def test_options_are_set_and_unset_in_one_request(
     assert changes == [("a", 0, "1"), ("b", 1, None)]
 
 
-def test_a_refused_value_keeps_the_brokers_words(cluster: Any, brokers: Brokers) -> None:
-    """They name the option and what it may be."""
+def test_error_for_an_invalid_value_has_the_brokers_message(cluster: Any, brokers: Brokers) -> None:
+    """The broker's message names the option and its valid values."""
     cluster.answers["IncrementalAlterConfigs"] = lambda request: IncrementalAlterConfigsResponse(
         responses=[AlterConfigsResourceResponse(error_code=40, error_message="a must be a number")]
     )

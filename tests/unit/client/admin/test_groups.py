@@ -1,4 +1,4 @@
-"""Groups: the list, one of them, the end of one."""
+"""Groups: list, describe and delete them."""
 
 from typing import Any
 
@@ -19,19 +19,19 @@ from ottla.wire.messages.list_groups import ListedGroup, ListGroupsResponse
 
 
 def test_groups_are_listed_by_id(cluster: Any, brokers: Brokers) -> None:
-    """Every broker is asked for those that it coordinates."""
+    """Every broker lists the groups that it coordinates."""
     cluster.answers["ListGroups"] = lambda request: ListGroupsResponse(
         groups=[
             ListedGroup(group_id="b", protocol_type="consumer", group_state="Stable"),
             ListedGroup(group_id="a", protocol_type="", group_state="Empty"),
         ]
     )
-    found = groups.list_groups(brokers)
-    assert [(row.group_id, row.state) for row in found] == [("a", "Empty"), ("b", "Stable")]
+    listed = groups.list_groups(brokers)
+    assert [(row.group_id, row.state) for row in listed] == [("a", "Empty"), ("b", "Stable")]
 
 
-def test_a_member_is_shown_with_what_it_reads(cluster: Any, brokers: Brokers) -> None:
-    """The assignment is the consumers' own message, which the broker hands on unread."""
+def test_member_is_described_with_its_assignment(cluster: Any, brokers: Brokers) -> None:
+    """The broker returns the assignment without decoding it, in the format of consumers."""
     assignment = consumer_protocol.encode_assignment(
         consumer_protocol.ConsumerProtocolAssignment(
             assigned_partitions=[consumer_protocol.TopicPartition(topic="t", partitions=[1, 0])]
@@ -64,7 +64,7 @@ def test_a_member_is_shown_with_what_it_reads(cluster: Any, brokers: Brokers) ->
 def test_a_group_that_does_not_exist_is_an_error(
     cluster: Any, brokers: Brokers, described: DescribedGroup
 ) -> None:
-    """Old brokers describe it as dead, newer ones answer an error (KIP-1043)."""
+    """Old brokers describe it as dead, newer ones return an error (KIP-1043)."""
     cluster.answers["DescribeGroups"] = lambda request: DescribeGroupsResponse(groups=[described])
     unknown = consumer_group_describe.DescribedGroup(group_id="g", error_code=69)
     cluster.answers["ConsumerGroupDescribe"] = lambda request: (
@@ -75,7 +75,7 @@ def test_a_group_that_does_not_exist_is_an_error(
 
 
 def test_a_group_of_the_consumer_protocol_is_described_too(cluster: Any, brokers: Brokers) -> None:
-    """It is no classic group; the coordinator knows what its members have (KIP-848)."""
+    """It is no classic group; the coordinator knows the assignments of its members (KIP-848)."""
     topics = [consumer_group_describe.TopicPartitions(topic_name="t", partitions=[1, 0])]
     member = consumer_group_describe.Member(
         member_id="m",
@@ -101,7 +101,7 @@ def test_a_group_of_the_consumer_protocol_is_described_too(cluster: Any, brokers
 
 
 def test_a_group_with_members_is_not_deleted(cluster: Any, brokers: Brokers) -> None:
-    """The coordinator refuses; the error names the group."""
+    """The coordinator rejects the deletion, and the error names the group."""
     cluster.answers["DeleteGroups"] = lambda request: DeleteGroupsResponse(
         results=[DeletableGroupResult(group_id="g", error_code=68)]
     )

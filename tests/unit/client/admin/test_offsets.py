@@ -27,7 +27,7 @@ from ottla.wire.messages.offset_fetch import (
 
 
 def _list_offsets(request: Any) -> ListOffsetsResponse:
-    """A log of ten records, written at 100, 101… ms."""
+    """Answer as a log of ten records with the timestamps 100, 101… ms."""
 
     def find(timestamp: int) -> tuple[int, int]:
         if timestamp < 0:
@@ -52,24 +52,24 @@ def _list_offsets(request: Any) -> ListOffsetsResponse:
     )
 
 
-def test_each_partition_has_its_own_question(cluster: Any, brokers: Brokers) -> None:
-    """Ends, starts and times can be asked for together."""
+def test_each_partition_has_its_own_timestamp(cluster: Any, brokers: Brokers) -> None:
+    """One call can look up ends, starts and times."""
     cluster.answers["ListOffsets"] = _list_offsets
-    found = offsets.list_offsets(brokers, {("t", 0): offsets.LATEST, ("t", 1): offsets.EARLIEST})
-    assert {key: row.offset for key, row in found.items()} == {("t", 0): 10, ("t", 1): 0}
+    listed = offsets.list_offsets(brokers, {("t", 0): offsets.LATEST, ("t", 1): offsets.EARLIEST})
+    assert {key: row.offset for key, row in listed.items()} == {("t", 0): 10, ("t", 1): 0}
 
 
 @pytest.mark.parametrize(("moment", "offset"), [(103, 3), (110, 10)])
-def test_a_moment_after_every_record_means_the_end(
+def test_time_after_every_record_is_the_log_end(
     cluster: Any, brokers: Brokers, moment: int, offset: int
 ) -> None:
-    """There the broker answers -1, which no reader can start from."""
+    """The broker returns -1, which is no valid start offset."""
     cluster.answers["ListOffsets"] = _list_offsets
     assert offsets.offsets_at(brokers, [("t", 0)], moment) == {("t", 0): offset}
 
 
 def test_committed_offsets_are_read_with_their_metadata(cluster: Any, brokers: Brokers) -> None:
-    """Everything that the group has committed, in the order of topics and partitions."""
+    """All committed offsets are returned, ordered by topic and partition."""
     cluster.answers["OffsetFetch"] = lambda request: OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(
@@ -89,10 +89,10 @@ def test_committed_offsets_are_read_with_their_metadata(cluster: Any, brokers: B
     }
 
 
-def test_a_commit_from_outside_has_no_generation(
+def test_commit_of_a_tool_has_no_generation(
     cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
 ) -> None:
-    """That is how the coordinator tells a tool from a member."""
+    """The coordinator distinguishes a tool from a member by the missing generation."""
     cluster.answers["OffsetCommit"] = lambda request: OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -106,8 +106,8 @@ def test_a_commit_from_outside_has_no_generation(
     assert sent.topics[0].partitions[0].committed_offset == 3
 
 
-def test_a_refused_commit_names_group_and_partition(cluster: Any, brokers: Brokers) -> None:
-    """A group with members refuses commits from outside."""
+def test_rejected_commit_names_group_and_partition(cluster: Any, brokers: Brokers) -> None:
+    """A group with members rejects commits from other clients."""
     cluster.answers["OffsetCommit"] = lambda request: OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

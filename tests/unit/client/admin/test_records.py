@@ -1,4 +1,4 @@
-"""Deleting records up to an offset."""
+"""Deletion of records before an offset."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +12,10 @@ from ottla.wire.messages.delete_records import (
 )
 
 
-def test_the_new_starts_are_returned(
+def test_new_log_starts_are_returned(
     cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
 ) -> None:
-    """Each partition is cut at its own offset, by its leader."""
+    """The leader of each partition deletes up to the partition's own offset."""
     cluster.answers["DeleteRecords"] = lambda request: DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(

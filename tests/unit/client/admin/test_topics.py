@@ -1,4 +1,4 @@
-"""Topics, as a cluster tells of them and is told to make them."""
+"""Topics: list, describe, create, extend and delete them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,23 +17,23 @@ from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopics
 
 
 def test_topics_are_listed_by_name(brokers: Brokers) -> None:
-    """Internal topics come along, marked."""
-    found = topics.list_topics(brokers)
-    assert [(topic.name, topic.is_internal) for topic in found] == [("__x", True), ("t", False)]
+    """Internal topics are included and marked."""
+    listed = topics.list_topics(brokers)
+    assert [(topic.name, topic.is_internal) for topic in listed] == [("__x", True), ("t", False)]
 
 
 def test_a_topic_is_described_with_its_partitions_in_order(brokers: Brokers) -> None:
-    """The broker may name them in any order."""
+    """The broker may return the partitions in any order."""
     topic = topics.describe_topic(brokers, "t")
     assert [row.partition for row in topic.partitions] == [0, 1]
     assert topic.partitions[0].leader_epoch == 5
     assert topic.replication_factor == 1
 
 
-def test_creation_leaves_to_the_broker_what_is_not_said(
+def test_creation_uses_the_brokers_defaults(
     cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
 ) -> None:
-    """-1 asks for the broker's own defaults; the answer tells what they were."""
+    """A value of -1 requests the broker's default, and the response has the value used."""
     cluster.answers["CreateTopics"] = lambda request: CreateTopicsResponse(
         topics=[CreatableTopicResult(name="n", num_partitions=4, replication_factor=1)]
     )
@@ -44,8 +44,8 @@ def test_creation_leaves_to_the_broker_what_is_not_said(
     assert (made.partitions, made.replication_factor) == (4, 1)
 
 
-def test_a_refused_creation_keeps_the_brokers_words(cluster: Any, brokers: Brokers) -> None:
-    """The broker knows best what is wrong with a name."""
+def test_error_of_a_creation_has_the_brokers_message(cluster: Any, brokers: Brokers) -> None:
+    """The error has the broker's own message."""
     cluster.answers["CreateTopics"] = lambda request: CreateTopicsResponse(
         topics=[CreatableTopicResult(name="n", error_code=17, error_message="bad name")]
     )
@@ -55,7 +55,7 @@ def test_a_refused_creation_keeps_the_brokers_words(cluster: Any, brokers: Broke
 
 
 def test_creation_waits_for_a_controller(cluster: Any, brokers: Brokers) -> None:
-    """NOT_CONTROLLER passes: the request is sent again."""
+    """The error NOT_CONTROLLER is retried."""
     codes = iter([41, 0])
     cluster.answers["CreateTopics"] = lambda request: CreateTopicsResponse(
         topics=[CreatableTopicResult(name="n", error_code=next(codes))]
@@ -64,10 +64,10 @@ def test_creation_waits_for_a_controller(cluster: Any, brokers: Brokers) -> None
     assert cluster.names().count("CreateTopics") == 2
 
 
-def test_a_topic_grows_to_a_total(
+def test_partitions_are_added_up_to_a_total(
     cluster: Any, brokers: Brokers, asked: Callable[[str], Any]
 ) -> None:
-    """CreatePartitions takes the new total, not the difference."""
+    """The request CreatePartitions has the new total, not the difference."""
     cluster.answers["CreatePartitions"] = lambda request: CreatePartitionsResponse(
         results=[CreatePartitionsTopicResult(name="t")]
     )
@@ -75,8 +75,8 @@ def test_a_topic_grows_to_a_total(
     assert asked("CreatePartitions").topics[0].count == 6
 
 
-def test_deletion_names_the_topic_that_is_missing(cluster: Any, brokers: Brokers) -> None:
-    """The protocol's answer has no words of its own before version 5."""
+def test_deletion_names_the_missing_topic(cluster: Any, brokers: Brokers) -> None:
+    """The response has no message before version 5."""
     cluster.answers["DeleteTopics"] = lambda request: DeleteTopicsResponse(
         responses=[DeletableTopicResult(name=request.topic_names[0], error_code=3)]
     )

@@ -1,4 +1,4 @@
-"""The option tables: Kafka's defaults and limits, where a topic's defaults come from, refusals."""
+"""The option tables: Kafka's defaults and limits, the defaults of topic options, and errors."""
 
 import pytest
 
@@ -38,8 +38,8 @@ def parse(**settings: str) -> option_tables.BrokerSettings:
         ("unclean.leader.election.enable", False),
     ],
 )
-def test_a_topic_without_settings_has_kafkas_defaults(name: str, value: object) -> None:
-    """What neither topic nor broker sets has the default of Apache Kafka 4.3."""
+def test_topic_without_settings_has_the_defaults_of_kafka(name: str, value: object) -> None:
+    """An option that neither topic nor broker sets has the default of Apache Kafka 4.3."""
     assert option_tables.topic_snapshot(parse().snapshot, {})[name] == value
 
 
@@ -66,16 +66,14 @@ def test_every_fallback_of_a_topic_option_is_a_broker_option() -> None:
         ({"log.retention.hours": "-1"}, -1),
     ],
 )
-def test_the_finest_unit_of_retention_that_is_set_counts(
-    settings: dict[str, str], expected: int
-) -> None:
-    """Milliseconds win over minutes, minutes over hours; -1 stays without limit."""
+def test_finest_unit_of_retention_has_precedence(settings: dict[str, str], expected: int) -> None:
+    """Milliseconds have precedence over minutes, minutes over hours; -1 stays unlimited."""
     broker = option_tables.parse_broker_settings(settings).snapshot
     assert option_tables.topic_snapshot(broker, {})["retention.ms"] == expected
 
 
-def test_a_topics_own_setting_wins_over_the_brokers() -> None:
-    """The topic's value counts where both are set."""
+def test_topic_setting_has_precedence_over_the_broker() -> None:
+    """The topic's value applies if both are set."""
     broker = parse(message_max_bytes="2000").snapshot
     assert option_tables.topic_snapshot(broker, {})["max.message.bytes"] == 2000
     assert (
@@ -84,7 +82,7 @@ def test_a_topics_own_setting_wins_over_the_brokers() -> None:
 
 
 def test_the_segment_size_for_tests_may_be_below_the_minimum() -> None:
-    """internal.segment.bytes stands beside segment.bytes, which keeps its own value."""
+    """The option internal.segment.bytes exists beside segment.bytes, which keeps its own value."""
     snapshot = option_tables.topic_snapshot(parse().snapshot, {"internal.segment.bytes": "500"})
     assert snapshot["internal.segment.bytes"] == 500
     assert snapshot["segment.bytes"] == 1024**3
@@ -104,7 +102,7 @@ def test_the_segment_size_for_tests_may_be_below_the_minimum() -> None:
         ("leader.replication.throttled.replicas", "1-2", "partition:broker pairs"),
     ],
 )
-def test_a_bad_topic_value_is_refused_with_name_and_reason(
+def test_invalid_topic_value_is_rejected_with_name_and_reason(
     name: str, text: str, reason: str
 ) -> None:
     """The error has Kafka's form: value, configuration, reason."""
@@ -114,21 +112,21 @@ def test_a_bad_topic_value_is_refused_with_name_and_reason(
     assert reason in str(caught.value)
 
 
-def test_compaction_lags_that_contradict_each_other_are_refused() -> None:
-    """The least lag of compaction may not be above the most."""
+def test_contradictory_compaction_lags_are_rejected() -> None:
+    """The minimum compaction lag may not exceed the maximum."""
     lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}
     with pytest.raises(ConfigError, match=r"max\.compaction\.lag\.ms, which is 5"):
         option_tables.check_topic_settings(parse().snapshot, lags)
 
 
-def test_an_unknown_topic_option_is_refused_by_name() -> None:
-    """Topics have no options that nobody knows."""
+def test_unknown_topic_option_is_rejected_by_name() -> None:
+    """An unknown name is an error for a topic."""
     with pytest.raises(ConfigError, match=r"Unknown configuration no\.such"):
         option_tables.topic_snapshot(parse().snapshot, {"no.such": "1"})
 
 
-def test_an_unknown_broker_option_is_a_warning_that_names_the_nearest() -> None:
-    """As in Kafka, a broker starts with options it does not know, but says so."""
+def test_unknown_broker_option_is_a_warning_with_a_suggestion() -> None:
+    """A broker starts with unknown options and logs a warning, as Kafka does."""
     settings = option_tables.parse_broker_settings({"log.retention.hour": "1", "zzz": "1"})
     assert settings.warnings == [
         "Unknown configuration log.retention.hour is ignored; did you mean log.retention.hours?",
@@ -137,7 +135,7 @@ def test_an_unknown_broker_option_is_a_warning_that_names_the_nearest() -> None:
 
 
 def test_an_option_without_effect_is_a_warning() -> None:
-    """What Ottla accepts but does not act on is never silent."""
+    """An option that Ottla accepts and ignores always causes a warning."""
     assert parse(num_io_threads="4").warnings == [
         "Configuration num.io.threads has no effect: Accepted and shown, but Ottla does not act "
         "on it: one event loop does this work."
@@ -145,28 +143,28 @@ def test_an_option_without_effect_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("name", ["authorizer.class.name", "zookeeper.connect"])
-def test_settings_that_would_be_trusted_in_vain_stop_the_broker(name: str) -> None:
-    """A protection or an ensemble that Ottla does not have is an error, not a warning."""
+def test_unsupported_security_settings_stop_the_broker(name: str) -> None:
+    """A security option or an ensemble that Ottla does not support is an error, not a warning."""
     with pytest.raises(ConfigError, match=name):
         option_tables.parse_broker_settings({name: "x"})
 
 
 def test_broker_id_is_the_older_name_of_node_id() -> None:
-    """Either name sets the id; both are shown alike; a contradiction is refused."""
+    """Either name sets the id, both are described, and a contradiction is rejected."""
     assert parse(broker_id="7").snapshot["node.id"] == 7
     assert parse(node_id="8").snapshot["broker.id"] == 8
     with pytest.raises(ConfigError, match=r"node\.id is 1 but broker\.id is 2"):
         parse(node_id="1", broker_id="2")
 
 
-def test_log_dir_counts_where_log_dirs_is_not_set() -> None:
-    """The plural wins, the singular is its default."""
+def test_log_dir_applies_if_log_dirs_is_not_set() -> None:
+    """The option log.dirs has precedence, and log.dir is its default."""
     assert parse(log_dir="/a").snapshot.strings("log.dirs") == ["/a"]
     assert parse(log_dir="/a", log_dirs="/b, /c").snapshot.strings("log.dirs") == ["/b", "/c"]
 
 
-def test_listeners_are_taken_apart() -> None:
-    """Names are mapped to protocols; IPv6 hosts lose their brackets; no host means all."""
+def test_listeners_are_parsed() -> None:
+    """Names are mapped to protocols; IPv6 hosts lose their brackets; no host means all interfaces."""
     settings = {
         "listeners": "PLAINTEXT://:9092,IN://[::1]:0",
         "listener.security.protocol.map": "IN:PLAINTEXT",
@@ -191,8 +189,8 @@ def test_listeners_are_taken_apart() -> None:
         ("queued.max.request.bytes", "5", "it must not be below socket.request.max.bytes"),
     ],
 )
-def test_broker_settings_that_cannot_work_are_refused(name: str, text: str, reason: str) -> None:
-    """The sentence names the option and says what is allowed."""
+def test_invalid_broker_settings_are_rejected(name: str, text: str, reason: str) -> None:
+    """The error names the option and the valid values."""
     with pytest.raises(ConfigError, match=name) as caught:
         option_tables.parse_broker_settings({name: text})
     assert reason in str(caught.value)
@@ -207,8 +205,8 @@ def test_broker_settings_that_cannot_work_are_refused(name: str, text: str, reas
         ("num.partitions", ["num.partitions"]),
     ],
 )
-def test_broker_options_know_their_synonyms(name: str, first: list[str]) -> None:
-    """A broker option's synonyms are itself and the coarser names after it."""
+def test_broker_options_have_their_synonyms(name: str, first: list[str]) -> None:
+    """The synonyms of a broker option are itself and the coarser names after it."""
     assert [synonym.name for synonym in option_tables.broker_synonyms(name)] == first
 
 
@@ -225,7 +223,7 @@ def test_broker_options_know_their_synonyms(name: str, first: list[str]) -> None
         },
     ],
 )
-def test_group_defaults_keep_the_limits_for_groups(settings: dict[str, str]) -> None:
-    """A broker whose own values no group could be given does not start."""
+def test_group_defaults_have_to_respect_the_limits(settings: dict[str, str]) -> None:
+    """A broker does not start if its own values are outside of the limits for groups."""
     with pytest.raises(ConfigError, match=r"group\.consumer\."):
         option_tables.parse_broker_settings(settings)

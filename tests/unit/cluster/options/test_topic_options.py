@@ -1,6 +1,7 @@
-"""The topic options beside those of Apache Kafka 4.3.0: names, types, defaults, what they take.
+"""The topic options compared with Apache Kafka 4.3.0: names, types, defaults, valid values.
 
-`kafka_topic_options.json` holds what its own LogConfig said of each option and each of some values.
+`kafka_topic_options.json` has the results of Kafka's own LogConfig for each option and some values
+of it.
 """
 
 import json
@@ -15,14 +16,15 @@ from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
 
 KAFKA = json.loads(Path(__file__).with_name("kafka_topic_options.json").read_text("utf-8"))
 OWN = {"flush.on.ack", "strict.records"}
-# Kafka's brokers refuse it as well while they have no tiered storage; the option itself does not.
+# Kafka's brokers reject it as well while they have no tiered storage; the option itself accepts it.
 REFUSED = {("remote.storage.enable", "true"), ("remote.storage.enable", "TRUE")}
-# For tests only, in both. Kafka takes any number, and fails later for those that make no segment.
+# For tests only, in both. Kafka accepts any number, and fails later for those that are too small
+# for a segment.
 SMALLEST_SEGMENT = 14
 
 
 def takes(name: str, value: str) -> bool:
-    """Tell whether a topic may have the option set to the value."""
+    """Return whether a topic may set the option to the value."""
     try:
         TOPIC_OPTIONS.row(name).parse(value)
     except ConfigError as error:
@@ -31,23 +33,23 @@ def takes(name: str, value: str) -> bool:
     return True
 
 
-def test_the_options_are_kafkas_and_a_few_more() -> None:
-    """None is missing, and what is added is known."""
+def test_options_include_all_of_kafka() -> None:
+    """No option is missing, and the additional ones are known."""
     assert set(TOPIC_OPTIONS.rows) - set(KAFKA["options"]) <= OWN
     assert not set(KAFKA["options"]) - set(TOPIC_OPTIONS.rows)
 
 
 @pytest.mark.parametrize("name", KAFKA["options"])
-def test_type_and_default_are_kafkas(name: str) -> None:
-    """As DescribeConfigs tells them."""
+def test_type_and_default_are_those_of_kafka(name: str) -> None:
+    """Type and default are those that Kafka returns in DescribeConfigs."""
     row, kafka = TOPIC_OPTIONS.row(name), KAFKA["options"][name]
     assert row.type.name == kafka["type"]
     assert row.render(row.default) == kafka["default"]
 
 
 @pytest.mark.parametrize("name", [name for name in KAFKA["options"] if name[:8] != "internal"])
-def test_what_is_taken_is_what_kafka_takes(name: str) -> None:
-    """Value by value, also those that only look like one; a refusal names the option."""
+def test_valid_values_are_those_of_kafka(name: str) -> None:
+    """Each value is accepted or rejected as by Kafka, and an error names the option."""
     accepted = set(KAFKA["options"][name]["accepts"])
     judged = {value: takes(name, value) for value in KAFKA["values"]}
     expected = {value: value in accepted for value in KAFKA["values"]}
@@ -55,8 +57,8 @@ def test_what_is_taken_is_what_kafka_takes(name: str) -> None:
     assert judged == expected
 
 
-def test_a_segment_has_room_for_something() -> None:
-    """The option for tests takes what makes sense."""
+def test_internal_segment_bytes_has_a_minimum() -> None:
+    """The minimum of internal.segment.bytes is large enough for a batch."""
     assert not takes("internal.segment.bytes", str(SMALLEST_SEGMENT - 1))
     assert takes("internal.segment.bytes", str(SMALLEST_SEGMENT))
 
@@ -73,8 +75,8 @@ def test_a_segment_has_room_for_something() -> None:
         ({"remote.log.delete.on.disable": "true"}, None),
     ],
 )
-def test_options_are_judged_together(settings: dict[str, Any], reason: str | None) -> None:
-    """As Kafka does: the two that contradict each other are named."""
+def test_contradictory_options_are_rejected(settings: dict[str, Any], reason: str | None) -> None:
+    """The error names the two contradictory options, as in Kafka."""
     broker = BROKER_OPTIONS.parse({})
     if reason is None:
         option_tables.check_topic_settings(broker, settings)

@@ -1,6 +1,6 @@
 """The implementations of Coordination that the contract tests run against.
 
-Another one is one more `CoordinationWorld` and one more line in `_WORLDS`.
+A further one needs one more `CoordinationWorld` and one more line in `_WORLDS`.
 """
 
 import asyncio
@@ -21,23 +21,23 @@ from tests.compat import java, zookeeper
 
 
 class CoordinationWorld(Protocol):
-    """One tree, and what its contract tests need besides."""
+    """One tree, and the other functions that its contract tests need."""
 
     async def session(self) -> Coordination:
         """Begin a session."""
         ...
 
     async def expire(self, session: Coordination) -> None:
-        """Have the other side end a session, as it does when it hears nothing of it."""
+        """Make the server expire a session, as it does after the session timeout."""
         ...
 
     async def close(self) -> None:
-        """Put everything away."""
+        """Release all resources."""
         ...
 
 
 class EmbeddedWorld:
-    """The tree inside the process."""
+    """The embedded tree."""
 
     def __init__(self, directory: str | None) -> None:
         self.tree = EmbeddedTree(RealFileSystem(), RealClock(), directory)
@@ -47,7 +47,7 @@ class EmbeddedWorld:
         return self.tree.session()
 
     async def expire(self, session: Coordination) -> None:
-        """End a session from the tree's side."""
+        """Expire a session in the tree."""
         self.tree.sessions[session.session_id].expire()
 
     async def close(self) -> None:
@@ -56,7 +56,7 @@ class EmbeddedWorld:
 
 
 class LiveWorld:
-    """A real ZooKeeper; every test has a path of its own there."""
+    """A real ZooKeeper, on which every test has its own path."""
 
     _numbers = itertools.count()
 
@@ -72,7 +72,7 @@ class LiveWorld:
         return session
 
     async def expire(self, session: Coordination) -> None:
-        """End a session as somebody who has stolen it can."""
+        """Expire a session by closing a second connection with its credentials."""
         assert isinstance(session, LiveSession)
         thief = KazooClient(self._server, client_id=session.credentials)
         await asyncio.to_thread(thief.start)
@@ -93,7 +93,7 @@ _WORLDS: dict[str, Callable[[Path], CoordinationWorld]] = {
 
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One ZooKeeper for all tests."""
+    """Yield one ZooKeeper for all tests."""
     if reason := java.why_not():
         pytest.skip(reason)
     with zookeeper.running(tmp_path_factory.mktemp("zk") / "server") as server:
@@ -102,7 +102,7 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=[*_WORLDS, pytest.param("zookeeper", marks=pytest.mark.compat)])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CoordinationWorld]:
-    """A tree of each implementation."""
+    """Yield a tree of each implementation."""
     made: CoordinationWorld
     if request.param == "zookeeper":
         made = LiveWorld(request.getfixturevalue("zookeeper_server"))
@@ -114,5 +114,5 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.fixture
 async def session(world: CoordinationWorld) -> Coordination:
-    """A session with the tree."""
+    """Yield a session with the tree."""
     return await world.session()

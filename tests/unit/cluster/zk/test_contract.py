@@ -1,4 +1,6 @@
-"""What every implementation of Coordination keeps to: ZooKeeper's contract as the cluster needs it."""
+"""The contract of every implementation of Coordination: ZooKeeper's, as far as the cluster needs
+it.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +27,7 @@ from .conftest import CoordinationWorld
 
 
 class Fired:
-    """A watch that remembers what it was told."""
+    """A watch that records its calls."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -36,7 +38,7 @@ class Fired:
         self._changed.set()
 
     async def wait(self, count: int = 1) -> list[str]:
-        """Return what was told once it is `count` calls."""
+        """Return the calls when there are `count` of them."""
         async with asyncio.timeout(5):
             while len(self.paths) < count:
                 self._changed.clear()
@@ -45,16 +47,16 @@ class Fired:
 
 
 async def settle(session: Coordination) -> None:
-    """Wait until whatever was announced before has been told."""
-    told = Fired()
-    await session.exists("/settled", told)
+    """Wait until all earlier watches have fired."""
+    watch = Fired()
+    await session.exists("/settled", watch)
     await session.create("/settled")
-    await told.wait()
+    await watch.wait()
     await session.delete("/settled")
 
 
 async def test_created_node_is_read_back(session: Coordination) -> None:
-    """A node holds its data, begins at version 0, and its two transaction ids are one."""
+    """A node returns its data and version 0, and its two transaction ids are equal."""
     assert await session.create("/a", b"data") == "/a"
     data, stat = await session.get("/a")
     assert data == b"data"
@@ -62,8 +64,8 @@ async def test_created_node_is_read_back(session: Coordination) -> None:
     assert stat.czxid == stat.mzxid > 0
 
 
-async def test_missing_node_is_refused_by_its_path(session: Coordination) -> None:
-    """Every operation on what is not there says which path it was."""
+async def test_missing_node_is_an_error_with_its_path(session: Coordination) -> None:
+    """Every operation on a missing node names the path in its error."""
     for operation in (
         session.get("/none"),
         session.children("/none"),
@@ -77,15 +79,15 @@ async def test_missing_node_is_refused_by_its_path(session: Coordination) -> Non
     assert await session.exists("/none") is None
 
 
-async def test_creating_a_node_twice_is_refused(session: Coordination) -> None:
-    """The second creator hears NodeExists and changes nothing."""
+async def test_creating_a_node_twice_is_rejected(session: Coordination) -> None:
+    """The second creation raises NodeExists and changes nothing."""
     await session.create("/a", b"first")
     with pytest.raises(NodeExists):
         await session.create("/a", b"second")
     assert (await session.get("/a"))[0] == b"first"
 
 
-async def test_setting_data_counts_the_version(session: Coordination) -> None:
+async def test_setting_data_increments_the_version(session: Coordination) -> None:
     """Each change raises version and mzxid; czxid stays."""
     await session.create("/a")
     before = await session.exists("/a")
@@ -98,7 +100,7 @@ async def test_setting_data_counts_the_version(session: Coordination) -> None:
 
 
 async def test_wrong_version_changes_nothing(session: Coordination) -> None:
-    """A writer that read an older version is refused, for set and for delete."""
+    """A set or delete with an older version is rejected."""
     await session.create("/a")
     await session.set("/a", b"1")
     with pytest.raises(BadVersion):
@@ -109,7 +111,7 @@ async def test_wrong_version_changes_nothing(session: Coordination) -> None:
 
 
 async def test_node_with_children_cannot_be_deleted(session: Coordination) -> None:
-    """A parent goes after its children."""
+    """The children have to be deleted first."""
     await session.create("/a")
     await session.create("/a/b")
     with pytest.raises(NotEmpty):
@@ -120,15 +122,15 @@ async def test_node_with_children_cannot_be_deleted(session: Coordination) -> No
 
 
 async def test_children_are_sorted_names(session: Coordination) -> None:
-    """The answer holds names, not paths, and only of the next level."""
+    """The result has names, not paths, of the next level only."""
     await session.ensure("/a/c/deep")
     await session.ensure("/a/b")
     assert await session.children("/a") == ["b", "c"]
     assert "a" in await session.children("/")
 
 
-async def test_children_version_counts_what_comes_and_goes(session: Coordination) -> None:
-    """Two creations and a deletion are three changes; data of a child is none."""
+async def test_children_version_counts_creations_and_deletions(session: Coordination) -> None:
+    """Two creations and a deletion are three changes; a change of a child's data is none."""
     await session.create("/a")
     await session.create("/a/b")
     await session.create("/a/c")
@@ -139,8 +141,8 @@ async def test_children_version_counts_what_comes_and_goes(session: Coordination
     assert (stat.children_version, stat.version) == (3, 0)
 
 
-async def test_ensure_makes_parents_and_may_be_repeated(session: Coordination) -> None:
-    """What exists keeps its data."""
+async def test_ensure_creates_parents_and_can_be_repeated(session: Coordination) -> None:
+    """An existing node keeps its data."""
     await session.create("/a", b"kept")
     await session.ensure("/a/b/c")
     await session.ensure("/a/b/c")
@@ -148,14 +150,14 @@ async def test_ensure_makes_parents_and_may_be_repeated(session: Coordination) -
     assert await session.children("/a/b") == ["c"]
 
 
-async def test_many_ensure_the_same_parents_at_once(session: Coordination) -> None:
-    """Brokers that start together do not stumble over one another."""
+async def test_concurrent_ensure_of_the_same_parents_succeeds(session: Coordination) -> None:
+    """Brokers that start together can create the same parents."""
     await asyncio.gather(*(session.ensure(f"/x/y/{number % 3}") for number in range(9)))
     assert await session.children("/x/y") == ["0", "1", "2"]
 
 
-async def test_sequential_names_count_every_child_ever_made(session: Coordination) -> None:
-    """Ten digits, one counter per parent, and a deleted name is never given again."""
+async def test_sequential_names_count_every_child_ever_created(session: Coordination) -> None:
+    """A name ends in ten digits from a counter per parent, and a deleted name is never used again."""
     await session.create("/a")
     assert await session.create("/a/n_", sequential=True) == "/a/n_0000000000"
     await session.create("/a/other")
@@ -165,8 +167,10 @@ async def test_sequential_names_count_every_child_ever_made(session: Coordinatio
     assert await session.create("/a/m_", b"x", sequential=True) == "/a/m_0000000003"
 
 
-async def test_ephemeral_node_names_its_owner_and_goes_with_it(world: CoordinationWorld) -> None:
-    """When a session closes, its ephemerals are gone, and only they."""
+async def test_ephemeral_node_has_its_owner_and_is_deleted_with_it(
+    world: CoordinationWorld,
+) -> None:
+    """When a session closes, exactly its ephemeral nodes are deleted."""
     owner, other = await world.session(), await world.session()
     await owner.ensure("/a/kept")
     await owner.create("/a/mine", ephemeral=True)
@@ -178,8 +182,8 @@ async def test_ephemeral_node_names_its_owner_and_goes_with_it(world: Coordinati
     assert await other.children("/a") == ["kept", "theirs"]
 
 
-async def test_expired_session_is_told_and_loses_its_nodes(world: CoordinationWorld) -> None:
-    """An expiry shows as LOST, after which every operation is refused."""
+async def test_expired_session_is_notified_and_loses_its_nodes(world: CoordinationWorld) -> None:
+    """The session's state is LOST, and every later operation is rejected."""
     victim, other = await world.session(), await world.session()
     states: asyncio.Queue[SessionState] = asyncio.Queue()
     victim.on_session(states.put_nowait)
@@ -196,8 +200,8 @@ async def test_expired_session_is_told_and_loses_its_nodes(world: CoordinationWo
             await operation
 
 
-async def test_closed_session_refuses_to_work(session: Coordination) -> None:
-    """Closing twice is no error; working afterwards is."""
+async def test_closed_session_rejects_operations(session: Coordination) -> None:
+    """A second close is no error, but an operation is one."""
     await session.close()
     await session.close()
     with pytest.raises(SessionLost):
@@ -205,19 +209,19 @@ async def test_closed_session_refuses_to_work(session: Coordination) -> None:
 
 
 async def test_data_watch_fires_once(session: Coordination) -> None:
-    """A watch announces the first change after it was left, and only that."""
+    """A watch reports only the first change after it was set."""
     await session.create("/a")
-    told = Fired()
-    await session.get("/a", told)
+    watch = Fired()
+    await session.get("/a", watch)
     await session.set("/a", b"1")
     await session.set("/a", b"2")
-    await told.wait()
+    await watch.wait()
     await settle(session)
-    assert told.paths == ["/a"]
+    assert watch.paths == ["/a"]
 
 
-async def test_what_a_watch_announces_can_be_read(session: Coordination) -> None:
-    """A reader that is woken by a watch sees the change."""
+async def test_change_reported_by_a_watch_can_be_read(session: Coordination) -> None:
+    """A reader that a watch has called sees the change."""
     await session.create("/a")
     seen: asyncio.Queue[bytes] = asyncio.Queue()
     tasks = []
@@ -235,28 +239,28 @@ async def test_what_a_watch_announces_can_be_read(session: Coordination) -> None
 
 
 async def test_watch_on_a_missing_node_fires_when_it_is_created(session: Coordination) -> None:
-    """Waiting for a node to appear needs no polling."""
-    told = Fired()
-    assert await session.exists("/a", told) is None
+    """Waiting for the creation of a node needs no polling."""
+    watch = Fired()
+    assert await session.exists("/a", watch) is None
     await session.create("/a")
-    assert await told.wait() == ["/a"]
+    assert await watch.wait() == ["/a"]
 
 
-async def test_failed_read_leaves_no_watch(session: Coordination) -> None:
-    """Only `exists` watches what is not there."""
-    told = Fired()
+async def test_failed_read_sets_no_watch(session: Coordination) -> None:
+    """Only `exists` sets a watch on a missing node."""
+    watch = Fired()
     with pytest.raises(NoNode):
-        await session.get("/a", told)
+        await session.get("/a", watch)
     with pytest.raises(NoNode):
-        await session.children("/a", told)
+        await session.children("/a", watch)
     await session.create("/a")
     await session.create("/a/b")
     await settle(session)
-    assert told.paths == []
+    assert watch.paths == []
 
 
 async def test_deletion_fires_watches_of_both_kinds(session: Coordination) -> None:
-    """Whoever watches data or children of a node hears that it is gone."""
+    """Watches on the data and on the children of a node report its deletion."""
     await session.create("/a")
     data, existence, children, parent = Fired(), Fired(), Fired(), Fired()
     await session.get("/a", data)
@@ -269,43 +273,43 @@ async def test_deletion_fires_watches_of_both_kinds(session: Coordination) -> No
 
 
 async def test_child_watch_fires_for_children_only(session: Coordination) -> None:
-    """Neither the node's own data nor a child's data nor a grandchild is news to it."""
+    """The node's data, a child's data and a grandchild do not fire it."""
     await session.ensure("/a/b")
-    told = Fired()
-    await session.children("/a", told)
+    watch = Fired()
+    await session.children("/a", watch)
     await session.set("/a", b"x")
     await session.set("/a/b", b"x")
     await session.create("/a/b/c")
     await settle(session)
-    assert told.paths == []
+    assert watch.paths == []
     await session.create("/a/d")
-    assert await told.wait() == ["/a"]
+    assert await watch.wait() == ["/a"]
 
 
-async def test_same_watch_left_twice_fires_once(session: Coordination) -> None:
-    """A watch is its function: leaving it again before it fires adds nothing."""
+async def test_same_watch_set_twice_fires_once(session: Coordination) -> None:
+    """Setting the same function again before it fires has no effect."""
     await session.create("/a")
-    told = Fired()
-    await session.get("/a", told)
-    await session.exists("/a", told)
+    watch = Fired()
+    await session.get("/a", watch)
+    await session.exists("/a", watch)
     await session.set("/a", b"1")
-    await told.wait()
+    await watch.wait()
     await settle(session)
-    assert told.paths == ["/a"]
+    assert watch.paths == ["/a"]
 
 
 async def test_other_sessions_changes_fire_watches(world: CoordinationWorld) -> None:
-    """Watches are how brokers hear of one another."""
+    """Brokers learn of each other through watches."""
     one, other = await world.session(), await world.session()
     await one.create("/a")
-    told = Fired()
-    await one.children("/a", told)
+    watch = Fired()
+    await one.children("/a", watch)
     await other.create("/a/b", ephemeral=True)
-    assert await told.wait() == ["/a"]
+    assert await watch.wait() == ["/a"]
 
 
-async def test_multi_answers_each_operation(session: Coordination) -> None:
-    """A path for a creation, a Stat for new data, nothing for the others; one transaction id."""
+async def test_multi_returns_a_result_for_each_operation(session: Coordination) -> None:
+    """A creation returns a path, new data a Stat, others nothing; all have one transaction id."""
     await session.ensure("/a/old")
     results = await session.multi(
         [
@@ -334,14 +338,14 @@ async def test_multi_answers_each_operation(session: Coordination) -> None:
         (Delete("/a/b"), NotEmpty),
     ],
 )
-async def test_multi_that_fails_has_done_nothing(
+async def test_failed_multi_changes_nothing(
     session: Coordination, last: Check | Create | SetData | Delete, error: type[CoordinationError]
 ) -> None:
-    """Whatever came before the failing operation is undone, counters and names included."""
+    """All operations before the failing one are undone, with counters and names."""
     await session.ensure("/a/b/c")
     before = await session.exists("/a")
-    told = Fired()
-    await session.children("/a", told)
+    watch = Fired()
+    await session.children("/a", watch)
     with pytest.raises(error):
         await session.multi(
             [
@@ -354,7 +358,7 @@ async def test_multi_that_fails_has_done_nothing(
             ]
         )
     await settle(session)
-    assert told.paths == []
+    assert watch.paths == []
     assert await session.exists("/a") == before
     assert await session.children("/a") == ["b"]
     assert await session.children("/a/b") == ["c"]
@@ -369,8 +373,8 @@ async def test_multi_sees_its_own_earlier_operations(session: Coordination) -> N
     assert await session.children("/t/p") == ["0"]
 
 
-async def test_one_of_many_rivals_wins(world: CoordinationWorld) -> None:
-    """An election is one multi: exactly one broker creates the node and raises the epoch."""
+async def test_one_of_many_candidates_wins(world: CoordinationWorld) -> None:
+    """An election is one multi: exactly one broker creates the node and increments the epoch."""
     sessions = [await world.session() for _ in range(5)]
     await sessions[0].create("/epoch", b"0")
 
@@ -395,7 +399,7 @@ async def test_one_of_many_rivals_wins(world: CoordinationWorld) -> None:
 
 
 async def test_writers_with_versions_never_lose_an_update(world: CoordinationWorld) -> None:
-    """Ten increments by each of five writers make fifty, whoever had to try again."""
+    """Ten increments by each of five writers make fifty, whichever of them had to retry."""
     sessions = [await world.session() for _ in range(5)]
     await sessions[0].create("/count", b"0")
 
@@ -414,7 +418,7 @@ async def test_writers_with_versions_never_lose_an_update(world: CoordinationWor
 
 
 async def test_transaction_ids_only_grow(session: Coordination) -> None:
-    """The czxid of a broker's registration is its epoch: a later life has a higher one."""
+    """The czxid of a broker's registration is its epoch, so a later registration has a higher one."""
     zxids = []
     for _ in range(3):
         await session.create("/broker", ephemeral=True)
@@ -430,7 +434,7 @@ def _nothing() -> Callable[[str], None]:
 
 
 async def test_binary_data_and_odd_names_survive(session: Coordination) -> None:
-    """Names with spaces, angle brackets and other alphabets are names; data is bytes."""
+    """Names may have spaces, angle brackets and other alphabets; data is any bytes."""
     for name in ("<default>", "my%20app", "é", "a b", "__consumer_offsets", "."):
         await session.create(f"/{name}x", bytes(range(256)))
         assert (await session.get(f"/{name}x", _nothing()))[0] == bytes(range(256))

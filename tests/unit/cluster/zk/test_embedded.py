@@ -1,4 +1,4 @@
-"""The embedded tree on disk: what is acknowledged survives, and what is damaged is refused."""
+"""The embedded tree on disk: acknowledged changes survive, and damage is rejected."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ DIRECTORY = "/data/coordination"
 
 @pytest.fixture
 def loop() -> Iterator[SimLoop]:
-    """A simulated loop."""
+    """Return a simulated loop."""
     with SimLoop(SeededRng(1)) as made:
         yield made
 
@@ -56,7 +56,9 @@ def names_in(files: SimFileSystem, prefix: str = journal.JOURNAL_PREFIX) -> list
 
 
 async def write_steps(session: EmbeddedSession, acknowledged: list[dict[str, bytes]]) -> None:
-    """Change the tree step by step; note after each what it must hold from now on."""
+    """Change the tree step by step; record after each step the content that must be kept from now
+    on.
+    """
     state = {"/": b""}
     for step in range(14):
         path = f"/n{step % 5}"
@@ -75,10 +77,12 @@ async def write_steps(session: EmbeddedSession, acknowledged: list[dict[str, byt
 
 
 @pytest.mark.parametrize("journal_bytes", [journal.JOURNAL_BYTES_MIN, 1500])
-def test_power_loss_at_any_change_keeps_what_was_acknowledged(
+def test_power_loss_at_any_write_keeps_acknowledged_changes(
     loop: SimLoop, monkeypatch: pytest.MonkeyPatch, journal_bytes: int
 ) -> None:
-    """Wherever power goes, snapshots included, the last acknowledged state is found, or the next."""
+    """After a power loss at any write, snapshots included, the last acknowledged state or the next
+    is read.
+    """
     monkeypatch.setattr(journal, "JOURNAL_BYTES_MIN", journal_bytes)
     reference: list[dict[str, bytes]] = [{"/": b""}]
     files = SimFileSystem()
@@ -93,13 +97,13 @@ def test_power_loss_at_any_change_keeps_what_was_acknowledged(
             with SimLoop(SeededRng(1)) as life, suppress(PowerLoss):
                 life.run(write_steps(open_tree(files, life).session(), acknowledged))
             found_files = files.power_loss(SeededRng(seed))
-            found = loop.run(contents(open_tree(found_files, loop).session()))
+            content = loop.run(contents(open_tree(found_files, loop).session()))
             done = len(acknowledged)
-            assert found in reference[done : done + 2], (change, seed)
+            assert content in reference[done : done + 2], (change, seed)
 
 
-def test_a_tree_goes_on_after_every_loss_of_power(loop: SimLoop) -> None:
-    """Many lives in a row lose nothing, and later ones have higher transaction ids."""
+def test_tree_recovers_after_every_power_loss(loop: SimLoop) -> None:
+    """Many restarts in a row lose nothing, and transaction ids keep increasing."""
     files, expected, zxids = SimFileSystem(), {"/": b""}, [0]
 
     async def live(number: int) -> None:
@@ -118,24 +122,24 @@ def test_a_tree_goes_on_after_every_loss_of_power(loop: SimLoop) -> None:
     assert zxids == sorted(set(zxids))
 
 
-def test_nothing_is_seen_or_announced_before_it_is_durable(loop: SimLoop) -> None:
-    """Readers and watches wait for the disk: what they were told cannot be taken back."""
+def test_changes_are_visible_only_when_durable(loop: SimLoop) -> None:
+    """Readers and watches wait for the disk, because their results cannot be undone."""
     files = SimFileSystem()
     tree = open_tree(files, loop)
     writer, reader = tree.session(), tree.session()
-    told: list[str] = []
+    changes: list[str] = []
 
     async def main() -> None:
-        await reader.exists("/a", told.append)
+        await reader.exists("/a", changes.append)
         writing = asyncio.create_task(writer.create("/a"))
         await asyncio.sleep(0)
         reading = asyncio.create_task(reader.exists("/a"))
         await asyncio.sleep(0)
-        assert (told, writing.done(), reading.done()) == ([], False, False)
+        assert (changes, writing.done(), reading.done()) == ([], False, False)
         await writing
         assert await reading is not None
         await asyncio.sleep(0)
-        assert told == ["/a"]
+        assert changes == ["/a"]
 
     loop.run(main())
 
@@ -156,7 +160,7 @@ def test_queued_changes_share_a_sync(loop: SimLoop) -> None:
 
 
 def test_ephemeral_nodes_cost_no_sync(loop: SimLoop) -> None:
-    """They cannot outlive the process, so the disk is not asked."""
+    """They cannot outlive the process, so they are not written to disk."""
     files = SimFileSystem()
     session = open_tree(files, loop).session()
 
@@ -170,8 +174,10 @@ def test_ephemeral_nodes_cost_no_sync(loop: SimLoop) -> None:
     loop.run(main())
 
 
-def test_ephemeral_nodes_are_gone_after_a_restart(loop: SimLoop) -> None:
-    """Clean or not: their sessions were in the process. Sequence numbers go on."""
+def test_ephemeral_nodes_are_deleted_by_a_restart(loop: SimLoop) -> None:
+    """Their sessions end with the process, after a clean shutdown or not. Sequence numbers
+    continue.
+    """
     files = SimFileSystem()
 
     async def first() -> None:
@@ -199,7 +205,7 @@ def test_ephemeral_nodes_are_gone_after_a_restart(loop: SimLoop) -> None:
 def test_a_long_journal_is_replaced_by_a_snapshot(
     loop: SimLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk holds what the tree holds, not its history."""
+    """The disk has the content of the tree, not its history."""
     monkeypatch.setattr(journal, "JOURNAL_BYTES_MIN", 2000)
     files = SimFileSystem()
 
@@ -209,9 +215,9 @@ def test_a_long_journal_is_replaced_by_a_snapshot(
         await session.create("/a")
         for number in range(300):
             await session.set("/a", b"%d" % number)
-        found = await contents(session)
+        content = await contents(session)
         await tree.close()
-        return found
+        return content
 
     before = loop.run(main())
     assert sum(files.size(f"{DIRECTORY}/{name}") for name in files.list(DIRECTORY)) < 6000
@@ -220,10 +226,10 @@ def test_a_long_journal_is_replaced_by_a_snapshot(
 
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE])
-def test_a_snapshot_that_lacks_a_descriptor_is_postponed(
+def test_snapshot_without_a_free_descriptor_is_postponed(
     loop: SimLoop, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
-    """The tree goes on with its journals, and nothing is lost."""
+    """The tree continues with its journals, and nothing is lost."""
     monkeypatch.setattr(journal, "JOURNAL_BYTES_MIN", 2000)
     files = SimFileSystem()
     files.faults.fail("replace", error=error, times=2)
@@ -236,9 +242,9 @@ def test_a_snapshot_that_lacks_a_descriptor_is_postponed(
         await session.create("/a")
         for number in range(300):
             await session.set("/a", b"%d" % number)
-        found = await contents(session)
+        content = await contents(session)
         await tree.close()
-        return found
+        return content
 
     before = loop.run(main())
     assert failures == []
@@ -264,8 +270,8 @@ def journalled(loop: SimLoop, steps: int = 5) -> SimFileSystem:
     return files
 
 
-def test_damage_before_acknowledged_changes_is_refused_with_advice(loop: SimLoop) -> None:
-    """Cutting there would silently lose topics: the reader is told where, and what the choices are."""
+def test_damage_before_acknowledged_changes_is_an_error_with_advice(loop: SimLoop) -> None:
+    """Truncation would silently lose topics: the error has the position and the choices."""
     files = journalled(loop)
     path = f"{DIRECTORY}/{journal.JOURNAL_PREFIX}0"
     files.damage(path, 30)
@@ -275,8 +281,10 @@ def test_damage_before_acknowledged_changes_is_refused_with_advice(loop: SimLoop
         open_tree(files, loop)
 
 
-def test_a_torn_end_is_cut_off(loop: SimLoop) -> None:
-    """A batch that power cut short was never acknowledged; the next one is written in its place."""
+def test_torn_tail_is_truncated(loop: SimLoop) -> None:
+    """A batch that a power loss truncated was never acknowledged; the next one is written in its
+    place.
+    """
     whole = journalled(loop, steps=4).read(f"{DIRECTORY}/{journal.JOURNAL_PREFIX}0")
     for size in range(len(whole) - 60, len(whole)):
         files = journalled(loop, steps=4)
@@ -289,14 +297,14 @@ def test_a_torn_end_is_cut_off(loop: SimLoop) -> None:
             await session.create("/more")
 
         loop.run(main())
-        found = loop.run(contents(open_tree(files.kill(), loop).session()))
-        assert "/more" in found
+        content = loop.run(contents(open_tree(files.kill(), loop).session()))
+        assert "/more" in content
 
 
-def test_a_damaged_snapshot_is_refused_with_advice(
+def test_damaged_snapshot_is_an_error_with_advice(
     loop: SimLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the snapshot the list of topics is gone: starting empty must be a decision."""
+    """Without the snapshot the list of topics is lost: an operator has to decide to start empty."""
     monkeypatch.setattr(journal, "JOURNAL_BYTES_MIN", 50)
     files = journalled(loop)
     files.damage(f"{DIRECTORY}/{journal.SNAPSHOT}", 40)
@@ -304,8 +312,8 @@ def test_a_damaged_snapshot_is_refused_with_advice(
         open_tree(files, loop)
 
 
-def test_a_missing_journal_is_refused(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The snapshot says which journal follows it."""
+def test_missing_journal_is_an_error(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The snapshot names the journal that follows it."""
     monkeypatch.setattr(journal, "JOURNAL_BYTES_MIN", 50)
     files = journalled(loop)
     for name in names_in(files):
@@ -314,8 +322,8 @@ def test_a_missing_journal_is_refused(loop: SimLoop, monkeypatch: pytest.MonkeyP
         open_tree(files, loop)
 
 
-def test_a_directory_in_use_is_refused(loop: SimLoop) -> None:
-    """Two processes on one tree would destroy it; after a refusal the holder goes on."""
+def test_locked_directory_is_an_error(loop: SimLoop) -> None:
+    """Two processes on one tree would destroy it; after the error the holder continues."""
     files = SimFileSystem()
     tree = open_tree(files, loop)
     with pytest.raises(StorageError, match="another process uses"):
@@ -327,8 +335,8 @@ def test_a_directory_in_use_is_refused(loop: SimLoop) -> None:
 
 
 @pytest.mark.parametrize("operation", ["append", "sync"])
-def test_after_a_failed_write_nothing_is_acknowledged(loop: SimLoop, operation: str) -> None:
-    """A failed sync is never tried again: all who wait hear of it, and so does everyone later."""
+def test_nothing_is_acknowledged_after_a_failed_write(loop: SimLoop, operation: str) -> None:
+    """A failed sync is never retried: all pending and all later operations raise it."""
     files = SimFileSystem()
     tree = open_tree(files, loop)
     session = tree.session()
@@ -347,12 +355,12 @@ def test_after_a_failed_write_nothing_is_acknowledged(loop: SimLoop, operation: 
         assert states == [SessionState.SUSPENDED]
 
     loop.run(main())
-    found = loop.run(contents(open_tree(files.kill(), loop).session()))
-    assert "/safe" in found
+    content = loop.run(contents(open_tree(files.kill(), loop).session()))
+    assert "/safe" in content
 
 
-def test_a_tree_on_a_full_disk_closes_and_gives_the_directory_free(loop: SimLoop) -> None:
-    """Only ephemeral nodes are unwritten then: nobody needs to hear of it, and the lock must go."""
+def test_tree_on_a_full_disk_closes_and_releases_the_lock(loop: SimLoop) -> None:
+    """Only ephemeral nodes are unwritten then: no error is reported, and the lock is released."""
     files = SimFileSystem()
 
     async def main() -> None:
@@ -368,8 +376,8 @@ def test_a_tree_on_a_full_disk_closes_and_gives_the_directory_free(loop: SimLoop
     assert "/kept" in loop.run(contents(open_tree(files, loop).session()))
 
 
-def test_a_batch_whose_sync_failed_is_no_hole_later(loop: SimLoop) -> None:
-    """After a restart it counts, so it is made durable before anything is written behind it."""
+def test_batch_with_a_failed_sync_is_made_durable_on_restart(loop: SimLoop) -> None:
+    """After a restart the batch counts, so it is made durable before further writes."""
     for seed in range(20):
         files = SimFileSystem()
         tree = open_tree(files, loop)
@@ -385,33 +393,33 @@ def test_a_batch_whose_sync_failed_is_no_hole_later(loop: SimLoop) -> None:
         files = files.kill()
         loop.run(open_tree(files, loop).session().create("/later"))
         files = files.power_loss(SeededRng(seed))
-        found = loop.run(contents(open_tree(files, loop).session()))
-        assert set(found) == {"/", "/safe", "/in-doubt", "/later"}
+        content = loop.run(contents(open_tree(files, loop).session()))
+        assert set(content) == {"/", "/safe", "/in-doubt", "/later"}
 
 
 # -- sessions -----------------------------------------------------------------------------------
 
 
 def test_a_suspended_session_is_resumed_in_time_or_lost(loop: SimLoop) -> None:
-    """SUSPENDED means stop acting; watches that fired meanwhile are told on return."""
+    """SUSPENDED means to stop acting; watches that fired meanwhile are called on return."""
     tree = EmbeddedTree(SimFileSystem(), VirtualClock(loop))
     session, other = tree.session(timeout_ms=6000), tree.session()
     states: list[SessionState] = []
-    told: list[str] = []
+    changes: list[str] = []
     session.on_session(states.append)
 
     async def main() -> None:
         await session.create("/mine", ephemeral=True)
-        await session.exists("/news", told.append)
+        await session.exists("/news", changes.append)
         session.suspend()
         with pytest.raises(ConnectionSuspended):
             await session.get("/mine")
         await asyncio.sleep(5)
         await other.create("/news")
-        assert told == []
+        assert changes == []
         session.resume()
         await asyncio.sleep(0)
-        assert told == ["/news"]
+        assert changes == ["/news"]
         session.suspend()
         await asyncio.sleep(5.9)
         assert await other.exists("/mine") is not None
@@ -426,8 +434,8 @@ def test_a_suspended_session_is_resumed_in_time_or_lost(loop: SimLoop) -> None:
     loop.run(main())
 
 
-def test_an_operation_under_way_at_a_suspension_is_in_doubt(loop: SimLoop) -> None:
-    """It may have happened: the caller must read before it acts."""
+def test_operation_during_a_suspension_has_an_unknown_result(loop: SimLoop) -> None:
+    """It may have been executed, so the caller has to read before it acts."""
     tree = open_tree(SimFileSystem(), loop)
     session, other = tree.session(), tree.session()
 
@@ -442,7 +450,7 @@ def test_an_operation_under_way_at_a_suspension_is_in_doubt(loop: SimLoop) -> No
     loop.run(main())
 
 
-def test_a_whole_topic_is_one_quick_transaction(loop: SimLoop) -> None:
+def test_entire_topic_is_one_fast_transaction(loop: SimLoop) -> None:
     """A thousand partitions, each with its state, are one batch and one sync."""
     files = SimFileSystem()
     session = open_tree(files, loop).session()
@@ -460,8 +468,8 @@ def test_a_whole_topic_is_one_quick_transaction(loop: SimLoop) -> None:
     assert len(loop.run(session.children("/t/partitions"))) == 1000
 
 
-def test_refusals_wait_for_what_they_rest_on(loop: SimLoop) -> None:
-    """NodeExists is an answer about a durable node."""
+def test_errors_wait_for_the_changes_they_depend_on(loop: SimLoop) -> None:
+    """The error NodeExists reports a durable node."""
     files = SimFileSystem()
     session = open_tree(files, loop).session()
 
@@ -477,10 +485,10 @@ def test_refusals_wait_for_what_they_rest_on(loop: SimLoop) -> None:
     loop.run(main())
 
 
-def test_a_bug_in_the_journal_fails_the_tree_and_keeps_nobody_waiting(
+def test_exception_in_the_journal_fails_the_tree_and_all_waiters(
     loop: SimLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was written is not known: nothing more is acknowledged, and the owner hears of it."""
+    """The written content is unknown: nothing more is acknowledged, and the owner gets the error."""
     tree = open_tree(SimFileSystem(), loop)
     session = tree.session()
     heard: list[StorageError] = []

@@ -11,8 +11,8 @@ from ottla.cluster.zk.port import ConnectionSuspended, SessionState
 from tests.compat import java, zookeeper
 
 
-async def test_an_ensemble_that_does_not_answer_is_named() -> None:
-    """Who cannot connect is told where it was tried, and what to do."""
+async def test_unreachable_ensemble_is_an_error_with_its_addresses() -> None:
+    """The error has the addresses that were tried, and advice."""
     (port,) = java.free_ports(1)
     with pytest.raises(EnsembleUnreachable, match=f"127.0.0.1:{port} does not answer .* start it"):
         await LiveSession.begin(f"127.0.0.1:{port}/kafka", connect_timeout_ms=200)
@@ -21,7 +21,7 @@ async def test_an_ensemble_that_does_not_answer_is_named() -> None:
 @pytest.mark.compat
 @pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 async def test_a_node_without_data_is_empty(zookeeper_server: str) -> None:
-    """Java clients make such nodes; nobody here has to tell the two apart."""
+    """Java clients create nodes with null data, which is returned as empty."""
     client = KazooClient(zookeeper_server)
     await asyncio.to_thread(client.start)
     await asyncio.to_thread(client.create, "/without-data")
@@ -36,8 +36,8 @@ async def test_a_node_without_data_is_empty(zookeeper_server: str) -> None:
 @pytest.mark.compat
 @pytest.mark.slow
 @pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
-async def test_a_session_outlives_its_servers_restart(tmp_path: Path) -> None:
-    """While the server is away operations are refused; then watches fire, and the session is the same."""
+async def test_session_survives_a_restart_of_its_server(tmp_path: Path) -> None:
+    """While the server is away operations fail; then watches fire, and the session is the same."""
     server = zookeeper.Server(tmp_path / "server")
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""What changes of dynamic settings come to, and what is refused with which code."""
+"""Changes of dynamic settings: their results, and the error code of each rejected change."""
 
 import pytest
 
@@ -13,26 +13,26 @@ BROKER = option_tables.parse_broker_settings({}).snapshot
 
 
 def alter(current: dict[str, str], *changes: ConfigChange) -> dict[str, str]:
-    """Alter a topic's settings."""
+    """Apply changes to a topic's settings."""
     return configs.alter_topic(current, changes, BROKER)
 
 
 def code_of(*changes: ConfigChange) -> ErrorCode:
-    """Return the code that a topic's change is refused with."""
+    """Return the error code with which a topic's changes are rejected."""
     with pytest.raises(ApiError) as caught:
         alter({}, *changes)
     return caught.value.code
 
 
-def test_set_replaces_and_delete_removes() -> None:
-    """What is not named stays as it is."""
+def test_set_replaces_and_delete_removes_a_setting() -> None:
+    """Settings that no change names stay as they are."""
     current = {"retention.ms": "5", "segment.ms": "6", "flush.ms": "7"}
     changes = (ConfigChange("retention.ms", SET, " 9 "), ConfigChange("segment.ms", DELETE))
     assert alter(current, *changes) == {"retention.ms": "9", "flush.ms": "7"}
 
 
-def test_deleting_what_is_not_set_or_not_known_is_no_error() -> None:
-    """A setting that an older version left behind can be removed."""
+def test_deleting_an_unset_or_unknown_setting_is_no_error() -> None:
+    """A setting that an older version stored can be removed."""
     assert alter({"old": "1"}, ConfigChange("old", DELETE), ConfigChange("flush.ms", DELETE)) == {}
 
 
@@ -57,7 +57,7 @@ def test_deleting_what_is_not_set_or_not_known_is_no_error() -> None:
 def test_lists_are_appended_to_and_subtracted_from(
     current: dict[str, str], change: ConfigChange, policy: str
 ) -> None:
-    """A list that is not set begins as its default; nothing is in it twice."""
+    """A list that is not set begins with its default, and never contains an item twice."""
     assert alter(current, change) == {"cleanup.policy": policy}
 
 
@@ -74,19 +74,19 @@ def test_lists_are_appended_to_and_subtracted_from(
         (ConfigChange("remote.storage.enable", SET, "true"), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_a_bad_topic_setting_is_refused(change: ConfigChange, code: ErrorCode) -> None:
-    """The codes are Apache Kafka 4.3's."""
+def test_an_invalid_topic_setting_is_rejected(change: ConfigChange, code: ErrorCode) -> None:
+    """The error codes are those of Apache Kafka 4.3."""
     assert code_of(change) is code
 
 
-def test_a_key_may_be_named_once() -> None:
-    """Which of two values is meant would be a guess."""
+def test_a_key_may_occur_only_once_in_a_request() -> None:
+    """Two changes of the same key are rejected with INVALID_REQUEST."""
     change = ConfigChange("retention.ms", SET, "1")
     assert code_of(change, change) is ErrorCode.INVALID_REQUEST
 
 
-def test_settings_that_contradict_each_other_are_refused() -> None:
-    """The whole of the settings is checked, not each alone."""
+def test_settings_that_contradict_each_other_are_rejected() -> None:
+    """The settings are validated together, not only one by one."""
     code = code_of(
         ConfigChange("min.compaction.lag.ms", SET, "10"),
         ConfigChange("max.compaction.lag.ms", SET, "5"),
@@ -94,21 +94,21 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     assert code is ErrorCode.INVALID_CONFIG
 
 
-def test_an_unknown_topic_setting_names_the_nearest() -> None:
-    """A slip of the finger is found at once."""
+def test_the_error_for_an_unknown_setting_suggests_the_nearest() -> None:
+    """The message for a misspelt setting contains the correct name."""
     with pytest.raises(ApiError, match=r"retention\.sm; did you mean retention\.ms"):
         alter({}, ConfigChange("retention.sm", SET, "1"))
 
 
-def test_a_setting_without_value_is_refused_at_creation() -> None:
-    """Null is no value of a topic's setting."""
+def test_a_setting_without_value_is_rejected_at_creation() -> None:
+    """Null is not a valid value of a topic's setting."""
     with pytest.raises(ApiError, match=r"Null value .* segment\.bytes") as caught:
         configs.check_topic({"segment.bytes": None}, BROKER)
     assert caught.value.code is ErrorCode.INVALID_CONFIG
 
 
 def test_a_dynamic_broker_setting_is_altered() -> None:
-    """What may change while the broker runs is stored."""
+    """A broker setting that can be changed at run time is stored."""
     change = ConfigChange("log.retention.ms", SET, "12345")
     assert configs.alter_broker({}, (change,), BROKER) == {"log.retention.ms": "12345"}
 
@@ -123,8 +123,8 @@ def test_a_dynamic_broker_setting_is_altered() -> None:
         (ConfigChange("log.cleaner.threads", SET, "-3"), "value must be at least 0"),
     ],
 )
-def test_a_bad_broker_setting_is_refused(change: ConfigChange, reason: str) -> None:
-    """Kafka answers INVALID_REQUEST for brokers."""
+def test_an_invalid_broker_setting_is_rejected(change: ConfigChange, reason: str) -> None:
+    """The error code for broker settings is INVALID_REQUEST, as in Kafka."""
     with pytest.raises(ApiError, match=reason) as caught:
         configs.alter_broker({}, (change,), BROKER)
     assert caught.value.code is ErrorCode.INVALID_REQUEST

@@ -22,12 +22,12 @@ def circumstances(brokers: int = 3, **settings: str) -> creation.Environment:
 
 
 def plan(request: TopicRequest, existing: tuple[str, ...] = (), brokers: int = 3) -> TopicImage:
-    """Plan a topic."""
+    """Plan the creation of a topic."""
     return creation.plan_topic(request, existing, circumstances(brokers)).topic
 
 
-def test_a_topic_gets_as_many_partitions_and_replicas_as_asked() -> None:
-    """Every partition begins with its first replica as leader and all live ones in sync."""
+def test_a_topic_gets_the_requested_partitions_and_replicas() -> None:
+    """The first replica of each partition is its first leader, and all live replicas are in sync."""
     topic = plan(TopicRequest("t", 4, 2))
     assert len(topic.partitions) == 4
     for partition in topic.partitions:
@@ -37,16 +37,16 @@ def test_a_topic_gets_as_many_partitions_and_replicas_as_asked() -> None:
     assert {partition.leader for partition in topic.partitions} == {1, 2, 3}
 
 
-def test_minus_one_takes_the_brokers_defaults() -> None:
-    """num.partitions and default.replication.factor count where nothing is asked for."""
+def test_minus_one_means_the_brokers_defaults() -> None:
+    """A count of -1 means num.partitions, and a factor of -1 default.replication.factor."""
     now = circumstances(num_partitions="5", default_replication_factor="2")
     topic = creation.plan_topic(TopicRequest("t"), (), now).topic
     assert len(topic.partitions) == 5
     assert len(topic.partitions[0].replicas) == 2
 
 
-def test_an_assignment_is_taken_as_it_is() -> None:
-    """The order of the assignment does not matter, the order of its replicas does."""
+def test_an_assignment_is_used_unchanged() -> None:
+    """Partitions may be listed in any order; the order of the replicas is kept."""
     topic = plan(TopicRequest("t", assignments=((1, (3, 1)), (0, (2, 3)))))
     assert [partition.replicas for partition in topic.partitions] == [(2, 3), (3, 1)]
     assert [partition.leader for partition in topic.partitions] == [2, 3]
@@ -91,15 +91,17 @@ def test_an_assignment_is_taken_as_it_is() -> None:
         ),
     ],
 )
-def test_what_cannot_be_created_has_kafkas_code(request_: TopicRequest, code: ErrorCode) -> None:
-    """Names come first, then settings, then the replication factor, then the partitions."""
+def test_an_invalid_topic_is_rejected_with_kafkas_code(
+    request_: TopicRequest, code: ErrorCode
+) -> None:
+    """Names are checked first, then settings, the replication factor and the partitions."""
     with pytest.raises(ApiError) as caught:
         plan(request_, existing=("taken", "a.b"))
     assert caught.value.code is code
 
 
-def test_the_write_of_a_topic_begins_with_its_settings_and_ends_with_its_states() -> None:
-    """Whoever sees a partition's state finds everything that it stands on."""
+def test_settings_are_written_first_and_partition_states_last() -> None:
+    """A reader that sees a partition's state also finds the nodes that it depends on."""
     now = circumstances(1)
     request = TopicRequest("t", 2, 1, config={"retention.ms": " 5 "})
     write = creation.write_topic(creation.plan_topic(request, (), now), controller_epoch=3)
@@ -119,28 +121,28 @@ def test_the_write_of_a_topic_begins_with_its_settings_and_ends_with_its_states(
     assert b'"controller_epoch":3,"leader":1' in last.data
 
 
-def test_settings_that_a_former_topic_left_behind_are_replaced() -> None:
-    """A leftover node is overwritten, not a reason to refuse."""
+def test_leftover_settings_of_a_deleted_topic_are_overwritten() -> None:
+    """A leftover settings node does not make the creation fail."""
     new = creation.plan_topic(TopicRequest("t", 1, 1), (), circumstances(1))
     write = creation.write_topic(new, 1, config_exists=True)
     assert isinstance(write.operations[0], SetData)
 
 
 def extend(request: PartitionsRequest, brokers: int = 3) -> TopicImage:
-    """Plan more partitions for a topic of two."""
+    """Plan more partitions for a topic with two."""
     topic = plan(TopicRequest("t", assignments=((0, (2, 3)), (1, (3, 1)))))
     return creation.plan_partitions(request, topic, circumstances(brokers))
 
 
-def test_new_partitions_go_on_where_the_first_began() -> None:
-    """The old ones stay, the new leaders go round the brokers from the first leader."""
+def test_leaders_of_new_partitions_continue_the_round_robin() -> None:
+    """The old partitions stay, and the round robin of the leaders starts at the first leader."""
     topic = extend(PartitionsRequest("t", 5))
     assert [partition.replicas for partition in topic.partitions[:2]] == [(2, 3), (3, 1)]
     assert [partition.leader for partition in topic.partitions[2:]] == [1, 2, 3]
 
 
 def test_new_partitions_can_be_assigned() -> None:
-    """An assignment names the new partitions only."""
+    """An assignment contains only the new partitions."""
     topic = extend(PartitionsRequest("t", 3, assignments=((1, 2),)))
     assert topic.partitions[2].replicas == (1, 2)
 
@@ -161,17 +163,17 @@ def test_new_partitions_can_be_assigned() -> None:
         (PartitionsRequest("t", 3, ((),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_partitions_that_cannot_be_added_have_kafkas_code(
+def test_invalid_new_partitions_are_rejected_with_kafkas_code(
     request_: PartitionsRequest, code: ErrorCode
 ) -> None:
-    """The number is checked before the assignment."""
+    """The number of partitions is checked before the assignment."""
     with pytest.raises(ApiError) as caught:
         extend(request_)
     assert caught.value.code is code
 
 
 def test_a_topic_that_is_being_reassigned_gets_no_partitions() -> None:
-    """The number of replicas is not known before the move is over."""
+    """The number of replicas is unknown until the reassignment is complete."""
     partition = PartitionImage(0, 1, 0, isr=(1,), replicas=(1, 2), adding_replicas=(2,))
     topic = TopicImage("t", b"i" * 16, (partition,))
     with pytest.raises(ApiError) as caught:
@@ -180,10 +182,10 @@ def test_a_topic_that_is_being_reassigned_gets_no_partitions() -> None:
 
 
 @pytest.mark.parametrize(("brokers", "factor"), [(1, 1), (2, 2), (5, 3)])
-def test_the_offsets_topic_is_compacted_and_as_replicated_as_the_cluster_allows(
+def test_the_offsets_topic_is_compacted_and_replicated_as_far_as_the_cluster_allows(
     brokers: int, factor: int
 ) -> None:
-    """One broker is a cluster: its groups must not wait for two more."""
+    """In a cluster of one broker, groups do not need to wait for two more brokers."""
     snapshot = option_tables.parse_broker_settings({}).snapshot
     request = creation.internal_topic("__consumer_offsets", snapshot, brokers)
     assert (request.partitions, request.replication_factor) == (50, factor)
@@ -193,15 +195,15 @@ def test_the_offsets_topic_is_compacted_and_as_replicated_as_the_cluster_allows(
 
 
 def test_a_replication_factor_that_is_configured_is_kept() -> None:
-    """What somebody asked for is refused rather than weakened."""
+    """Only the default is lowered to the number of brokers."""
     settings = {"offsets.topic.replication.factor": "3", "offsets.topic.num.partitions": "2"}
     snapshot = option_tables.parse_broker_settings(settings).snapshot
     request = creation.internal_topic("__consumer_offsets", snapshot, 1)
     assert (request.partitions, request.replication_factor) == (2, 3)
 
 
-def test_the_transaction_topic_needs_no_more_replicas_in_sync_than_it_has() -> None:
-    """A cluster of one can commit transactions."""
+def test_min_insync_replicas_of_the_transaction_topic_does_not_exceed_its_replicas() -> None:
+    """A cluster of one broker can commit transactions."""
     snapshot = option_tables.parse_broker_settings({}).snapshot
     request = creation.internal_topic("__transaction_state", snapshot, 1)
     assert request.config["min.insync.replicas"] == "1"

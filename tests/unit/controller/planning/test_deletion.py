@@ -1,4 +1,4 @@
-"""The deletion of a topic as a value: which replicas are asked, and when it is complete."""
+"""The deletion of a topic as a value: which replicas to delete next, and when it is complete."""
 
 from ottla.cluster.image import PartitionImage, TopicImage
 from ottla.controller.planning import deletion
@@ -14,8 +14,8 @@ TOPIC = TopicImage(
 )
 
 
-def test_every_live_replica_is_asked_once() -> None:
-    """What has begun is not asked again."""
+def test_every_live_replica_is_deleted_once() -> None:
+    """A replica whose deletion has begun is not requested again."""
     begun, orders = deletion.start(deletion.begin(TOPIC), {1, 2})
     assert orders == {1: [("t", 0), ("t", 1)], 2: [("t", 0), ("t", 1)]}
     assert deletion.start(begun, {1, 2})[1] == {}
@@ -23,7 +23,7 @@ def test_every_live_replica_is_asked_once() -> None:
 
 
 def test_it_is_complete_when_every_replica_is_deleted() -> None:
-    """The last broker's answer completes it."""
+    """The response of the last broker completes the deletion."""
     begun, _ = deletion.start(deletion.begin(TOPIC), {1, 2})
     half = deletion.answered(begun, 1, failed=())
     assert not half.is_complete
@@ -31,7 +31,7 @@ def test_it_is_complete_when_every_replica_is_deleted() -> None:
 
 
 def test_a_replica_that_cannot_be_deleted_waits_for_its_broker_to_return() -> None:
-    """A failure puts the replica off; the broker's return has it asked again."""
+    """A replica that fails to delete is retried when its broker returns."""
     begun, _ = deletion.start(deletion.begin(TOPIC), {1, 2})
     failed = deletion.answered(deletion.answered(begun, 2, failed=()), 1, failed={1})
     assert failed.replicas[1, 1] is ReplicaStatus.DELETION_INELIGIBLE
@@ -40,8 +40,8 @@ def test_a_replica_that_cannot_be_deleted_waits_for_its_broker_to_return() -> No
     assert deletion.answered(again, 1, failed=()).is_complete
 
 
-def test_a_broker_that_is_not_there_is_waited_for() -> None:
-    """Replicas of dead brokers are put off, not forgotten."""
+def test_the_deletion_waits_for_a_dead_broker() -> None:
+    """Replicas of dead brokers are deleted when the broker returns."""
     begun, orders = deletion.start(deletion.begin(TOPIC), {1})
     assert list(orders) == [1]
     done = deletion.answered(begun, 1, failed=())
@@ -51,8 +51,8 @@ def test_a_broker_that_is_not_there_is_waited_for() -> None:
     assert deletion.answered(again, 2, failed=()).is_complete
 
 
-def test_a_broker_that_dies_in_the_middle_is_waited_for() -> None:
-    """What it had begun is put off and asked again when it returns."""
+def test_the_deletion_waits_for_a_broker_that_dies_during_it() -> None:
+    """The replicas of a broker that died before its response are requested again when it returns."""
     begun, _ = deletion.start(deletion.begin(TOPIC), {1, 2})
     left = deletion.broker_gone(deletion.answered(begun, 1, failed=()), 2)
     assert deletion.start(left, {1})[1] == {}

@@ -1,4 +1,4 @@
-"""Elections on request: who can be elected, and what each partition is told."""
+"""Elections on request: which replica can be elected, and the result of each partition."""
 
 from dataclasses import replace
 
@@ -23,8 +23,8 @@ def partition(leader: int, isr: tuple[int, ...]) -> PartitionImage:
     return PartitionImage(0, leader, 5, isr, (2, 1))
 
 
-def test_leadership_goes_back_to_the_preferred_replica() -> None:
-    """The leader epoch grows, the ISR stays; asked for twice, it is needed once."""
+def test_a_preferred_election_restores_the_preferred_leader() -> None:
+    """The leader epoch grows and the ISR stays; a repeated partition is ELECTION_NOT_NEEDED."""
     before = image(partition(leader=1, isr=(1, 2)))
     after, results = plan_elections(before, PREFERRED, [("t", 0), ("t", 0)])
     found = after.partition("t", 0)
@@ -47,10 +47,10 @@ def test_leadership_goes_back_to_the_preferred_replica() -> None:
          ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
     ],
 )  # fmt: skip
-def test_what_cannot_be_elected_stays_as_it_is(
+def test_an_impossible_election_changes_nothing(
     kind: ElectionType, state: PartitionImage, live: tuple[int, ...], code: ErrorCode
 ) -> None:
-    """The image is the very same."""
+    """The image is identical to the one before."""
     before = image(state, live=live)
     after, (result,) = plan_elections(before, kind, [("t", 0)])
     assert after is before
@@ -58,8 +58,8 @@ def test_what_cannot_be_elected_stays_as_it_is(
     assert result.error.code is code
 
 
-def test_an_unclean_election_takes_any_live_replica() -> None:
-    """The new leader alone is in sync, and marked as recovering."""
+def test_an_unclean_election_elects_any_live_replica() -> None:
+    """The ISR is the new leader alone, which is marked as recovering."""
     before = image(partition(leader=-1, isr=(2,)), live=(1,))
     after, (result,) = plan_elections(before, UNCLEAN, [("t", 0)])
     found = after.partition("t", 0)
@@ -68,15 +68,15 @@ def test_an_unclean_election_takes_any_live_replica() -> None:
     assert (found.leader, found.isr, found.is_recovering) == (1, (1,), True)
 
 
-def test_partitions_that_do_not_exist_are_told_by_name() -> None:
-    """Topic and partition have different texts."""
+def test_the_error_names_an_unknown_partition() -> None:
+    """The messages for an unknown topic and an unknown partition differ."""
     _, results = plan_elections(image(partition(2, (2,))), PREFERRED, [("u", 0), ("t", 1)])
     messages = [item.error.message for item in results if item.error is not None]
     assert messages == ["No such topic as u", "No such partition as t-1"]
 
 
 def test_unclean_elections_are_counted() -> None:
-    """A leader out of the ISR is one; the first leader of a partition, or its last, is none."""
+    """A leader from outside the ISR counts; the first leader and the loss of a leader do not."""
     offline = image(partition(leader=-1, isr=(2,)), live=(1,))
     after, _ = plan_elections(offline, UNCLEAN, [("t", 0)])
     assert count_unclean(offline, after) == 1

@@ -1,4 +1,4 @@
-"""The two tables: what a partition and a replica may become."""
+"""The state machines of partitions and replicas: which transitions are allowed."""
 
 import itertools
 
@@ -27,12 +27,12 @@ def partition(leader: int, leader_epoch: int = 3) -> PartitionImage:
 def test_a_partitions_status_follows_from_the_image(
     found: PartitionImage | None, status: PartitionStatus
 ) -> None:
-    """With broker 1 alone alive, leader and epoch say what a partition is."""
+    """If only broker 1 is alive, leader and leader epoch determine the status."""
     assert machines.partition_status(found, {1}) is status
 
 
-def test_a_partition_moves_only_along_the_table() -> None:
-    """Every move that the table does not list is a broken invariant."""
+def test_a_partition_makes_only_listed_transitions() -> None:
+    """A transition that the table does not list is an AssertionError."""
     allowed = {
         (current, target)
         for target, sources in machines.PARTITION_MOVES.items()
@@ -47,8 +47,8 @@ def test_a_partition_moves_only_along_the_table() -> None:
                 machines.move_partition(current, target)
 
 
-def test_a_replica_moves_only_along_the_table() -> None:
-    """Every move that the table does not list is a broken invariant."""
+def test_a_replica_makes_only_listed_transitions() -> None:
+    """A transition that the table does not list is an AssertionError."""
     allowed = {
         (current, target)
         for target, sources in machines.REPLICA_MOVES.items()
@@ -62,7 +62,7 @@ def test_a_replica_moves_only_along_the_table() -> None:
                 machines.move_replica(current, target)
 
 
-def test_what_is_deleted_can_be_made_anew_and_nothing_else_leaves_deletion_behind() -> None:
-    """Only a successful deletion leads to non-existence, and only that to a new replica."""
+def test_a_replica_is_non_existent_only_after_a_successful_deletion() -> None:
+    """Only a successful deletion leads to NON_EXISTENT, and only NON_EXISTENT leads to NEW."""
     assert machines.REPLICA_MOVES[ReplicaStatus.NON_EXISTENT] == {ReplicaStatus.DELETION_SUCCESSFUL}
     assert machines.REPLICA_MOVES[ReplicaStatus.NEW] == {ReplicaStatus.NON_EXISTENT}

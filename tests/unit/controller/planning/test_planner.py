@@ -1,4 +1,4 @@
-"""What follows from brokers that come and go, as images, writes and notices."""
+"""The consequences of brokers that join and leave, as images, writes and notices."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def image(*partitions: PartitionImage, live: tuple[int, ...] = (1, 2, 3)) -> Clu
 
 
 def is_clean(_topic: str) -> bool:
-    """Allow no unclean election."""
+    """Return false: no topic allows an unclean election."""
     return False
 
 
@@ -40,21 +40,21 @@ def only(after: ClusterImage) -> PartitionImage:
 
 
 def test_brokers_are_compared_by_id_and_epoch() -> None:
-    """A broker with another epoch has restarted: it went and came."""
+    """A broker with another epoch has restarted, so it counts as gone and as new."""
     before = brokers(1, 2)
     after = brokers(1, 3) | brokers(2, epoch=9)
     assert planner.compare_brokers(before, after) == ({2, 3}, {2})
 
 
-def test_the_next_in_sync_leads_when_the_leader_dies() -> None:
-    """The dead one leaves the ISR, the epoch grows by one."""
+def test_the_next_in_sync_replica_leads_when_the_leader_dies() -> None:
+    """The dead leader leaves the ISR, and the leader epoch grows by one."""
     after = only(planner.plan_brokers(image(P0), brokers(2, 3), is_clean))
     assert (after.leader, after.isr, after.leader_epoch) == (2, (2, 3), 6)
     assert after.offline_replicas == (1,)
 
 
 def test_a_replica_on_a_failed_disk_neither_leads_nor_is_in_sync() -> None:
-    """The broker lives, so it goes on leading what it has on other disks."""
+    """The broker is alive, so it still leads its partitions on other disks."""
     other = replace(P0, partition=1)
     before = image(P0, other)
     after = planner.plan_failures(before, 1, [("t", 0), ("gone", 0)], is_clean)
@@ -65,8 +65,8 @@ def test_a_replica_on_a_failed_disk_neither_leads_nor_is_in_sync() -> None:
     assert planner.plan_elections(after, is_clean) is after
 
 
-def test_the_last_in_sync_on_a_failed_disk_leaves_nobody() -> None:
-    """The ISR stays, as it alone holds everything; not even an unclean election finds another."""
+def test_a_failed_disk_with_the_last_in_sync_replica_leaves_no_leader() -> None:
+    """The ISR stays, because only that replica has all records; an unclean election finds no other."""
     alone = replace(P0, replicas=(1,), isr=(1,))
     after = planner.plan_failures(image(alone), 1, [("t", 0)], lambda _: True)
     assert (only(after).leader, only(after).isr, only(after).leader_epoch) == (NO_LEADER, (1,), 6)
@@ -74,8 +74,8 @@ def test_the_last_in_sync_on_a_failed_disk_leaves_nobody() -> None:
     assert [state.leader for state in notice.leaders] == [NO_LEADER]
 
 
-def test_a_restart_forgets_that_a_disk_had_failed() -> None:
-    """A new life of the broker tells of its own failures."""
+def test_a_restart_clears_the_failed_replicas() -> None:
+    """A restarted broker reports its failed directories again."""
     alone = replace(P0, replicas=(1,), isr=(1,))
     failed = planner.plan_failures(image(alone), 1, [("t", 0)], is_clean)
     after = only(planner.plan_brokers(failed, brokers(2, 3) | brokers(1, epoch=2), is_clean))
@@ -83,41 +83,41 @@ def test_a_restart_forgets_that_a_disk_had_failed() -> None:
 
 
 def test_a_dead_follower_leaves_the_isr() -> None:
-    """The leader stays, under a new epoch."""
+    """The leader stays, with a new leader epoch."""
     after = only(planner.plan_brokers(image(P0), brokers(1, 2), is_clean))
     assert (after.leader, after.isr, after.leader_epoch) == (1, (1, 2), 6)
 
 
-def test_without_a_replica_in_sync_there_is_no_leader_and_the_isr_stays() -> None:
-    """A replica that missed acknowledged records does not lead."""
+def test_without_an_in_sync_replica_there_is_no_leader_and_the_isr_stays() -> None:
+    """A replica that lacks acknowledged records is not elected."""
     partition = replace(P0, isr=(1,))
     after = only(planner.plan_brokers(image(partition), brokers(2, 3), is_clean))
     assert (after.leader, after.isr, after.leader_epoch) == (NO_LEADER, (1,), 6)
 
 
-def test_an_unclean_election_is_one_that_was_allowed() -> None:
-    """The new leader is the whole ISR, and recovering."""
+def test_an_unclean_election_happens_only_if_it_is_allowed() -> None:
+    """The new leader is the whole ISR and is marked as recovering."""
     partition = replace(P0, isr=(1,))
     after = only(planner.plan_brokers(image(partition), brokers(2, 3), lambda _: True))
     assert (after.leader, after.isr, after.is_recovering) == (2, (2,), True)
 
 
-def test_the_last_in_sync_leads_again_when_it_returns() -> None:
-    """An offline partition comes back with its broker."""
+def test_the_last_in_sync_replica_leads_again_when_it_returns() -> None:
+    """An offline partition is online again when its broker returns."""
     partition = replace(P0, leader=NO_LEADER, isr=(1,))
     after = only(planner.plan_brokers(image(partition, live=(2,)), brokers(1, 2), is_clean))
     assert (after.leader, after.isr, after.leader_epoch) == (1, (1,), 6)
 
 
 def test_a_restarted_only_replica_leads_under_the_next_epoch() -> None:
-    """Going and coming are one step in the epochs."""
+    """The restart of the only replica increases the leader epoch by one."""
     partition = replace(P0, isr=(1,), replicas=(1,))
     after = only(planner.plan_brokers(image(partition, live=(1,)), brokers(1, epoch=2), is_clean))
     assert (after.leader, after.leader_epoch) == (1, 6)
 
 
 def test_a_partition_without_state_gets_its_first_leader() -> None:
-    """What has replicas and no state is new: the first live replica leads, epoch 0."""
+    """A partition with replicas but without state is new: its first live replica leads in epoch 0."""
     new = PartitionImage(0, NO_LEADER, NO_EPOCH, isr=(), replicas=(9, 2, 3))
     after = planner.plan_elections(image(new), is_clean)
     assert (only(after).leader, only(after).isr, only(after).leader_epoch) == (2, (2, 3), 0)
@@ -127,14 +127,14 @@ def test_a_partition_without_state_gets_its_first_leader() -> None:
 
 
 def test_a_partition_without_any_live_replica_stays_as_it_is() -> None:
-    """Nothing is written again and again while nothing can be done."""
+    """A partition without a live replica is not written again at each election."""
     offline = replace(P0, leader=NO_LEADER, offline_replicas=(1, 2, 3))
     before = image(offline, live=(7,))
     assert planner.plan_elections(before, is_clean) is before
 
 
 def test_a_state_is_written_with_the_version_it_is_based_on() -> None:
-    """A state that somebody else has changed meanwhile is not overwritten."""
+    """The write is conditional, so that a state that was changed meanwhile is not overwritten."""
     before = image(P0)
     after = planner.plan_brokers(before, brokers(2, 3), is_clean)
     (write,) = planner.write_states(before, after, controller_epoch=4)
@@ -145,7 +145,7 @@ def test_a_state_is_written_with_the_version_it_is_based_on() -> None:
 
 
 def test_many_states_are_written_in_batches() -> None:
-    """A multi stays below what ZooKeeper takes."""
+    """The size of a multi stays below ZooKeeper's limit."""
     partitions = tuple(replace(P0, partition=number) for number in range(500))
     topics = [TopicImage(f"t{number}", bytes([number]) * 16, partitions) for number in range(9)]
     before = ClusterImage().with_brokers(brokers(1, 2, 3).values()).with_topics(topics)
@@ -154,8 +154,8 @@ def test_many_states_are_written_in_batches() -> None:
     assert sizes == [2000, 2000, 500]
 
 
-def test_every_live_broker_hears_the_metadata_and_replicas_their_partitions() -> None:
-    """Broker 2 has a replica, broker 4 has none."""
+def test_live_brokers_receive_metadata_and_replicas_their_partitions() -> None:
+    """Broker 2 has a replica and receives its leader; broker 4 receives only metadata."""
     partition = replace(P0, replicas=(1, 2), isr=(1, 2))
     before = image(partition, live=(1, 2, 4))
     after = planner.plan_brokers(before, brokers(2, 4), is_clean)
@@ -169,8 +169,8 @@ def test_every_live_broker_hears_the_metadata_and_replicas_their_partitions() ->
         assert [topic.name for topic in notice.metadata.changed] == ["t"]
 
 
-def test_a_broker_that_came_hears_everything() -> None:
-    """It gets all topics, all brokers and each of its own partitions."""
+def test_a_new_broker_receives_everything() -> None:
+    """The notice contains all topics, all brokers and each of the broker's own partitions."""
     quiet = TopicImage("quiet", b"q" * 16, (replace(P0, isr=(1, 2)),))
     before = image(P0, live=(1, 2)).with_topics([quiet])
     before = planner.plan_elections(before, is_clean)
@@ -183,8 +183,8 @@ def test_a_broker_that_came_hears_everything() -> None:
     assert {topic.name for topic in notice.metadata.changed} == {"t", "quiet"}
 
 
-def test_a_new_partition_is_told_as_new() -> None:
-    """Only a new one may get a log on a broker that has a directory offline."""
+def test_a_new_partition_is_marked_as_new() -> None:
+    """A broker with an offline directory creates logs only for new partitions."""
     before = image(P0)
     more = before.topics["t"].with_partitions([replace(P0, partition=1, leader_epoch=0)])
     after = before.with_topics([more])
@@ -192,8 +192,8 @@ def test_a_new_partition_is_told_as_new() -> None:
     assert [(state.partition, state.is_new) for state in notice.leaders] == [(1, True)]
 
 
-def test_a_deleted_topic_is_told_by_name() -> None:
-    """Brokers drop it from their image; no replica is told anything by that."""
+def test_a_deleted_topic_is_announced_by_name() -> None:
+    """Brokers remove the topic from their image; the notice contains no leaders."""
     before = image(P0)
     after = before.with_topics(deleted=["t"])
     for notice in planner.plan_notices(before, after):
@@ -202,15 +202,15 @@ def test_a_deleted_topic_is_told_by_name() -> None:
         assert not notice.leaders
 
 
-def test_nothing_changed_is_told_to_nobody() -> None:
-    """The same image twice makes no noise."""
+def test_an_unchanged_image_causes_no_notice() -> None:
+    """Comparing an image with itself yields no notices."""
     assert planner.plan_notices(image(P0), image(P0).with_topics()) != []
     same = image(P0)
     assert planner.plan_notices(same, same) == []
 
 
-def test_a_removal_takes_children_before_their_parents() -> None:
-    """A node with children cannot be deleted; the request to delete goes last of all."""
+def test_a_removal_deletes_children_before_their_parents() -> None:
+    """ZooKeeper deletes only nodes without children; the deletion request is removed last."""
     paths = ["/admin/delete_topics/t", "/brokers/topics/t", "/brokers/topics/t/partitions",
              "/brokers/topics/t/partitions/0", "/brokers/topics/t/partitions/0/state"]  # fmt: skip
     (write,) = planner.write_removal(paths)

@@ -1,4 +1,4 @@
-"""Moves of partitions: begin, completion, change of course and cancellation."""
+"""Reassignments of partitions: begin, completion, change of target and cancellation."""
 
 from dataclasses import replace
 
@@ -37,20 +37,20 @@ def topic(*partitions: PartitionImage) -> TopicImage:
 
 
 def moves(partition: PartitionImage) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return replicas, and those that come and go."""
+    """Return the replicas, the adding replicas and the removing replicas."""
     return partition.replicas, partition.adding_replicas, partition.removing_replicas
 
 
-def test_a_move_begins_with_the_new_replicas_beside_the_old() -> None:
-    """The leader and the ISR stay as they are, under the next epoch."""
+def test_a_reassignment_begins_with_old_and_new_replicas() -> None:
+    """The leader and the ISR stay as they are, in the next leader epoch."""
     after = begun(P0, (3, 1), LIVE)
     assert moves(after) == ((3, 1, 2), (3,), (2,))
     assert (after.leader, after.isr, after.leader_epoch) == (1, (1, 2), 6)
     assert after.is_being_reassigned
 
 
-def test_a_move_is_complete_when_the_new_replicas_are_in_sync() -> None:
-    """A leader that goes hands over to one that stays."""
+def test_a_reassignment_is_complete_when_the_new_replicas_are_in_sync() -> None:
+    """If the leader is removed, one of the remaining replicas becomes the leader."""
     under_way = begun(P0, (3, 4), LIVE)
     assert completed(under_way, LIVE) is under_way
     partly = replace(under_way, isr=(1, 2, 3))
@@ -63,48 +63,48 @@ def test_a_move_is_complete_when_the_new_replicas_are_in_sync() -> None:
 @pytest.mark.parametrize(
     ("target", "leader", "isr"), [((2, 1), 1, (1, 2)), ((2,), 2, (2,)), ((1,), 1, (1,))]
 )
-def test_a_move_that_needs_nobody_new_is_complete_at_once(
+def test_a_reassignment_without_new_replicas_completes_immediately(
     target: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
-    """Another order, or fewer replicas; it is one step in the epochs."""
+    """Another order, or fewer replicas, takes one step of the leader epoch."""
     after = begun(P0, target, LIVE)
     assert moves(after) == (target, (), ())
     assert (after.leader, after.isr, after.leader_epoch) == (leader, isr, 6)
 
 
-def test_fewer_replicas_must_all_be_in_sync() -> None:
-    """Otherwise the move would leave less than there is."""
+def test_remaining_replicas_must_all_be_in_sync() -> None:
+    """The old replicas stay until every remaining replica is in sync."""
     before = replace(P0, replicas=(1, 2, 3), isr=(1, 2))
     after = begun(before, (3,), LIVE)
     assert moves(after) == ((3, 1, 2), (), (1, 2))
     assert completed(replace(after, isr=(1, 2, 3)), LIVE).replicas == (3,)
 
 
-def test_what_is_asked_for_and_there_is_no_move() -> None:
-    """The partition is the very same, also while it is on that way."""
+def test_the_current_target_is_no_reassignment() -> None:
+    """The partition is returned unchanged, also while it is moving to that target."""
     assert begun(P0, (1, 2), LIVE) is P0
     under_way = begun(P0, (3, 1), LIVE)
     assert begun(under_way, (3, 1), LIVE) is under_way
 
 
-def test_a_move_can_change_its_course() -> None:
-    """What only the former move has added goes at once, and out of the ISR."""
+def test_a_reassignment_can_change_its_target() -> None:
+    """Replicas that only the former target added leave the replicas and the ISR immediately."""
     under_way = replace(begun(P0, (3, 1), LIVE), isr=(1, 2, 3))
     after = begun(under_way, (4, 1), LIVE)
     assert moves(after) == ((4, 1, 2), (4,), (2,))
     assert after.isr == (1, 2)
 
 
-def test_a_cancelled_move_leaves_what_was_there_before() -> None:
-    """In an order that the move may have changed."""
+def test_a_cancelled_reassignment_restores_the_old_replicas() -> None:
+    """The order of the replicas is restored, too."""
     under_way = replace(begun(P0, (3, 1), LIVE), isr=(3, 1, 2), leader=3)
     after = cancelled(under_way, LIVE)
     assert moves(after) == ((1, 2), (), ())
     assert (after.leader, after.isr, after.is_recovering) == (1, (1, 2), False)
 
 
-def test_only_an_unclean_leader_could_take_over_where_nobody_else_is_in_sync() -> None:
-    """Then the move cannot be cancelled, unless the topic allows it."""
+def test_cancelling_without_another_in_sync_replica_needs_an_unclean_election() -> None:
+    """The cancellation is rejected unless the topic allows unclean elections."""
     under_way = replace(begun(P0, (3, 4), LIVE), isr=(3,), leader=3)
     with pytest.raises(ApiError) as caught:
         cancelled(under_way, LIVE)
@@ -113,8 +113,8 @@ def test_only_an_unclean_leader_could_take_over_where_nobody_else_is_in_sync() -
     assert (after.leader, after.isr, after.is_recovering) == (1, (1,), True)
 
 
-def test_a_partition_without_records_has_nothing_to_move() -> None:
-    """It never had a leader: its replicas are simply others."""
+def test_a_partition_without_leader_epoch_is_reassigned_immediately() -> None:
+    """A partition that never had a leader simply gets other replicas."""
     new = PartitionImage(0, NO_LEADER, NO_EPOCH, isr=(), replicas=(9,))
     after = begun(new, (1,), LIVE)
     assert (moves(after), after.leader_epoch) == (((1,), (), ()), NO_EPOCH)
@@ -134,31 +134,31 @@ def test_a_partition_without_records_has_nothing_to_move() -> None:
         ),
     ],
 )
-def test_impossible_targets_are_refused(
+def test_invalid_targets_are_rejected(
     target: tuple[int, ...], rules: Rules, code: ErrorCode
 ) -> None:
-    """Nobody, somebody twice, somebody unknown, another number."""
+    """An empty target, duplicates, unknown brokers and another replication factor are errors."""
     with pytest.raises(ApiError) as caught:
         begun(P0, target, rules)
     assert caught.value.code is code
 
 
-def test_a_dead_replica_may_stay_one() -> None:
-    """Only new replicas have to live."""
+def test_a_dead_replica_may_remain() -> None:
+    """Only new replicas must be alive."""
     after = begun(P0, (3, 2), Rules(live={1, 3}))
     assert moves(after) == ((3, 2, 1), (3,), (1,))
     assert after.offline_replicas == (2,)
 
 
-def test_each_partition_has_its_outcome() -> None:
-    """One that cannot be moved does not keep the others."""
-    asked = [
+def test_each_partition_has_its_result() -> None:
+    """A partition that cannot be reassigned does not prevent the others."""
+    requests = [
         Reassignment("t", 0, (3, 1)),
         Reassignment("t", 0, None),
         Reassignment("t", 0, None),
         Reassignment("t", 7, (1,)),
     ]
-    after, outcomes = plan_topic(topic(P0), asked, LIVE)
+    after, outcomes = plan_topic(topic(P0), requests, LIVE)
     codes = [None if item.error is None else item.error.code for item in outcomes]
     none_under_way, unknown = (
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
@@ -174,7 +174,7 @@ def test_each_partition_has_its_outcome() -> None:
 
 
 def test_assignment_and_states_are_written_in_one_step() -> None:
-    """The topic carries the partition epochs that its nodes will have."""
+    """The returned topic has the partition epochs that its nodes will have."""
     before = topic(P0, replace(P0, partition=1))
     after, _ = plan_topic(before, [Reassignment("t", 1, (3, 1))], LIVE)
     assert after is not None
@@ -188,8 +188,8 @@ def test_assignment_and_states_are_written_in_one_step() -> None:
     assert [item.partition_epoch for item in write.topics[0].partitions] == [8, 9]
 
 
-def test_what_a_broker_holds_no_longer_is_told_by_broker() -> None:
-    """And what is under way is found, among all partitions or those asked for."""
+def test_dropped_and_ongoing_reassignments_are_listed() -> None:
+    """Dropped replicas are listed by broker, and ongoing moves for all or for the given partitions."""
     brokers = [BrokerImage(number, "h", 9000 + number) for number in (1, 2, 3)]
     before = ClusterImage().with_brokers(brokers).with_topics([topic(P0, replace(P0, partition=1))])
     moved = topic(begun(P0, (1,), LIVE), begun(replace(P0, partition=1), (3,), LIVE))

@@ -1,4 +1,4 @@
-"""A coordinator with topics, on virtual time, and shorthand for members of either protocol."""
+"""A coordinator with topics, on virtual time, and helpers for members of both protocols."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ def topic_image(name, topic_id, partitions):
 
 
 class Consumers:
-    """One coordinator with topics `t` and `u` of four partitions; everything is of group "g"."""
+    """One coordinator with topics `t` and `u` of four partitions; requests are for group "g"."""
 
     def __init__(self, world):
         self.world = world
@@ -69,7 +69,7 @@ class Consumers:
         self.options = BROKER_OPTIONS.parse(names)
 
     async def restart(self):
-        """Have another coordinator read the log."""
+        """Replace the coordinator by one that reads the log."""
         self.coordinator.close()
         self.coordinator = self._make()
         self.coordinator.load(0, 9)
@@ -80,7 +80,7 @@ class Consumers:
 
     @property
     def group(self):
-        """The group as memory has it; None where there is none of the consumer protocol."""
+        """The group in memory, or None if there is no group of the consumer protocol."""
         return self.coordinator._runtime.find(0).consumers.get("g")
 
     def grow(self, name, topic_id, partitions):
@@ -89,7 +89,7 @@ class Consumers:
     # -- members of the consumer protocol
 
     def beat(self, member_id, epoch=0, owned=None, version=1, **fields):
-        """Send a heartbeat; one that joins reads t unless it says otherwise."""
+        """Send a heartbeat; a joining member subscribes to t by default."""
         if epoch == 0:
             joins = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": ["t"]}
             if "subscribed_topic_regex" in fields:
@@ -159,7 +159,7 @@ class Consumers:
     # -- offsets
 
     def commit(self, places, member_id="", epoch=-1, version=9):
-        """Commit offset 1 for partitions of t; return the code of each."""
+        """Commit offset 1 for partitions of t; return the error code of each."""
         partitions = [
             OffsetCommitRequestPartition(partition_index=place, committed_offset=1)
             for place in places
@@ -181,14 +181,14 @@ class Consumers:
 
 
 def given(answer):
-    """What a heartbeat's answer assigns, by topic id; None where it says nothing."""
+    """The partitions that a heartbeat response assigns, by topic id, or None."""
     if answer.assignment is None:
         return None
     return {topic.topic_id: topic.partitions for topic in answer.assignment.topic_partitions}
 
 
 def run(world, scenario):
-    """Run a scenario and let what it began come to rest."""
+    """Run a scenario and let its callbacks finish."""
 
     async def settled():
         await scenario

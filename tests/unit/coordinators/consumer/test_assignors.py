@@ -1,4 +1,4 @@
-"""What every assignor must hold, whatever the group: complete, balanced, and little is moved."""
+"""Properties of every assignor, for any group: complete, balanced, and with few moves."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 
 @st.composite
 def plans(draw, *, is_homogeneous=None):
-    """A group whose members may have had any share of what there was before."""
+    """A group whose members have had any share of the partitions before."""
     counts = draw(st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 9), min_size=1))
     names = draw(st.lists(st.sampled_from("stuvwxyz"), min_size=1, unique=True))
     alike = draw(st.booleans()) if is_homogeneous is None else is_homogeneous
@@ -21,7 +21,7 @@ def plans(draw, *, is_homogeneous=None):
         name: every if alike else draw(st.frozensets(st.sampled_from(sorted(counts))))
         for name in names
     }
-    # Each partition belonged to somebody, who may have gone, or to nobody.
+    # The previous owner of each partition: a current member, or none.
     owners = {
         (topic, partition): draw(st.sampled_from([*names, None]))
         for topic, count in counts.items()
@@ -47,7 +47,7 @@ def held_by(owners, name):
 
 
 def owners_of(assignments):
-    """Every partition's owner; the same one twice is an error."""
+    """The owner of every partition; a partition with two owners fails the test."""
     found = {}
     for member_id, held in assignments.items():
         for topic, partitions in held.items():
@@ -58,7 +58,7 @@ def owners_of(assignments):
 
 
 def readable(plan):
-    """The partitions that somebody reads."""
+    """The partitions to which at least one member is subscribed."""
     return {
         (topic, partition)
         for topic, count in plan.partition_counts.items()
@@ -68,8 +68,8 @@ def readable(plan):
 
 
 @given(plans(), st.sampled_from(sorted(ASSIGNORS)))
-def test_every_partition_has_one_owner_that_reads_it(plan, name):
-    """No partition is left out, none has two owners, and nobody gets what it does not read."""
+def test_every_partition_has_one_subscribed_owner(plan, name):
+    """Each partition has exactly one owner, which is subscribed to its topic."""
     assignments = ASSIGNORS[name](plan)
     found = owners_of(assignments)
     assert set(found) == readable(plan)
@@ -78,15 +78,15 @@ def test_every_partition_has_one_owner_that_reads_it(plan, name):
 
 
 @given(plans(is_homogeneous=True))
-def test_uniform_gives_nobody_two_more_than_another(plan):
-    """Where all read the same topics, loads differ by one at most."""
+def test_uniform_loads_differ_by_at_most_one(plan):
+    """If all members have the same subscription, their loads differ by at most one."""
     loads = [sum(map(len, held.values())) for held in uniform.assign(plan).values()]
     assert max(loads) - min(loads) <= 1
 
 
 @given(plans(is_homogeneous=False))
-def test_uniform_leaves_no_move_that_would_help(plan):
-    """No reader of a topic has a partition of it and two more than another of its readers."""
+def test_uniform_leaves_no_useful_move(plan):
+    """No move of a partition to another subscriber of its topic would improve the balance."""
     found = uniform.assign(plan)
     loads = {name: sum(map(len, held.values())) for name, held in found.items()}
     for topic in plan.partition_counts:
@@ -97,8 +97,8 @@ def test_uniform_leaves_no_move_that_would_help(plan):
 
 
 @given(plans())
-def test_uniform_changes_nothing_that_is_balanced(plan):
-    """Assigning again what was just assigned moves nothing."""
+def test_uniform_keeps_a_balanced_assignment(plan):
+    """Computing the assignment again moves no partition."""
     first = uniform.assign(plan)
     members = {name: member._replace(target=first[name]) for name, member in plan.members.items()}
     assert uniform.assign(GroupPlan(members, plan.partition_counts)) == first
@@ -106,8 +106,8 @@ def test_uniform_changes_nothing_that_is_balanced(plan):
 
 @settings(max_examples=50)
 @given(st.integers(1, 8), st.integers(0, 40))
-def test_uniform_moves_only_what_a_new_member_needs(members, partitions):
-    """With one member more, nobody gets a partition but the new one."""
+def test_uniform_moves_partitions_only_to_a_new_member(members, partitions):
+    """If one member joins, only the new member gets additional partitions."""
     counts = {A: partitions}
     names = [f"m{number}" for number in range(members)]
     empty = {name: MemberPlan(frozenset(counts), {}) for name in names}
@@ -119,8 +119,8 @@ def test_uniform_moves_only_what_a_new_member_needs(members, partitions):
         assert after[name].get(A, frozenset()) <= before[name].get(A, frozenset())
 
 
-def test_uniform_evens_out_topics_with_different_readers():
-    """A member that alone reads a topic gets less of the one that it shares."""
+def test_uniform_balances_different_subscriptions():
+    """The only subscriber of a topic gets fewer partitions of the topic that it shares."""
     plan = GroupPlan(
         {"x": MemberPlan(frozenset({A, B}), {}), "y": MemberPlan(frozenset({B}), {})},
         {A: 2, B: 4},
@@ -132,8 +132,8 @@ def test_uniform_evens_out_topics_with_different_readers():
 
 
 @given(plans(is_homogeneous=True))
-def test_range_gives_runs_and_keeps_topics_together(plan):
-    """Each member has a run of each topic, and the same run of topics of the same size."""
+def test_range_assigns_contiguous_and_copartitioned_ranges(plan):
+    """Each member has a contiguous range, which is the same for topics of the same size."""
     for held in ranges.assign(plan).values():
         for topic, partitions in held.items():
             assert sorted(partitions) == list(range(min(partitions), max(partitions) + 1))
@@ -142,8 +142,8 @@ def test_range_gives_runs_and_keeps_topics_together(plan):
                     assert held[other] == partitions
 
 
-def test_range_serves_static_members_first():
-    """Members with an instance id come first, in the order of these; others by member id."""
+def test_range_assigns_to_static_members_first():
+    """Members with an instance id come first, ordered by it; the others by member id."""
     reads = frozenset({A})
     plan = GroupPlan(
         {
@@ -162,6 +162,6 @@ def test_range_serves_static_members_first():
     }
 
 
-def test_no_members_need_no_partitions():
+def test_empty_group_has_an_empty_assignment():
     """A group without members has an assignment without members."""
     assert [assign(GroupPlan({}, {A: 3})) for assign in ASSIGNORS.values()] == [{}, {}]

@@ -1,4 +1,4 @@
-"""Groups so large that their targets are computed beside the coordinator."""
+"""Large groups, whose targets are computed in a background thread."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.unit.coordinators.consumer.conftest import T, given, run
 
 
 class Elsewhere:
-    """Another thread, whose work is done when the test says so."""
+    """A background executor whose jobs finish when the test says so."""
 
     def __init__(self):
         self.works = []
@@ -21,28 +21,28 @@ class Elsewhere:
         return done
 
     def finish(self):
-        """Do the oldest work."""
+        """Run the oldest job."""
         work, done = self.works.pop(0)
         done.set_result(work())
 
 
 @pytest.fixture
 def elsewhere(consumers, monkeypatch):
-    """Make every group a large one, from its second member on."""
+    """Make a group large from its second member on."""
     monkeypatch.setattr(target, "LARGE", 2)
     consumers.coordinator.in_background = Elsewhere()
     return consumers.coordinator.in_background
 
 
 def everything(consumers):
-    """What the members' targets hold, together."""
+    """The partitions of all members' targets together."""
     targets = consumers.group.targets
     assert targets.keys() <= consumers.group.members.keys()
     return sorted(place for each in targets.values() for place in each.get(T, ()))
 
 
-def test_members_go_on_with_what_they_have(world, consumers, elsewhere):
-    """The first is told at once; with the second, nobody waits for the assignor."""
+def test_members_keep_their_assignment_until_the_target_is_ready(world, consumers, elsewhere):
+    """The target of one member is computed immediately; with two, heartbeats do not wait for it."""
 
     async def scenario():
         consumers.start()
@@ -63,7 +63,7 @@ def test_members_go_on_with_what_they_have(world, consumers, elsewhere):
 
 
 def test_one_target_is_computed_at_a_time(world, consumers, elsewhere):
-    """Of those who join meanwhile all have their share with the next one."""
+    """Members that join meanwhile get their share with the next target."""
 
     async def scenario():
         consumers.start()
@@ -84,8 +84,8 @@ def test_one_target_is_computed_at_a_time(world, consumers, elsewhere):
     run(world, scenario())
 
 
-def test_who_leaves_meanwhile_gets_nothing(world, consumers, elsewhere):
-    """What was meant for him is shared out with the next target."""
+def test_member_that_leaves_meanwhile_gets_no_target(world, consumers, elsewhere):
+    """Its share is distributed with the next target."""
 
     async def scenario():
         consumers.start()
@@ -106,8 +106,8 @@ def test_who_leaves_meanwhile_gets_nothing(world, consumers, elsewhere):
     run(world, scenario())
 
 
-def test_a_static_member_that_comes_back_meanwhile_has_its_target(world, consumers, elsewhere):
-    """Under its new id."""
+def test_static_member_that_returns_meanwhile_gets_its_target(world, consumers, elsewhere):
+    """The target is stored for its new member id."""
 
     async def scenario():
         consumers.start()
@@ -124,8 +124,8 @@ def test_a_static_member_that_comes_back_meanwhile_has_its_target(world, consume
     run(world, scenario())
 
 
-def test_a_target_of_a_group_that_is_gone_is_thrown_away(world, consumers, elsewhere):
-    """Nor does it become that of a later group of the name, nor of a coordinator that has been unloaded."""
+def test_target_of_a_removed_group_is_discarded(world, consumers, elsewhere):
+    """It is not applied to a later group with that name, nor by an unloaded coordinator."""
 
     async def scenario():
         consumers.start()

@@ -1,4 +1,4 @@
-"""A group coordinator over partitions in memory, and a client's shorthand for its requests."""
+"""A group coordinator with in-memory partitions, and helpers for its requests."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAss
 
 
 class Groups:
-    """One coordinator; every request is of group "g" unless it says otherwise."""
+    """One coordinator; requests are for group "g" by default."""
 
     def __init__(self, world, partitions=1):
         self.world = world
@@ -41,7 +41,7 @@ class Groups:
         self.options = BROKER_OPTIONS.parse(names)
 
     async def restart(self, leader_epoch=9):
-        """Have another coordinator read the log."""
+        """Replace the coordinator by one that reads the log."""
         self.coordinator.close()
         self.coordinator = self.make()
         self.coordinator.load(0, leader_epoch)
@@ -102,13 +102,13 @@ class Groups:
         return self.coordinator.commit_offsets(request, api_version=version)
 
     def fetch(self, topics=None, group="g", require_stable=False):
-        wanted = None
+        requested = None
         if topics is not None:
-            wanted = [
+            requested = [
                 OffsetFetchRequestTopics(name=topic, partition_indexes=list(indexes))
                 for topic, indexes in topics.items()
             ]
-        request = OffsetFetchRequestGroup(group_id=group, topics=wanted)
+        request = OffsetFetchRequestGroup(group_id=group, topics=requested)
         return self.coordinator.fetch_offsets(request, require_stable=require_stable)
 
     def offsets(self, group="g"):
@@ -121,7 +121,7 @@ class Groups:
         }
 
     async def stable(self, *, group="g"):
-        """Have a group of one member with an assignment; return the member and the generation."""
+        """Create a group of one member with an assignment; return the member and the generation."""
         joined = await self.join(group=group)
         synced = self.sync(
             joined.member_id, joined.generation_id, {joined.member_id: b"all"}, group=group

@@ -5,8 +5,8 @@ from ottla.coordinators.groups.offsets import CommittedOffset, OffsetStore
 P0, P1 = ("t", 0), ("t", 1)
 
 
-def test_latest_commit_counts():
-    """A commit replaces the one before, a tombstone forgets it and, with the last, the group."""
+def test_latest_commit_replaces_earlier_ones():
+    """A commit replaces the previous one; removing the last offset removes the group."""
     store = OffsetStore()
     store.apply("g", P0, CommittedOffset(5))
     store.apply("g", P0, CommittedOffset(7))
@@ -20,7 +20,7 @@ def test_latest_commit_counts():
 
 
 def test_offset_of_an_open_transaction_is_unstable_until_it_ends():
-    """It counts from the commit on, and never after an abort."""
+    """The offset is visible from the commit of the transaction on, and never after an abort."""
     store = OffsetStore()
     store.apply("g", P0, CommittedOffset(5))
     store.apply_open(7, "g", P0, CommittedOffset(9))
@@ -34,8 +34,8 @@ def test_offset_of_an_open_transaction_is_unstable_until_it_ends():
     assert store.of_group("g") == {P0: CommittedOffset(9)}
 
 
-def test_plain_commit_wins_over_a_transaction_that_began_before():
-    """A transaction's offset that is older in the log does not come back with its marker."""
+def test_plain_commit_wins_over_an_earlier_transactional_one():
+    """An offset that is older in the log never replaces a newer one, even if it commits later."""
     store = OffsetStore()
     store.apply_open(7, "g", P0, CommittedOffset(9))
     store.apply("g", P0, CommittedOffset(20))
@@ -44,7 +44,7 @@ def test_plain_commit_wins_over_a_transaction_that_began_before():
     assert store.of_group("g") == {P0: CommittedOffset(20)}
 
 
-def test_offset_written_later_wins_whichever_transaction_ends_last():
+def test_offset_written_later_wins_in_any_order_of_transaction_ends():
     """Two open transactions commit 100, then 200; the one with 200 ends first, and 200 stays."""
     store = OffsetStore()
     store.apply_open(7, "g", P0, CommittedOffset(100))
@@ -58,7 +58,7 @@ def test_offset_written_later_wins_whichever_transaction_ends_last():
 
 
 def test_offset_written_later_wins_among_several_transactions():
-    """An aborted transaction does not count, and a later commit of an open one does."""
+    """An aborted transaction has no effect, but a later commit of an open transaction has."""
     store = OffsetStore()
     store.apply_open(7, "g", P0, CommittedOffset(100))
     store.apply_open(8, "g", P0, CommittedOffset(200))
@@ -72,8 +72,8 @@ def test_offset_written_later_wins_among_several_transactions():
     assert store.of_group("g") == {P0: CommittedOffset(200), P1: CommittedOffset(30)}
 
 
-def test_offset_committed_again_after_a_tombstone_counts():
-    """A tombstone forgets how late the offset before it was written."""
+def test_offset_committed_after_a_tombstone_is_used():
+    """A tombstone also resets the log position of the offset that it removes."""
     store = OffsetStore()
     store.apply_open(7, "g", P1, CommittedOffset(1))
     store.apply_open(8, "g", P0, CommittedOffset(200))
@@ -84,8 +84,8 @@ def test_offset_committed_again_after_a_tombstone_counts():
     assert store.of_group("g") == {P0: CommittedOffset(3)}
 
 
-def test_tombstone_reaches_open_transactions():
-    """A deleted group does not rise again when its transaction commits."""
+def test_tombstone_removes_offsets_of_open_transactions():
+    """A deleted group is not restored when its transaction commits."""
     store = OffsetStore()
     store.apply_open(7, "g", P0, CommittedOffset(9))
     assert store.has_open("g")
@@ -97,7 +97,7 @@ def test_tombstone_reaches_open_transactions():
 
 
 def test_topics_are_found_in_every_group():
-    """Deleting a topic needs all offsets that were stored for it."""
+    """Deleting a topic finds the offsets that are stored for it in all groups."""
     store = OffsetStore()
     store.apply("a", ("gone", 0), CommittedOffset(1))
     store.apply("a", ("kept", 0), CommittedOffset(1))

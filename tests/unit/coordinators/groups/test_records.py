@@ -1,4 +1,4 @@
-"""The records of groups in __consumer_offsets, as Apache Kafka writes them."""
+"""The records of groups in __consumer_offsets, in the format of Apache Kafka."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def hexed(record):
 
 
 def test_offset_is_written_in_version_3():
-    """Key version 1; offset, leader epoch, metadata, commit time."""
+    """The key has version 1; the value has offset, leader epoch, metadata and commit time."""
     change = OffsetCommit("g", ("t", 2), CommittedOffset(5, 7, "m", 1000))
     key, value = hexed(records.encode(change, 1))
     assert key == "0001" + "000167" + "000174" + "00000002"
@@ -24,7 +24,7 @@ def test_offset_is_written_in_version_3():
 
 
 def test_offset_with_an_expiry_is_written_in_version_1():
-    """The only version that has room for it."""
+    """Only version 1 has a field for the expiration time."""
     change = OffsetCommit("g", ("t", 2), CommittedOffset(5, -1, "", 1000, 2000))
     _, value = hexed(records.encode(change, 1))
     times = "00000000000003e8" + "00000000000007d0"
@@ -40,13 +40,13 @@ def test_offset_with_an_expiry_is_written_in_version_1():
         GroupMetadata("g", None),
     ],
 )
-def test_change_comes_back_from_its_record(change):
-    """Tombstones included."""
+def test_change_is_decoded_from_its_record(change):
+    """The round trip includes tombstones."""
     assert records.decode(records.encode(change, 1)) == change
 
 
-def test_group_comes_back_from_its_record():
-    """A stable group with a dynamic and a static member, its leader and its assignments."""
+def test_group_is_decoded_from_its_record():
+    """The group is stable and has a dynamic and a static member, a leader and assignments."""
     group = Group(
         "g",
         state=GroupState.STABLE,
@@ -75,8 +75,8 @@ def test_group_comes_back_from_its_record():
     assert group_from("g", found.value) == group
 
 
-def test_group_record_without_a_rebalance_timeout_takes_the_session_timeout():
-    """Version 0 of the record knows only one timeout."""
+def test_group_record_of_version_0_uses_the_session_timeout():
+    """Version 0 of the record has no rebalance timeout."""
     group = Group("g", generation=1, protocol_type="connect", protocol_name="v1")
     group.add(
         Member(
@@ -92,14 +92,14 @@ def test_group_record_without_a_rebalance_timeout_takes_the_session_timeout():
     assert group_from("g", value).members["a"].rebalance_timeout_ms == 10
 
 
-def test_records_of_other_kinds_of_groups_are_passed_over():
-    """A log that Apache Kafka wrote may hold groups of KIP-848."""
+def test_records_of_other_group_types_are_skipped():
+    """A log that Apache Kafka wrote may contain groups of KIP-848."""
     assert records.decode(Record(key=b"\x00\x03\x00\x01g", value=b"\x00\x00")) is None
 
 
 @pytest.mark.parametrize("record", [Record(None, b""), Record(b"\x00", b""),
                                     Record(b"\x00\x02\x00\x09g", b"")])  # fmt: skip
-def test_damaged_record_is_refused(record):
-    """A key that cannot be read ends the load instead of losing a group."""
+def test_damaged_record_is_rejected(record):
+    """An unreadable key fails the load instead of losing a group."""
     with pytest.raises(ProtocolError):
         records.decode(record)

@@ -1,4 +1,4 @@
-"""The group coordinator, from wire request to wire response."""
+"""The group coordinator, from request to response."""
 
 import asyncio
 
@@ -50,8 +50,8 @@ def codes(response):
 # -- membership
 
 
-def test_requests_are_checked_before_the_group_is(world, groups):
-    """Empty group ids and impossible session timeouts are refused."""
+def test_requests_are_validated_first(world, groups):
+    """Empty group ids and session timeouts out of range are rejected."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -66,8 +66,8 @@ def test_requests_are_checked_before_the_group_is(world, groups):
     run(world, scenario)
 
 
-def test_group_that_does_not_exist_has_no_members(world, groups):
-    """A request that names a member of an unknown group is refused and leaves nothing behind."""
+def test_unknown_group_has_no_members(world, groups):
+    """A request with a member of an unknown group is rejected and creates no group."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -83,7 +83,7 @@ def test_group_that_does_not_exist_has_no_members(world, groups):
 
 
 def test_rebalance_timeout_of_version_0_is_the_session_timeout(world, groups):
-    """The first version has only one timeout; a member that stays away is dropped after it."""
+    """A member that does not rejoin within it is removed."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -97,8 +97,8 @@ def test_rebalance_timeout_of_version_0_is_the_session_timeout(world, groups):
     run(world, scenario)
 
 
-def test_member_that_is_silent_is_removed(world, groups):
-    """Heartbeats and commits keep a member; without them its session ends the membership."""
+def test_member_without_heartbeat_is_removed(world, groups):
+    """Heartbeats and commits extend the session; otherwise the member is removed at its end."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -116,7 +116,7 @@ def test_member_that_is_silent_is_removed(world, groups):
 
 
 def test_pending_member_expires(world, groups):
-    """An id that was handed out and not used is forgotten with the group that it made."""
+    """An unused member id is removed, and so is the group that was created for it."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -129,8 +129,8 @@ def test_pending_member_expires(world, groups):
     run(world, scenario)
 
 
-def test_stable_group_survives_its_coordinator(world, groups):
-    """Members, generation and assignments come back from the log, sessions start anew."""
+def test_stable_group_survives_a_restart(world, groups):
+    """Members, generation and assignments are loaded from the log, and sessions start again."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -146,8 +146,8 @@ def test_stable_group_survives_its_coordinator(world, groups):
     run(world, scenario)
 
 
-def test_generation_goes_on_where_an_empty_group_stopped(world, groups):
-    """Offsets of a zombie of an earlier life must not pass for those of a new member."""
+def test_generation_of_an_empty_group_continues(world, groups):
+    """Offsets of a zombie member must not be accepted as those of a new member."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -160,8 +160,8 @@ def test_generation_goes_on_where_an_empty_group_stopped(world, groups):
     run(world, scenario)
 
 
-def test_sessions_of_many_loaded_groups_run(world, groups):
-    """Every group with members is set going after a load, not only those that somebody asks for."""
+def test_sessions_of_loaded_groups_expire(world, groups):
+    """After a load, the sessions of all groups run, even without a request to the group."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -175,8 +175,8 @@ def test_sessions_of_many_loaded_groups_run(world, groups):
     run(world, scenario)
 
 
-def test_ids_that_are_handed_out_are_limited(world, groups):
-    """Asking for member ids costs a client nothing."""
+def test_pending_members_are_limited(world, groups):
+    """Requests for member ids count towards group.max.size."""
 
     async def scenario():
         groups.configure(group_max_size=3)
@@ -187,8 +187,8 @@ def test_ids_that_are_handed_out_are_limited(world, groups):
     run(world, scenario)
 
 
-def test_leaving_member_is_answered_when_the_empty_group_is_stored(world, groups):
-    """The answer of the last member to go waits for the commit."""
+def test_leave_is_answered_when_the_empty_group_is_committed(world, groups):
+    """The response to the last member that leaves waits for the commit."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -204,7 +204,7 @@ def test_leaving_member_is_answered_when_the_empty_group_is_stored(world, groups
 
 
 def test_sync_waits_for_the_commit_of_the_assignments(world, groups):
-    """Nobody learns of an assignment that may be lost; a failure makes everyone join again."""
+    """An assignment is returned only when it is committed; after a failure members must rejoin."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -225,8 +225,8 @@ def test_sync_waits_for_the_commit_of_the_assignments(world, groups):
     run(world, scenario)
 
 
-def test_assignments_that_are_lost_are_not_told(world, groups):
-    """When the records are taken back, the partition is loaded again and clients look for it."""
+def test_lost_assignments_are_not_returned(world, groups):
+    """If the log is truncated, the partition is loaded again and clients search the coordinator."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -244,8 +244,8 @@ def test_assignments_that_are_lost_are_not_told(world, groups):
     run(world, scenario)
 
 
-def test_waiting_requests_hear_of_the_end_of_leadership(world, groups):
-    """Joins and syncs that wait are answered NOT_COORDINATOR, heartbeats from then on too."""
+def test_waiting_requests_fail_when_leadership_ends(world, groups):
+    """Waiting joins and syncs return NOT_COORDINATOR, and so do later requests."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -262,8 +262,8 @@ def test_waiting_requests_hear_of_the_end_of_leadership(world, groups):
     run(world, scenario)
 
 
-def test_heartbeat_during_a_load_is_fine(world, groups):
-    """The member has done nothing wrong; everything else is told to try again."""
+def test_heartbeat_during_a_load_succeeds(world, groups):
+    """All other requests fail with COORDINATOR_LOAD_IN_PROGRESS."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -283,8 +283,8 @@ def test_heartbeat_during_a_load_is_fine(world, groups):
 # -- offsets
 
 
-def test_committed_offset_is_read_back(world, groups):
-    """With its leader epoch and metadata; what was never committed is -1."""
+def test_committed_offset_is_fetched(world, groups):
+    """The response includes the metadata; a partition without a commit has offset -1."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -312,10 +312,8 @@ def test_committed_offset_is_read_back(world, groups):
         ("", -1, 9, "NONE"),
     ],
 )
-def test_commit_to_a_group_that_does_not_exist(
-    world, groups, member, generation, version, expected
-):
-    """Only a client outside any group may make one."""
+def test_commit_to_an_unknown_group(world, groups, member, generation, version, expected):
+    """Only a client outside any group may commit."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -324,8 +322,8 @@ def test_commit_to_a_group_that_does_not_exist(
     run(world, scenario)
 
 
-def test_commit_to_a_stable_group_is_for_its_members(world, groups):
-    """Strangers, old generations and clients outside the group are refused."""
+def test_commit_to_a_stable_group_requires_a_member(world, groups):
+    """Unknown members, wrong generations and clients outside the group are rejected."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -341,8 +339,8 @@ def test_commit_to_a_stable_group_is_for_its_members(world, groups):
     run(world, scenario)
 
 
-def test_commit_between_join_and_sync_must_wait(world, groups):
-    """Partitions may be moving: REBALANCE_IN_PROGRESS; but while others join it is welcome."""
+def test_commit_between_join_and_sync_is_rejected(world, groups):
+    """The error is REBALANCE_IN_PROGRESS; while the members are still joining, commits succeed."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -357,8 +355,8 @@ def test_commit_between_join_and_sync_must_wait(world, groups):
     run(world, scenario)
 
 
-def test_metadata_that_is_too_long_refuses_that_partition_only(world, groups):
-    """The other partitions of the request are stored."""
+def test_too_long_metadata_fails_only_for_its_partition(world, groups):
+    """The offsets of the other partitions in the request are stored."""
 
     async def scenario():
         groups.configure(offset_metadata_max_bytes=3)
@@ -382,8 +380,8 @@ def topic_with(index, offset, metadata):
     return OffsetCommitRequestTopic(name="t", partitions=[partition])
 
 
-def test_commit_waits_and_so_does_a_read_of_it(world, groups):
-    """A reader never sees an offset that may be lost."""
+def test_fetch_waits_for_a_pending_commit(world, groups):
+    """A reader never sees an offset that could be lost."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -401,8 +399,8 @@ def test_commit_waits_and_so_does_a_read_of_it(world, groups):
     run(world, scenario)
 
 
-def test_commit_that_is_too_large_says_so(world, groups):
-    """MESSAGE_TOO_LARGE of the log is INVALID_COMMIT_OFFSET_SIZE for the client."""
+def test_too_large_commit_has_its_own_error(world, groups):
+    """MESSAGE_TOO_LARGE of the log becomes INVALID_COMMIT_OFFSET_SIZE in the response."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -414,8 +412,8 @@ def test_commit_that_is_too_large_says_so(world, groups):
     run(world, scenario)
 
 
-def test_deleted_topic_takes_its_offsets_along(world, groups):
-    """In every group, also after a restart."""
+def test_deleted_topic_loses_its_offsets(world, groups):
+    """The offsets are removed from every group, also after a restart."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -430,8 +428,8 @@ def test_deleted_topic_takes_its_offsets_along(world, groups):
     run(world, scenario)
 
 
-def test_topic_deleted_during_a_load_takes_its_offsets_along_too(world, groups):
-    """The coordinator does it as soon as it has read everything."""
+def test_topic_deleted_during_a_load_loses_its_offsets(world, groups):
+    """The coordinator removes the offsets after the load."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -446,8 +444,8 @@ def test_topic_deleted_during_a_load_takes_its_offsets_along_too(world, groups):
     run(world, scenario)
 
 
-def test_offsets_of_an_empty_group_expire_and_then_the_group(world, groups):
-    """After offsets.retention.minutes, at the next look; tombstones are in the log."""
+def test_empty_group_expires_with_its_offsets(world, groups):
+    """After offsets.retention.minutes, the next check writes tombstones to the log."""
 
     async def scenario():
         groups.configure(offsets_retention_minutes=1, offsets_retention_check_interval_ms=10_000)
@@ -468,8 +466,8 @@ def test_offsets_of_an_empty_group_expire_and_then_the_group(world, groups):
     run(world, scenario)
 
 
-def test_many_offsets_expire_in_pieces(world, groups):
-    """More tombstones than fit into one batch are written over several rounds."""
+def test_many_offsets_expire_in_several_batches(world, groups):
+    """Tombstones that do not fit into one batch are written in several passes."""
 
     async def scenario():
         groups.configure(offsets_retention_minutes=1, offsets_retention_check_interval_ms=10_000)
@@ -482,11 +480,11 @@ def test_many_offsets_expire_in_pieces(world, groups):
     run(world, scenario)
 
 
-# -- looking and deleting
+# -- descriptions, lists and deletions
 
 
-def test_description_tells_members_only_what_is_settled(world, groups):
-    """Protocol and subscriptions of a stable group; an unknown group is dead, or an error."""
+def test_description_has_protocol_and_subscriptions_of_stable_groups_only(world, groups):
+    """A group that rebalances has neither; an unknown group is dead or, in version 6, an error."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -511,8 +509,8 @@ def test_description_tells_members_only_what_is_settled(world, groups):
     run(world, scenario)
 
 
-def test_list_goes_through_the_filters(world, groups):
-    """States and types, whatever their case; a group of offsets only is empty."""
+def test_groups_are_listed_with_filters(world, groups):
+    """The filters of state and type ignore case; a group that only has offsets is empty."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -528,7 +526,7 @@ def test_list_goes_through_the_filters(world, groups):
 
 
 def test_only_empty_groups_are_deleted(world, groups):
-    """Members protect a group; with it go its offsets, for good."""
+    """A group with members is not deleted; a deleted group loses its offsets permanently."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -547,8 +545,8 @@ def test_only_empty_groups_are_deleted(world, groups):
     run(world, scenario)
 
 
-def test_group_is_found_on_the_leader_of_its_partition(world, groups):
-    """Without the topic nobody coordinates; then the leader of the group's partition does."""
+def test_coordinator_is_the_leader_of_the_groups_partition(world, groups):
+    """Without the offsets topic there is no coordinator."""
 
     async def scenario():
         assert groups.coordinator.coordinator_for("g") == 0

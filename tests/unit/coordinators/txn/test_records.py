@@ -1,4 +1,4 @@
-"""The records of transactions in __transaction_state, there and back."""
+"""The records of transactions in __transaction_state, encoded and decoded."""
 
 import pytest
 
@@ -10,23 +10,23 @@ from ottla.wire.records.records import Record
 
 
 @pytest.mark.parametrize("state", list(TransactionState), ids=lambda state: state.shown)
-def test_transaction_comes_back_from_its_record(state):
-    """With its partitions, unless it has not begun."""
+def test_transaction_is_decoded_from_its_record(state):
+    """The record contains partitions unless the transaction has not begun."""
     is_empty = state is TransactionState.EMPTY
     places = frozenset() if is_empty else frozenset({("t", 0), ("t", 1), ("u", 5)})
     change = Change("tx", Transaction("tx", 7, 1, 1000, state, places, 5, 6))
     assert records.decode(records.encode(change, 1, 0)) == change
 
 
-def test_tombstone_is_an_id_that_is_gone():
-    """No value."""
+def test_tombstone_removes_the_transactional_id():
+    """A tombstone has no value."""
     change = Change("tx", None)
     assert records.encode(change, 1, 0).value is None
     assert records.decode(records.encode(change, 1, 0)) == change
 
 
-def test_records_of_another_kind_are_passed_over_and_damage_is_told():
-    """A key of a later version; no key; a state that nobody knows."""
+def test_unknown_records_are_skipped_and_damaged_ones_raise():
+    """A later key version is skipped; a missing key and an unknown state are errors."""
     assert records.decode(Record(key=b"\0\x01", value=b"")) is None
     with pytest.raises(ProtocolError):
         records.decode(Record(key=None, value=b""))

@@ -1,4 +1,4 @@
-"""One partition of transactional ids: storing, sending markers, time, and taking up what was left."""
+"""One partition of transactional ids: storage, markers, timeouts, and recovery after a restart."""
 
 import asyncio
 from dataclasses import replace
@@ -21,7 +21,7 @@ def topic(name, partitions):
 
 
 class Markers:
-    """Writes markers, or answers what the test says."""
+    """Write markers, or return the error codes that the test has set."""
 
     def __init__(self):
         self.written = []
@@ -39,7 +39,7 @@ class Markers:
 
 
 class Ids:
-    """Ids from 7 on."""
+    """Producer ids from 7 on."""
 
     def __init__(self):
         self.next = 6
@@ -53,7 +53,7 @@ class Ids:
 
 
 class Transactions:
-    """A coordinator of one partition."""
+    """A transaction coordinator with one partition."""
 
     def __init__(self, world):
         self.world = world
@@ -106,8 +106,8 @@ def run(world, transactions, scenario):
     world.loop.run(whole())
 
 
-def test_markers_carry_the_coordinators_epoch(world, transactions):
-    """One to each partition, then the transaction is complete."""
+def test_markers_have_the_coordinators_epoch(world, transactions):
+    """One marker is written to each partition, and then the transaction is complete."""
 
     async def scenario():
         producer = await transactions.begin(1, 0)
@@ -121,7 +121,7 @@ def test_markers_carry_the_coordinators_epoch(world, transactions):
 
 
 def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
-    """A decision that may be lost must not be carried out."""
+    """A decision that could be lost must not have an effect."""
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -141,7 +141,7 @@ def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
 
 
 def test_partition_is_not_writable_before_its_addition_is_committed(world, transactions):
-    """Else the records could outlive the transaction."""
+    """Otherwise records could remain outside the transaction."""
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -158,8 +158,8 @@ def test_partition_is_not_writable_before_its_addition_is_committed(world, trans
     run(world, transactions, scenario)
 
 
-def test_partitions_that_fail_are_tried_again(world, transactions):
-    """The others are not kept waiting, and are not written twice."""
+def test_failed_partitions_are_retried(world, transactions):
+    """The other partitions do not wait and get one marker only."""
 
     async def scenario():
         producer = await transactions.begin(0, 1)
@@ -177,8 +177,8 @@ def test_partitions_that_fail_are_tried_again(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_many_partitions_are_written_a_piece_at_a_time(world, transactions):
-    """Other requests are served in between."""
+def test_many_partitions_are_written_in_batches(world, transactions):
+    """Other requests are served between the batches."""
 
     async def scenario():
         producer = await transactions.begin(*range(300))
@@ -191,8 +191,8 @@ def test_many_partitions_are_written_a_piece_at_a_time(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_fenced_coordinator_sends_no_more(world, transactions):
-    """A later one has taken over and does it."""
+def test_fenced_coordinator_writes_no_more_markers(world, transactions):
+    """A newer coordinator writes them."""
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -205,8 +205,8 @@ def test_fenced_coordinator_sends_no_more(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_next_coordinator_brings_a_decided_transaction_to_its_end(world, transactions):
-    """The markers were held back; those of the next one carry its epoch."""
+def test_next_coordinator_completes_a_prepared_transaction(world, transactions):
+    """The markers were delayed; those of the next coordinator carry its epoch."""
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -220,8 +220,8 @@ def test_next_coordinator_brings_a_decided_transaction_to_its_end(world, transac
     run(world, transactions, scenario)
 
 
-def test_image_that_knows_nothing_deletes_nothing(world, transactions):
-    """A broker that starts loads before it hears of topics; the markers must not be left out."""
+def test_empty_image_skips_no_partition(world, transactions):
+    """A starting broker loads before it receives metadata, and must still write the markers."""
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -235,8 +235,8 @@ def test_image_that_knows_nothing_deletes_nothing(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_transaction_whose_time_is_up_is_aborted(world, transactions):
-    """By a coordinator that has loaded it as well; its producer is fenced."""
+def test_transaction_that_times_out_is_aborted(world, transactions):
+    """A coordinator that has loaded the transaction also aborts it; the producer is fenced."""
 
     async def scenario():
         producer = await transactions.begin(0, timeout_ms=5000)
@@ -253,15 +253,15 @@ def test_transaction_whose_time_is_up_is_aborted(world, transactions):
 
 
 def exhaust(transactions):
-    """Use up the epochs of the producer id; return the producer with the last one."""
+    """Advance to the last but one epoch of the producer id; return the producer with it."""
     ((_, shard),) = transactions.coordinator._runtime.shards()
     found = shard.transactions["tx"]
     shard.transactions["tx"] = replace(found, producer_epoch=EPOCH_MAX - 1)
     return Producer(found.producer_id, EPOCH_MAX - 1)
 
 
-def test_last_epoch_is_not_used_before_there_is_another_producer_id(world, transactions):
-    """By the client, and by the broker when the time is up: ids come from elsewhere."""
+def test_last_epoch_waits_for_another_producer_id(world, transactions):
+    """The end of a transaction in the last epoch waits for the allocation of a producer id."""
 
     async def scenario():
         await transactions.begin(0)
@@ -279,10 +279,10 @@ def test_last_epoch_is_not_used_before_there_is_another_producer_id(world, trans
 
 
 @pytest.mark.parametrize("is_ended_meanwhile", [True, False])
-def test_time_out_of_the_last_epoch_waits_for_another_producer_id(
+def test_timeout_in_the_last_epoch_waits_for_another_producer_id(
     world, transactions, is_ended_meanwhile
 ):
-    """It is not the transaction's time-out any more if that has ended by then."""
+    """The timeout has no effect if the transaction ends while the allocation is pending."""
 
     async def scenario():
         await transactions.begin(0, timeout_ms=5000)
@@ -304,8 +304,8 @@ def test_time_out_of_the_last_epoch_waits_for_another_producer_id(
     run(world, transactions, scenario)
 
 
-def test_time_out_without_a_producer_id_is_tried_again(world, transactions):
-    """The next time that anybody looks."""
+def test_timeout_without_a_producer_id_is_retried(world, transactions):
+    """The next check of the timeouts tries again."""
 
     async def scenario():
         await transactions.begin(0, timeout_ms=5000)
@@ -321,8 +321,8 @@ def test_time_out_without_a_producer_id_is_tried_again(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_next_coordinator_knows_what_the_client_speaks(world, transactions):
-    """Its markers have the version of the transaction, and the other producer id comes with them."""
+def test_next_coordinator_keeps_the_transaction_version(world, transactions):
+    """Its markers have the version of the transaction, and the next producer id is kept, too."""
 
     async def scenario():
         await transactions.begin(0)
@@ -339,8 +339,8 @@ def test_next_coordinator_knows_what_the_client_speaks(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_id_that_nobody_uses_is_forgotten(world, transactions):
-    """After transactional.id.expiration.ms, from the log as well."""
+def test_unused_transactional_id_expires(world, transactions):
+    """After transactional.id.expiration.ms the id is also removed from the log."""
 
     async def scenario():
         transactions.options = BROKER_OPTIONS.parse({"transactional.id.expiration.ms": "1000"})
@@ -354,8 +354,8 @@ def test_id_that_nobody_uses_is_forgotten(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_what_cannot_be_written_is_told(world, transactions):
-    """And changes nothing."""
+def test_failed_append_is_reported(world, transactions):
+    """The error is COORDINATOR_NOT_AVAILABLE, and the transaction is unchanged."""
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -367,8 +367,8 @@ def test_what_cannot_be_written_is_told(world, transactions):
     run(world, transactions, scenario)
 
 
-def test_completion_that_cannot_be_written_is_tried_again(world, transactions):
-    """The markers are there; nobody waits for it but the next transaction."""
+def test_failed_completion_is_retried(world, transactions):
+    """The markers are written; only the next transaction waits for the completion."""
 
     async def scenario():
         producer = await transactions.begin(0)

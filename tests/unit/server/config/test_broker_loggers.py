@@ -1,4 +1,4 @@
-"""Log levels as Kafka's admin tools see and change them."""
+"""Log levels of a broker as Kafka's admin tools read and change them."""
 
 import logging
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ NAME = "ottla.server.config.broker_loggers"
 
 @pytest.fixture(autouse=True)
 def _untouched() -> Iterator[None]:
-    """The process's loggers are as they were before."""
+    """Restore the levels of the process's loggers after the test."""
     before = {name: logging.getLogger(name).level for name in ("ottla", "ottla.server", NAME)}
     yield
     for name, level in before.items():
@@ -29,30 +29,30 @@ def change(
 
 
 def test_every_logger_has_a_level() -> None:
-    """Those of modules, of packages, and the root of all."""
-    found = broker_loggers.levels()
-    assert {"root", NAME, "ottla.server"} <= found.keys()
-    assert set(found.values()) <= {"FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"}
+    """Loggers of modules and packages have a level, and so has the root logger."""
+    levels = broker_loggers.levels()
+    assert {"root", NAME, "ottla.server"} <= levels.keys()
+    assert set(levels.values()) <= {"FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"}
 
 
 @pytest.mark.parametrize("level", ["FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"])
 def test_a_level_is_set_and_inherited(level: str) -> None:
-    """At once, for the logger and those below it."""
+    """A new level applies at once to the logger and to those below it."""
     broker_loggers.alter(change("ottla.server", level), validate_only=False)
-    found = broker_loggers.levels()
-    assert found["ottla.server"] == found[NAME] == level
+    levels = broker_loggers.levels()
+    assert levels["ottla.server"] == levels[NAME] == level
 
 
 def test_a_level_that_is_removed_is_inherited_again() -> None:
-    """From the root in the end."""
+    """A logger without a level inherits that of its nearest ancestor, finally the root's."""
     broker_loggers.alter(change("root", "ERROR"), validate_only=False)
     broker_loggers.alter(change(NAME, "DEBUG"), validate_only=False)
     broker_loggers.alter(change(NAME, None, Alteration.DELETE), validate_only=False)
     assert broker_loggers.levels()[NAME] == "ERROR"
 
 
-def test_only_what_is_asked_for_is_changed() -> None:
-    """Nothing where it is only to be checked, and nothing where one of several is wrong."""
+def test_dry_run_and_invalid_request_change_nothing() -> None:
+    """A dry run changes nothing, nor does a request with one invalid logger."""
     before = broker_loggers.levels()
     broker_loggers.alter(change(NAME, "TRACE"), validate_only=True)
     with pytest.raises(ApiError):
@@ -77,25 +77,25 @@ def test_only_what_is_asked_for_is_changed() -> None:
         (change(NAME, "INFO", Alteration.SUBTRACT), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_is_refused_as_kafka_does(
+def test_invalid_changes_are_rejected_like_in_kafka(
     changes: tuple[ConfigChange], code: ErrorCode
 ) -> None:
-    """The codes are those that Apache Kafka 4.3 was heard to give."""
+    """Invalid changes are rejected with the error codes that Apache Kafka 4.3 returns."""
     with pytest.raises(ApiError) as refused:
         broker_loggers.alter(changes, validate_only=False)
     assert refused.value.code is code
 
 
 @pytest.mark.parametrize("name", ["", "2", "one"])
-def test_another_broker_is_not_this_one(name: str) -> None:
-    """Its loggers are asked of it."""
+def test_loggers_of_another_broker_are_rejected(name: str) -> None:
+    """A request for another broker's loggers is rejected."""
     broker_loggers.check_broker("1", 1)
     with pytest.raises(ApiError, match="Broker 1"):
         broker_loggers.check_broker(name, 1)
 
 
-def test_levels_are_given_back() -> None:
-    """What shares the process with a broker has its own levels again when the broker has stopped."""
+def test_levels_are_restored() -> None:
+    """Loggers outside of Ottla have their own levels again when the broker has stopped."""
     chosen, new = logging.getLogger("ottla.storage.log.log"), "ottla.made_meanwhile"
     chosen.setLevel(logging.WARNING)
     former = broker_loggers.own_levels()
@@ -107,8 +107,8 @@ def test_levels_are_given_back() -> None:
     chosen.setLevel(logging.NOTSET)
 
 
-def test_a_broker_that_stops_gives_them_back() -> None:
-    """As a test fixture's does between two tests."""
+def test_stopping_broker_restores_the_levels() -> None:
+    """A broker that stops restores them, as between two tests with a fixture."""
     chosen = logging.getLogger(NAME)
     with Cluster():
         broker_loggers.alter(change(NAME, "ERROR"), validate_only=False)

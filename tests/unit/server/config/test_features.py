@@ -1,4 +1,4 @@
-"""The finalized features in the tree: written once, followed by every broker, changed with care."""
+"""The finalized features in the tree: written once, read by every broker, updated with checks."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ def tree() -> EmbeddedTree:
 
 
 async def test_new_cluster_gets_the_highest_levels() -> None:
-    """In the JSON of Apache Kafka 3.9; the epoch is the node's version."""
+    """The node has the JSON of Apache Kafka 3.9, and the epoch is the node's version."""
     session = tree().session()
     features = Features(RANGES, Tasks())
     assert features.level("transaction.version") == 0
@@ -35,7 +35,7 @@ async def test_new_cluster_gets_the_highest_levels() -> None:
 
 
 async def test_levels_stay_and_other_brokers_follow() -> None:
-    """A feature that was switched off is not switched on by a start."""
+    """A start does not enable a feature that was disabled."""
     there = tree()
     tasks = Tasks()
     features, other = Features(RANGES, tasks), Features(RANGES, tasks)
@@ -52,8 +52,8 @@ async def test_levels_stay_and_other_brokers_follow() -> None:
     await tasks.close()
 
 
-async def test_refused_and_tried_updates_change_nothing() -> None:
-    """Neither the node nor what the broker goes by."""
+async def test_rejected_and_validate_only_updates_change_nothing() -> None:
+    """Neither the node nor the broker's levels change."""
     session = tree().session()
     features = Features(RANGES, Tasks())
     await features.start(session)
@@ -66,7 +66,7 @@ async def test_refused_and_tried_updates_change_nothing() -> None:
 
 
 async def test_disabled_node_means_that_every_feature_is_off() -> None:
-    """As a Kafka before 2.7 leaves it behind."""
+    """A Kafka broker before 2.7 leaves such a node."""
     session = tree().session()
     await session.create("/feature", b'{"version": 1, "status": 0, "features": {}}')
     features = Features(RANGES, Tasks())
@@ -74,8 +74,8 @@ async def test_disabled_node_means_that_every_feature_is_off() -> None:
     assert features.levels == {}
 
 
-async def test_update_without_the_tree_is_to_be_tried_again() -> None:
-    """NOT_CONTROLLER: another broker may be able to."""
+async def test_update_without_the_tree_is_retriable() -> None:
+    """The error is NOT_CONTROLLER, because another broker may succeed."""
     session = tree().session()
     features = Features(RANGES, Tasks())
     await features.start(session)

@@ -1,4 +1,4 @@
-"""The config store: layers and their order, changes as they come, settings that cannot be used."""
+"""The config store: precedence of the layers, live changes, and invalid settings."""
 
 import asyncio
 import logging
@@ -28,14 +28,14 @@ class Tree:
         self.static: dict[str, str] = {}
 
     async def write(self, entity_type: str, entity: str, **settings: str) -> None:
-        """Store settings (dots as underscores) without telling anybody."""
+        """Store settings (dots as underscores) without a notification."""
         path = ConfigNode.path(entity_type, entity)
         await self.session.ensure(path)
         config = {name.replace("_", "."): value for name, value in settings.items()}
         await self.session.set(path, ConfigNode.encode(config))
 
     async def announce(self, entity_type: str, entity: str) -> None:
-        """Leave a notification."""
+        """Write a notification of a change."""
         await self.session.ensure(ConfigChangeNode.PARENT)
         content = ConfigChangeNode.encode(f"{entity_type}/{entity}")
         await self.session.create(ConfigChangeNode.PREFIX, content, sequential=True)
@@ -46,7 +46,7 @@ class Tree:
         await self.announce(entity_type, entity)
 
     async def store(self) -> ConfigStore:
-        """Return a store that has started."""
+        """Return a config store that has started."""
         made = ConfigStore(option_tables.parse_broker_settings(self.static).snapshot, 1, self.tasks)
         await made.start(self.tree.session())
         return made
@@ -54,7 +54,7 @@ class Tree:
 
 @pytest.fixture
 async def tree() -> AsyncIterator[Tree]:
-    """A tree in memory."""
+    """Return a tree in memory."""
     made = Tree()
     yield made
     await made.tasks.close()
@@ -62,20 +62,20 @@ async def tree() -> AsyncIterator[Tree]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let everybody run until a condition holds."""
+    """Run the other tasks until the condition is true."""
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0)
 
 
 def retention(store: ConfigStore) -> Described:
-    """Return how the store explains retention.ms of the topic `t`."""
+    """Return how the store describes retention.ms of the topic `t`."""
     (found,) = [item for item in store.describe_topic("t") if item.row.name == "retention.ms"]
     return found
 
 
-async def test_what_is_set_nearest_counts(tree: Tree) -> None:
-    """Topic before this broker, before all brokers, before the start, before the default."""
+async def test_most_specific_setting_applies(tree: Tree) -> None:
+    """The order is topic, this broker, all brokers, static configuration, default."""
     tree.static = {"log.retention.ms": "4"}
     layers = [
         (BROKERS, DEFAULT, "log_retention_ms", 3, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -89,56 +89,56 @@ async def test_what_is_set_nearest_counts(tree: Tree) -> None:
         store = await tree.store()
         sources.append(source)
         assert store.topic("t")["retention.ms"] == value
-        found = retention(store)
-        assert (found.value, found.source) == (str(value), source)
-        assert [item.source for item in found.synonyms] == sources[::-1]
+        option = retention(store)
+        assert (option.value, option.source) == (str(value), source)
+        assert [item.source for item in option.synonyms] == sources[::-1]
 
 
 async def test_another_brokers_settings_are_not_this_brokers(tree: Tree) -> None:
-    """Only its own and those of all brokers count."""
+    """Only the broker's own settings and those of all brokers apply."""
     await tree.write(BROKERS, "2", log_retention_ms="5")
     store = await tree.store()
     assert store.broker["log.retention.ms"] is None
 
 
 async def test_a_topic_without_settings_shares_the_defaults(tree: Tree) -> None:
-    """Ten thousand topics do not hold ten thousand snapshots."""
+    """Ten thousand topics do not need ten thousand snapshots."""
     store = await tree.store()
     assert store.topic("a") is store.topic("b")
 
 
-async def test_a_change_of_a_topic_is_told_with_its_new_options(tree: Tree) -> None:
-    """The notification has it read again."""
+async def test_change_of_a_topic_is_reported_with_its_new_options(tree: Tree) -> None:
+    """The notification makes the store read the topic again and report its new options."""
     store = await tree.store()
-    told: list[tuple[str, int]] = []
+    changes: list[tuple[str, int]] = []
 
     def note(topic: str, snapshot: Snapshot) -> None:
-        told.append((topic, snapshot["retention.ms"]))
+        changes.append((topic, snapshot["retention.ms"]))
 
     store.on_topic.append(note)
     await tree.change(TOPICS, "t", retention_ms="5")
-    await until(lambda: bool(told))
+    await until(lambda: bool(changes))
     await tree.change(TOPICS, "t")
-    await until(lambda: len(told) == 2)
-    assert told == [("t", 5), ("t", 604_800_000)]
+    await until(lambda: len(changes) == 2)
+    assert changes == [("t", 5), ("t", 604_800_000)]
 
 
 async def test_a_change_of_the_broker_changes_topics_that_set_nothing(tree: Tree) -> None:
-    """Defaults follow; a topic's own value stays."""
+    """Defaults change, and a topic's own value stays."""
     await tree.write(TOPICS, "own", retention_ms="1")
     store = await tree.store()
-    told: list[Snapshot] = []
-    store.on_broker.append(told.append)
+    changes: list[Snapshot] = []
+    store.on_broker.append(changes.append)
     await tree.change(BROKERS, DEFAULT, log_retention_ms="7", max_connections="3")
-    await until(lambda: bool(told))
-    assert told[0] is store.broker
+    await until(lambda: bool(changes))
+    assert changes[0] is store.broker
     assert store.broker["max.connections"] == 3
     assert store.topic("t")["retention.ms"] == 7
     assert store.topic("own")["retention.ms"] == 1
 
 
-async def test_changes_in_a_row_are_all_followed(tree: Tree) -> None:
-    """No notification falls between two readings."""
+async def test_consecutive_changes_are_all_applied(tree: Tree) -> None:
+    """No notification is lost between two reads."""
     store = await tree.store()
     for value in range(50):
         await tree.change(TOPICS, f"t{value % 5}", retention_ms=str(value))
@@ -147,33 +147,33 @@ async def test_changes_in_a_row_are_all_followed(tree: Tree) -> None:
     assert followed == {"t0": 45, "t1": 46, "t2": 47, "t3": 48}
 
 
-async def test_what_was_announced_before_the_start_is_not_told_again(tree: Tree) -> None:
-    """The start reads everything, so old notifications are old news."""
+async def test_notifications_from_before_the_start_are_ignored(tree: Tree) -> None:
+    """The start reads all settings, so it ignores older notifications."""
     await tree.change(TOPICS, "t", retention_ms="5")
     store = await tree.store()
-    told: list[str] = []
-    store.on_topic.append(lambda topic, _: told.append(topic))
+    changes: list[str] = []
+    store.on_topic.append(lambda topic, _: changes.append(topic))
     await tree.change(TOPICS, "u", retention_ms="6")
-    await until(lambda: bool(told))
-    assert told == ["u"]
+    await until(lambda: bool(changes))
+    assert changes == ["u"]
     assert store.topic("t")["retention.ms"] == 5
 
 
-async def test_a_notification_of_no_change_is_not_passed_on(tree: Tree) -> None:
-    """Nobody rebuilds a log's configuration for nothing."""
+async def test_notification_without_a_change_is_not_reported(tree: Tree) -> None:
+    """A notification without a change does not rebuild the configuration of a log."""
     await tree.write(TOPICS, "t", retention_ms="5")
     store = await tree.store()
-    told: list[str] = []
-    store.on_topic.append(lambda topic, _: told.append(topic))
+    changes: list[str] = []
+    store.on_topic.append(lambda topic, _: changes.append(topic))
     await tree.announce(TOPICS, "t")
     await tree.announce("users", "alice")
     await tree.change(TOPICS, "last", retention_ms="1")
-    await until(lambda: bool(told))
-    assert told == ["last"]
+    await until(lambda: bool(changes))
+    assert changes == ["last"]
 
 
-async def test_a_new_topics_settings_are_read_before_its_log_is_made(tree: Tree) -> None:
-    """A creation is not announced: the broker reads the settings of what it is told to lead."""
+async def test_settings_of_a_new_topic_are_read_before_its_log_is_created(tree: Tree) -> None:
+    """A new topic has no notification: the broker reads its settings before it becomes the leader."""
     store = await tree.store()
     await tree.write(TOPICS, "t", retention_ms="5")
     await store.load_topics(["t"])
@@ -182,10 +182,10 @@ async def test_a_new_topics_settings_are_read_before_its_log_is_made(tree: Tree)
     assert store.topic("t")["retention.ms"] == 604_800_000
 
 
-async def test_a_setting_that_cannot_be_used_is_logged_and_left_out(
+async def test_invalid_setting_is_logged_and_ignored(
     tree: Tree, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A newer version's settings, or a broken one, do not keep the broker from starting."""
+    """A broken setting, or one of a newer version, does not keep the broker from starting."""
     await tree.write(TOPICS, "t", retention_ms="x", future_option="1", segment_ms="5")
     await tree.write(BROKERS, DEFAULT, nobody_knows="1")
     with caplog.at_level(logging.WARNING):
@@ -197,8 +197,8 @@ async def test_a_setting_that_cannot_be_used_is_logged_and_left_out(
     assert "nobody.knows" in caplog.text
 
 
-async def test_after_a_new_session_everything_is_read_again(tree: Tree) -> None:
-    """What changed while the old session was lost is found."""
+async def test_new_session_reads_everything_again(tree: Tree) -> None:
+    """Changes from the time without a session are found."""
     store = ConfigStore(option_tables.parse_broker_settings({}).snapshot, 1, tree.tasks)
     lost = tree.tree.session()
     assert isinstance(lost, EmbeddedSession)
@@ -212,15 +212,15 @@ async def test_after_a_new_session_everything_is_read_again(tree: Tree) -> None:
     await until(lambda: store.topic("t")["retention.ms"] == 6)
 
 
-async def test_a_suspended_session_does_not_end_the_following(
+async def test_suspended_session_does_not_stop_the_watches(
     tree: Tree, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its watches come when it is back."""
+    """The watches are set when the session is back."""
     store = ConfigStore(option_tables.parse_broker_settings({}).snapshot, 1, tree.tasks)
     session = tree.tree.session()
     await store.start(session)
     await tree.change(TOPICS, "t", retention_ms="5")
-    # The watch has fired, the reading that it starts is cut off.
+    # The watch has fired, and the read that follows is interrupted.
     await asyncio.sleep(0)
     session.suspend()
     await until(lambda: "failed to read config changes" in caplog.text)
@@ -231,16 +231,16 @@ async def test_a_suspended_session_does_not_end_the_following(
     await until(lambda: store.topic("t")["retention.ms"] == 6)
 
 
-async def test_the_default_of_all_brokers_shows_only_what_is_set(tree: Tree) -> None:
-    """It is a broker of its own, without a start configuration and without defaults."""
+async def test_default_of_all_brokers_lists_only_set_options(tree: Tree) -> None:
+    """The default of all brokers is described without static configuration and defaults."""
     await tree.write(BROKERS, DEFAULT, log_retention_ms="7")
     (found,) = (await tree.store()).describe_broker_default()
     assert (found.row.name, found.value) == ("log.retention.ms", "7")
     assert found.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
 
 
-async def test_a_coarser_name_does_not_explain_a_value_that_is_not_set(tree: Tree) -> None:
-    """As in Kafka, nothing is said of log.retention.hours unless log.retention.ms is set too."""
+async def test_coarser_name_is_no_synonym_of_an_unset_value(tree: Tree) -> None:
+    """The name log.retention.hours is a synonym only if log.retention.ms is set too, like in Kafka."""
     tree.static = {"log.retention.hours": "1"}
     store = await tree.store()
     (found,) = [item for item in store.describe_broker() if item.row.name == "log.retention.ms"]
@@ -263,18 +263,20 @@ async def test_a_coarser_name_does_not_explain_a_value_that_is_not_set(tree: Tre
     ]
 
 
-async def test_settings_of_a_topic_to_be_are_explained_like_those_of_one_that_is(
+async def test_settings_of_a_future_topic_are_described(
     tree: Tree,
 ) -> None:
-    """CreateTopics tells what the topic would have."""
+    """CreateTopics returns the settings that the topic will have."""
     store = await tree.store()
     found = {item.row.name: item for item in store.describe_settings({"retention.ms": "5"})}
     assert found["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC_CONFIG
     assert found["segment.ms"].source is ConfigSource.DEFAULT_CONFIG
 
 
-async def test_entities_are_told_at_the_start_and_when_they_change(tree: Tree) -> None:
-    """Users, the clients below them, client ids, addresses, subscriptions; and when they are gone."""
+async def test_entities_are_reported_at_the_start_and_on_change(tree: Tree) -> None:
+    """Listeners get users, their clients, client ids, addresses and subscriptions, also removed
+    ones.
+    """
     written = [
         (ConfigNode.USERS, "alice"),
         (ConfigNode.USERS, "bob/clients/<default>"),
@@ -296,7 +298,7 @@ async def test_entities_are_told_at_the_start_and_when_they_change(tree: Tree) -
     assert store.entities(ConfigNode.CLIENTS) == {"app": {"value": "2"}}
     await tree.change(ConfigNode.CLIENTS, "app", value="9")
     await until(lambda: told[ConfigNode.CLIENTS, "app"] == {"value": "9"})
-    # A session later nothing is told twice, and what is gone is.
+    # A new session reports nothing twice, and reports what was removed.
     told.clear()
     await tree.session.delete(ConfigNode.path(ConfigNode.USERS, "alice"))
     await store.start(tree.tree.session())

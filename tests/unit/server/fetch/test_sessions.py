@@ -1,4 +1,4 @@
-"""Incremental fetch sessions: who gets one, who loses it, what is told."""
+"""Incremental fetch sessions (KIP-227): creation, eviction, and the partitions of a response."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def sessions(clock: Clock) -> FetchSessions:
-    """Room for two sessions."""
+    """Return a cache with room for two sessions."""
     return FetchSessions(2, clock=clock, rng=SeededRng(1))
 
 
@@ -36,21 +36,21 @@ def begin(sessions: FetchSessions, asked: FetchRequest) -> int:
     return sessions.begin(asked, 12).session_id
 
 
-def test_a_sessionless_fetch_opens_none(sessions: FetchSessions) -> None:
-    """Epoch -1 wants no session."""
+def test_sessionless_fetch_opens_no_session(sessions: FetchSessions) -> None:
+    """A fetch with epoch -1 creates no session."""
     assert begin(sessions, request(1, epoch=-1)) == 0
     assert len(sessions) == 0
 
 
 def test_a_session_may_begin_without_partitions(sessions: FetchSessions) -> None:
-    """They may come with the next fetch."""
+    """The partitions may follow in the next fetch."""
     session_id = begin(sessions, request(0))
     assert session_id != 0
     assert begin(sessions, request(1, session_id=session_id, epoch=1)) == session_id
 
 
 def test_epochs_follow_each_other(sessions: FetchSessions) -> None:
-    """1, 2, 3, and from the largest back to 1."""
+    """The epochs are 1, 2, 3 and so on, and 1 follows the largest."""
     session_id = begin(sessions, request(1))
     for epoch in (1, 2, 3):
         assert begin(sessions, request(0, session_id=session_id, epoch=epoch)) == session_id
@@ -63,7 +63,7 @@ def test_epochs_follow_each_other(sessions: FetchSessions) -> None:
 
 @pytest.mark.parametrize("epoch", [-1, 0])
 def test_a_full_fetch_ends_the_former_session(sessions: FetchSessions, epoch: int) -> None:
-    """A client that starts again, or leaves, gives its slot back."""
+    """A client that restarts or leaves frees its slot."""
     old = begin(sessions, request(1))
     begin(sessions, request(1, session_id=old, epoch=epoch))
     with pytest.raises(ApiError) as refused:
@@ -71,16 +71,16 @@ def test_a_full_fetch_ends_the_former_session(sessions: FetchSessions, epoch: in
     assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_nobody_is_pushed_out_at_once(sessions: FetchSessions) -> None:
-    """When all slots are taken, a newcomer goes without a session."""
+def test_active_sessions_are_not_evicted(sessions: FetchSessions) -> None:
+    """If all slots are in use, a new client gets no session."""
     first, second = begin(sessions, request(1)), begin(sessions, request(1))
     assert begin(sessions, request(9)) == 0
     assert begin(sessions, request(0, session_id=first, epoch=1)) == first
     assert begin(sessions, request(0, session_id=second, epoch=1)) == second
 
 
-def test_an_idle_session_makes_room(sessions: FetchSessions, clock: Clock) -> None:
-    """The one that was used longest ago goes, if that is two minutes."""
+def test_idle_session_is_evicted(sessions: FetchSessions, clock: Clock) -> None:
+    """The least recently used session is evicted after two minutes without use."""
     first, second = begin(sessions, request(1)), begin(sessions, request(1))
     clock.now += EVICTION_SECONDS
     begin(sessions, request(0, session_id=first, epoch=1))
@@ -91,8 +91,8 @@ def test_an_idle_session_makes_room(sessions: FetchSessions, clock: Clock) -> No
         begin(sessions, request(0, session_id=second, epoch=1))
 
 
-def test_a_larger_session_displaces_an_old_small_one(sessions: FetchSessions, clock: Clock) -> None:
-    """A session saves the more the more partitions it has."""
+def test_larger_session_evicts_an_old_small_one(sessions: FetchSessions, clock: Clock) -> None:
+    """A session with more partitions is worth more and evicts a smaller one."""
     small, large = begin(sessions, request(1)), begin(sessions, request(5))
     clock.now += EVICTION_SECONDS + 1
     for session_id in (small, large):
@@ -103,12 +103,12 @@ def test_a_larger_session_displaces_an_old_small_one(sessions: FetchSessions, cl
 
 
 def test_no_slots_means_no_sessions(clock: Clock) -> None:
-    """max.incremental.fetch.session.cache.slots may be 0."""
+    """The value 0 of max.incremental.fetch.session.cache.slots disables sessions."""
     assert begin(FetchSessions(0, clock=clock, rng=SeededRng(1)), request(1)) == 0
 
 
 def test_a_session_without_partitions_ends(sessions: FetchSessions) -> None:
-    """There is nothing to remember."""
+    """A session that has no partitions left is closed."""
     session_id = begin(sessions, request(1))
     forget = request(0, session_id=session_id, epoch=1)
     forget.forgotten_topics_data = [ForgottenTopic(topic="t", partitions=[0])]
@@ -117,7 +117,7 @@ def test_a_session_without_partitions_ends(sessions: FetchSessions) -> None:
 
 
 def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set[int]) -> list[int]:
-    """Answer a round; return the partitions that the response mentions."""
+    """Answer one fetch; return the partitions that the response mentions."""
     plan = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
     found = [
         (
@@ -134,16 +134,18 @@ def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set
     return [answer.partition_index for _, answer in plan.tell(found)]
 
 
-def test_partitions_with_data_go_to_the_end_of_the_line(sessions: FetchSessions) -> None:
-    """Each gets its turn at being first, whatever the limits of the response are."""
+def test_partitions_with_data_move_to_the_end(sessions: FetchSessions) -> None:
+    """Each partition comes first in turn, whatever the limits of the response are."""
     session_id = begin(sessions, request(4))
     assert answers(sessions, session_id, 1, {0, 1, 2, 3}) == [0, 1, 2, 3]
     assert answers(sessions, session_id, 2, {1, 3}) == [0, 1, 2, 3]
     assert answers(sessions, session_id, 3, {0, 1, 2, 3}) == [0, 2, 1, 3]
 
 
-def test_an_error_is_told_again_until_it_is_over(sessions: FetchSessions) -> None:
-    """And the first answer without it is news, too."""
+def test_error_is_repeated_until_it_is_resolved(sessions: FetchSessions) -> None:
+    """An error is repeated in each response, and the first response without it mentions the
+    partition.
+    """
     session_id = begin(sessions, request(1))
 
     def tell(epoch: int, code: int) -> int:

@@ -1,4 +1,4 @@
-"""The short way of a fetch says what the long way says, byte for byte, or does nothing."""
+"""The fast path of a fetch returns the same bytes as the handler, or does not apply."""
 
 import asyncio
 import random
@@ -32,7 +32,7 @@ VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
 
 
 class Desk:
-    """A dispatcher behind a hand-driven connection; counts the requests that took the long way."""
+    """A dispatcher on a simulated connection; counts the requests that reach the handler."""
 
     def __init__(self, broker: LogsBroker, rows: Any = ROWS) -> None:
         self.broker = broker
@@ -98,7 +98,7 @@ def fill(broker: LogsBroker, name: str, *sizes: int, number: int = 0) -> None:
 
 
 def begin_transaction(broker: LogsBroker, name: str) -> int:
-    """Write a record of a transaction of a new producer, which is returned."""
+    """Write a record in a transaction of a new producer, and return the producer."""
     partition = broker.partition(name)
     producer = partition.log.log_end_offset + 1
     fields = {"producer_id": producer, "producer_epoch": 0, "transactional": True}
@@ -118,8 +118,8 @@ def abort(broker: LogsBroker, name: str, producer: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_both_ways_answer_alike(broker: LogsBroker, version: int) -> None:
-    """For names of any length, small answers and large, whatever the client believes."""
+async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: int) -> None:
+    """The responses agree for all name lengths, response sizes, offsets and leader epochs."""
     short, long = Desk(broker), Desk(broker, LONG)
     for name in ("t", "u" * 126):
         broker.create(name, partitions=2)
@@ -128,15 +128,18 @@ async def test_both_ways_answer_alike(broker: LogsBroker, version: int) -> None:
             for isolation in (0, 1):
                 for epoch in (-1, 3):
                     for offset in (0, 1, 2, 3, 1):
-                        asked = request(broker, (name, number, offset), epoch=epoch,
+                        fetch_request = request(broker, (name, number, offset), epoch=epoch,
                                         isolation_level=isolation, rack_id="r")  # fmt: skip
-                        assert short.fetch(asked, version) == long.fetch(asked, version)
-    # The first of a kind teaches: of two topics, partitions and beliefs each.
+                        assert short.fetch(fetch_request, version) == long.fetch(
+                            fetch_request, version
+                        )
+    # The first request of a kind uses the handler: of two topics, partitions and leader epochs
+    # each.
     assert short.long_count == (8 if version >= FIRST_SHORT_VERSION else 80)
 
 
 class Conversation:
-    """The same random events and requests at two brokers; one of them knows no short way."""
+    """The same random events and requests at two brokers, one of which has no fast path."""
 
     def __init__(self, seed: int, one: LogsBroker, two: LogsBroker) -> None:
         self.dice = random.Random(seed)
@@ -169,7 +172,7 @@ class Conversation:
             fill(broker, "t", size)
 
     def abort(self) -> None:
-        """Abort the transaction that is open, or begin one."""
+        """Abort the open transaction, or begin one."""
         producer, self.producer = self.producer, -1
         for broker in self.brokers if self.is_leader else ():
             if producer >= 0:
@@ -192,7 +195,7 @@ class Conversation:
             broker.options = BROKER_OPTIONS.parse({"fetch.max.bytes": value})
 
     def change(self) -> None:
-        """Speak another version, or begin or end a session."""
+        """Change the version, or begin or end a session."""
         if self.dice.random() < 0.3:
             self.version = self.dice.randint(FIRST_SHORT_VERSION, fetch.MAX_VERSION)
         self.session, self.epoch = self.dice.choice(((0, -1), (0, 0), (0, 0), (self.session, -1)))
@@ -229,7 +232,7 @@ class Conversation:
             self.session, self.epoch = response.session_id, max(self.epoch, 0) + 1
 
     def told(self) -> list[list[tuple[int, ...]]]:
-        """Return what each broker says of sessions and of what was fetched."""
+        """Return the sessions and the fetch counters of each broker."""
         return [
             [(len(broker.fetch_sessions),)]
             + [
@@ -242,7 +245,7 @@ class Conversation:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_random_conversations_are_answered_alike(seed: int) -> None:
-    """Sessions, limits, leaders that change, deleted records, aborted transactions: all the same."""
+    """Sessions, limits, new leaders, deleted records and aborted transactions do not matter."""
     async with logs_broker() as one, logs_broker() as two:
         conversation = Conversation(seed, one, two)
         for _ in range(400):
@@ -250,7 +253,7 @@ async def test_random_conversations_are_answered_alike(seed: int) -> None:
         first, second = conversation.told()
         assert first == second
         short, long = conversation.desks
-        # The short way is not only there.
+        # The fast path was used, but not for every request.
         assert long.long_count == conversation.answers > short.long_count
 
 
@@ -258,8 +261,8 @@ def _forgotten(broker: LogsBroker) -> list[ForgottenTopic]:
     return [ForgottenTopic(topic="u", topic_id=topic_id(broker, "u"), partitions=[0])]
 
 
-async def test_a_session_of_one_partition_goes_on_the_short_way(broker: LogsBroker) -> None:
-    """Its epochs are counted, and the long way finds it as it is."""
+async def test_session_of_one_partition_uses_the_fast_path(broker: LogsBroker) -> None:
+    """The fast path advances the session epoch, and the handler continues the session."""
     desk = Desk(broker)
     broker.create("t")
     fill(broker, "t", 1, 1, 1)
@@ -267,19 +270,19 @@ async def test_a_session_of_one_partition_goes_on_the_short_way(broker: LogsBrok
     desk.ask(request(broker, ("t", 0, 0), session_id=session, session_epoch=1))
     count = desk.long_count
     for epoch in (2, 3, 4):
-        asked = request(broker, ("t", 0, 1), session_id=session, session_epoch=epoch)
-        answer = desk.ask(asked)
+        fetch_request = request(broker, ("t", 0, 1), session_id=session, session_epoch=epoch)
+        answer = desk.ask(fetch_request)
         assert (answer.error_code, answer.session_id) == (0, session)
         assert answer.responses[0].partitions[0].records
     assert desk.long_count == count
-    # Nothing new but what the session was told; then a stale epoch.
-    asked = request(broker, session_id=session, session_epoch=5)
-    assert desk.ask(asked).responses[0].partitions[0].records
-    assert desk.ask(asked).error_code != 0
+    # First a fetch without changes since the last response, then one with a stale epoch.
+    fetch_request = request(broker, session_id=session, session_epoch=5)
+    assert desk.ask(fetch_request).responses[0].partitions[0].records
+    assert desk.ask(fetch_request).error_code != 0
 
 
-async def test_a_session_knows_what_the_short_way_told(broker: LogsBroker) -> None:
-    """What has not changed since is not mentioned; the leader epoch is the one named last."""
+async def test_session_is_updated_by_the_fast_path(broker: LogsBroker) -> None:
+    """Unchanged partitions are not mentioned, and the leader epoch of the last request is kept."""
     desk = Desk(broker)
     broker.create("t")
     fill(broker, "t", 1)
@@ -298,8 +301,8 @@ async def test_a_session_knows_what_the_short_way_told(broker: LogsBroker) -> No
     assert told.partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
-async def test_too_little_waits(broker: LogsBroker) -> None:
-    """Below `min_bytes` the long way parks the fetch until more comes."""
+async def test_fetch_below_min_bytes_waits(broker: LogsBroker) -> None:
+    """Below `min_bytes` the handler delays the fetch until more records arrive."""
     desk = Desk(broker)
     broker.create("t")
     fill(broker, "t", 1)
@@ -316,8 +319,8 @@ async def test_too_little_waits(broker: LogsBroker) -> None:
     assert len(wire.answers()) == 1
 
 
-async def test_what_the_next_request_adds_is_not_lost(broker: LogsBroker) -> None:
-    """Two partitions in a session, a follower, a tagged field: the handler's."""
+async def test_changed_request_goes_to_the_handler(broker: LogsBroker) -> None:
+    """Two partitions in a session, a follower or a tagged field go to the handler."""
     desk = Desk(broker)
     broker.create("t", partitions=2)
     fill(broker, "t", 1)
@@ -342,8 +345,8 @@ async def test_what_the_next_request_adds_is_not_lost(broker: LogsBroker) -> Non
     assert sum(len(topic.partitions) for topic in answer.responses) == 2
 
 
-async def test_a_cut_request_is_refused_by_the_long_way(broker: LogsBroker) -> None:
-    """Wherever it is cut."""
+async def test_truncated_request_goes_to_the_handler(broker: LogsBroker) -> None:
+    """A request that is cut at any byte closes the connection."""
     desk = Desk(broker)
     broker.create("t")
     fill(broker, "t", 1)

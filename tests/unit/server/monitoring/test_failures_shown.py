@@ -14,15 +14,15 @@ __all__ = ["yard"]
 
 
 async def health(node: Node) -> tuple[int, Any]:
-    """Return status and content of `/healthz`."""
+    """Return the status and the content of `/healthz`."""
     status, body = await get(node, "/healthz")
     return status, json.loads(body)
 
 
-async def test_a_maintenance_task_that_fails_is_restarted_and_shown(
+async def test_failed_maintenance_task_is_restarted_and_reported(
     yard: Yard, monkeypatch: Any
 ) -> None:
-    """The broker is degraded for a while, and does its upkeep again."""
+    """The broker is degraded for a while, and then its upkeep runs again."""
     node = yard.make(settings=SETTINGS)
     failed, resumed = asyncio.Event(), asyncio.Event()
 
@@ -49,8 +49,8 @@ async def test_a_maintenance_task_that_fails_is_restarted_and_shown(
     assert value("ottla_background_task_failures_total", task="maintenance") == 1
 
 
-async def test_a_damaged_partition_is_shown_and_the_broker_stays_well(yard: Yard) -> None:
-    """It is named with the file and the position; the others are served."""
+async def test_damaged_partition_is_reported_and_the_broker_stays_healthy(yard: Yard) -> None:
+    """It is reported with the file and the position, and the other partitions are served."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     for topic in ("bad", "good"):

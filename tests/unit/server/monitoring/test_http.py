@@ -1,4 +1,4 @@
-"""The metrics port answers HTTP, and bears everything else."""
+"""The HTTP server of the metrics port, also with malformed and abandoned requests."""
 
 import asyncio
 import random
@@ -12,13 +12,13 @@ from ottla.net.listener import RealNet
 from ottla.server.monitoring import http
 from ottla.server.monitoring.http import Answer, HttpServer
 
-# More than the buffers of two sockets hold.
+# More than the buffers of two sockets can take.
 BODY = [b"x" * 10_000] * 2000
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[HttpServer]:
-    """A server of one short and one long page."""
+    """Return a server of one short and one long page."""
     tasks = Tasks()
 
     async def page() -> Answer:
@@ -35,7 +35,7 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 async def ask(server: HttpServer, *pieces: bytes) -> bytes:
-    """Send the pieces one by one and return all that comes back."""
+    """Send the pieces one by one and return the whole response."""
     reader, writer = await asyncio.open_connection(*server.address)
     for piece in pieces:
         writer.write(piece)
@@ -68,7 +68,7 @@ async def ask(server: HttpServer, *pieces: bytes) -> bytes:
 async def test_a_request_is_answered_by_its_first_line(
     server: HttpServer, request_line: bytes, status: bytes
 ) -> None:
-    """Whatever the headers say."""
+    """The headers of a request do not matter."""
     answer = await ask(server, request_line + b"\r\nHost: x\r\nAccept: */*\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
     assert b"Connection: close\r\n" in answer
@@ -76,34 +76,34 @@ async def test_a_request_is_answered_by_its_first_line(
     assert answer.endswith(b"\r\n\r\nhello\n") == is_page
 
 
-async def test_a_request_may_come_in_pieces(server: HttpServer) -> None:
-    """Byte by byte."""
+async def test_request_may_arrive_in_pieces(server: HttpServer) -> None:
+    """The request is sent byte by byte."""
     request = b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n"
     answer = await ask(server, *(request[at : at + 1] for at in range(len(request))))
     assert answer.endswith(b"hello\n")
 
 
-async def test_a_large_page_comes_whole(server: HttpServer) -> None:
-    """As fast as the reader takes it."""
+async def test_large_page_is_sent_completely(server: HttpServer) -> None:
+    """A page is sent as fast as the client reads it."""
     answer = await ask(server, b"GET /large HTTP/1.1\r\n\r\n")
     assert answer.partition(b"\r\n\r\n")[2] == b"".join(BODY)
 
 
-async def test_a_kafka_client_is_told_at_once(server: HttpServer) -> None:
-    """Instead of waiting for a line that never comes."""
+async def test_kafka_client_gets_an_error_at_once(server: HttpServer) -> None:
+    """A Kafka request gets an error at once instead of a wait for the end of a line."""
     answer = await ask(server, b"\0\0\0\x14\0\x12\0\0\0\0\0\1\0\4test")
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"it uses HTTP" in answer
 
 
-async def test_headers_without_end_are_refused(server: HttpServer) -> None:
-    """Nobody makes the server keep more than 16 KiB."""
+async def test_endless_headers_are_rejected(server: HttpServer) -> None:
+    """The server buffers at most 16 KiB of headers."""
     answer = await ask(server, b"GET /page HTTP/1.1\r\n", b"X: " + b"y" * 20_000)
     assert answer.startswith(b"HTTP/1.1 431 ")
 
 
 async def test_garbage_does_no_harm(server: HttpServer) -> None:
-    """A thousand kinds of it: each connection ends, and the next request is answered."""
+    """A thousand kinds of garbage each end their connection, and the next request succeeds."""
     chance = random.Random(11)
     for _ in range(300):
         size = chance.choice((1, 5, 100, 5000))
@@ -112,26 +112,26 @@ async def test_garbage_does_no_harm(server: HttpServer) -> None:
 
 
 async def ask_and_leave(server: HttpServer, data: bytes) -> None:
-    """Send and go, without reading."""
+    """Send and close without reading."""
     _, writer = await asyncio.open_connection(*server.address)
     writer.write(data)
     writer.close()
     await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
-async def test_whoever_sends_nothing_is_not_waited_for(
+async def test_connection_without_a_request_times_out(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A connection without a request ends by itself."""
+    """A connection without a request is closed after a timeout."""
     monkeypatch.setattr(http, "REQUEST_SECONDS", 0.02)
     assert await ask(server, b"GET /pa") == b""
     assert server.connections == set()
 
 
-async def test_a_reader_that_takes_nothing_is_not_waited_for(
+async def test_response_to_a_client_that_does_not_read_times_out(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer has a time limit of its own."""
+    """A response has a timeout of its own."""
     monkeypatch.setattr(http, "ANSWER_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection(*server.address, limit=1024)
     writer.write(b"GET /large HTTP/1.1\r\n\r\n")
@@ -140,7 +140,7 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
             await asyncio.sleep(0)
         while server.connections:
             await asyncio.sleep(0)
-    # What the sockets had taken is still to be read; the rest never comes.
+    # The bytes in the socket buffers can still be read; the rest never arrives.
     received = 0
     with suppress(ConnectionResetError):
         async with asyncio.timeout(5):
@@ -153,7 +153,7 @@ async def test_a_reader_that_takes_nothing_is_not_waited_for(
 async def test_connections_have_a_limit(
     server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than that are turned away, and those that are there are served."""
+    """Connections above the limit are rejected, and the open ones are served."""
     monkeypatch.setattr(http, "CONNECTIONS_MAX", 1)
     _, writer = await asyncio.open_connection(*server.address)
     async with asyncio.timeout(5):

@@ -1,4 +1,4 @@
-"""`/metrics` of a running node, read as Prometheus reads it."""
+"""`/metrics` of a running node, parsed as Prometheus does."""
 
 import asyncio
 import errno
@@ -34,8 +34,8 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def parse(text: str) -> Samples:
-    """Read the format strictly: each family once, its head first, each sample once."""
-    found: Samples = {}
+    """Parse the format strictly: each family once, with its header first, and each sample once."""
+    result: Samples = {}
     heads: set[str] = set()
     family = ""
     for line in text.splitlines():
@@ -52,10 +52,10 @@ def parse(text: str) -> Samples:
             name, labels, value = match.groups()
             assert name.startswith(family)
             key = name, frozenset(_LABEL.findall(labels or ""))
-            assert key not in found, line
-            found[key] = float(value)
+            assert key not in result, line
+            result[key] = float(value)
     assert text.endswith("\n")
-    return found
+    return result
 
 
 async def get(node: Node, path: str = "/metrics", method: str = "GET") -> tuple[int, bytes]:
@@ -84,7 +84,7 @@ async def metrics(node: Node) -> Any:
 
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
-    """A folder of its own for each test."""
+    """Yield a yard with a directory of its own."""
     made = Yard(tmp_path / "data")
     yield made
     for node in made.nodes:
@@ -98,7 +98,7 @@ SETTINGS = {"metrics.listener": "127.0.0.1:0", "num.partitions": "2"}
 
 
 async def test_traffic_is_counted_for_each_topic_and_for_all(yard: Yard) -> None:
-    """Records, bytes in, bytes out, by their Kafka names."""
+    """Records, bytes in and bytes out have Kafka's metric names."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     await client.metadata("a", "b")
@@ -117,8 +117,8 @@ async def test_traffic_is_counted_for_each_topic_and_for_all(yard: Yard) -> None
     assert value(f"{prefix}totalproducerequests_total", topic="b") == 1
 
 
-async def test_only_what_a_client_gets_is_counted_as_given(yard: Yard) -> None:
-    """A fetch that waits for more reads the same bytes again."""
+async def test_bytes_out_count_only_sent_records(yard: Yard) -> None:
+    """A fetch that waits for more reads the same bytes again, but counts them once."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     await client.metadata("a")
@@ -133,8 +133,8 @@ async def test_only_what_a_client_gets_is_counted_as_given(yard: Yard) -> None:
     assert value("kafka_server_brokertopicmetrics_totalfetchrequests_total", topic="a") == 2
 
 
-async def test_what_was_counted_stays_when_a_topic_goes(yard: Yard) -> None:
-    """A counter never falls."""
+async def test_totals_keep_the_counts_of_a_deleted_topic(yard: Yard) -> None:
+    """A counter of all topics never decreases."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     await client.metadata("a")
@@ -147,7 +147,7 @@ async def test_what_was_counted_stays_when_a_topic_goes(yard: Yard) -> None:
 
 
 async def test_requests_are_counted_and_timed(yard: Yard) -> None:
-    """By API and version; errors by their Kafka names."""
+    """Requests are labelled by API and version, and errors by their Kafka names."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     await client.metadata("a")
@@ -169,8 +169,8 @@ async def test_requests_are_counted_and_timed(yard: Yard) -> None:
     assert 0 < middle <= late < 5000
 
 
-async def test_partitions_are_told_as_kafka_and_as_kafka_exporter_do(yard: Yard) -> None:
-    """Dashboards of both kinds show them."""
+async def test_partitions_are_reported_like_kafka_and_kafka_exporter(yard: Yard) -> None:
+    """Dashboards for Kafka and for kafka_exporter both show the partitions."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     await client.metadata("a")
@@ -212,7 +212,7 @@ async def commit(node: Node, *topics: str) -> None:
 
 
 async def test_groups_have_their_lag(yard: Yard) -> None:
-    """From what is committed and where the partition ends; -1 for a partition that is gone."""
+    """The lag is the log end minus the committed offset, and -1 for a deleted partition."""
     node = await yard.start(settings=SETTINGS | {"offsets.topic.num.partitions": "1"})
     client = await yard.client(node)
     await client.metadata("a")
@@ -232,8 +232,8 @@ async def test_groups_have_their_lag(yard: Yard) -> None:
         assert value("ottla_coordinator_skipped_records_total", topic=topic) == 0
 
 
-async def test_what_waits_is_counted(yard: Yard) -> None:
-    """A parked fetch is one more in its purgatory, and one less when it is answered."""
+async def test_delayed_requests_are_counted(yard: Yard) -> None:
+    """A delayed fetch adds one to its purgatory until it is answered."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     await client.metadata("a")
@@ -258,7 +258,9 @@ async def test_what_waits_is_counted(yard: Yard) -> None:
 
 
 async def test_descriptors_for_connections_are_reported(yard: Yard) -> None:
-    """How many connections leave descriptors for files, and how many were closed for that."""
+    """The connection limit that leaves descriptors for files is reported, with the closed
+    connections.
+    """
     node = await yard.start(settings=SETTINGS)
     value = await metrics(node)
     assert 0 < value("ottla_connections_max") < value("process_max_fds")
@@ -266,8 +268,8 @@ async def test_descriptors_for_connections_are_reported(yard: Yard) -> None:
     assert value("ottla_connections_refused_for_descriptors_total") == 0
 
 
-async def test_the_process_and_its_loop_are_told(yard: Yard) -> None:
-    """By the names of the Python client of Prometheus."""
+async def test_process_and_event_loop_are_reported(yard: Yard) -> None:
+    """Process metrics have the names of the Python client of Prometheus."""
     node = await yard.start(settings=SETTINGS)
     value = await metrics(node)
     assert value("process_resident_memory_bytes") > 10_000_000
@@ -279,8 +281,8 @@ async def test_the_process_and_its_loop_are_told(yard: Yard) -> None:
     assert value("ottla_log_directory_usable_bytes", path=str(yard.folder)) > 0
 
 
-async def test_compaction_is_told(yard: Yard) -> None:
-    """Rounds, bytes before and after, by Kafka's names where it has some."""
+async def test_compaction_is_reported(yard: Yard) -> None:
+    """Cleanings and their bytes before and after have Kafka's names if Kafka has them."""
     settings = {"log.cleaner.backoff.ms": "10", "log.segment.bytes": "1048576"}
     node = await yard.start(settings=SETTINGS | settings)
     cleaner = node._sources.cleaner
@@ -305,7 +307,8 @@ async def test_compaction_is_told(yard: Yard) -> None:
     assert value("kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
 
 
-# What Strimzi's and Confluent's dashboards and alert rules for brokers ask for, and kafka_exporter's.
+# The metrics in Strimzi's and Confluent's dashboards and alert rules for brokers, and
+# kafka_exporter's.
 DASHBOARDS = """
 kafka_controller_kafkacontroller_{activecontrollercount,offlinepartitionscount}
 kafka_controller_kafkacontroller_{preferredreplicaimbalancecount,globaltopiccount}
@@ -346,7 +349,7 @@ jvm_{memory_used_bytes,gc_collection_seconds_count,threads_current}
 
 
 def dashboard_names() -> set[str]:
-    """Return the names one by one."""
+    """Yield the names one by one."""
     names = set()
     for line in DASHBOARDS.split():
         head, _, rest = line.partition("{")
@@ -355,8 +358,8 @@ def dashboard_names() -> set[str]:
     return names
 
 
-async def test_names_of_dashboards_are_served_or_said_to_be_missing(yard: Yard) -> None:
-    """No panel is empty without a word in the header of the package, which docs/gaps.md repeats."""
+async def test_names_of_dashboards_are_served_or_documented_as_missing(yard: Yard) -> None:
+    """Every metric is either served or listed as missing in the package, as docs/gaps.md repeats."""
     node = await yard.start(settings=SETTINGS | {"offsets.topic.num.partitions": "1"})
     client = await yard.client(node)
     await client.metadata("a")
@@ -370,8 +373,8 @@ async def test_names_of_dashboards_are_served_or_said_to_be_missing(yard: Yard) 
     assert not missing & served
 
 
-async def test_what_only_a_second_broker_could_move_stands_still(yard: Yard) -> None:
-    """Alerts on these names find a value."""
+async def test_metrics_of_replication_are_zero_on_one_broker(yard: Yard) -> None:
+    """Alerts on these names find the value 0."""
     value = await metrics(await yard.start(settings=SETTINGS))
     for name in ("isrshrinks_total", "isrexpands_total", "reassigningpartitions"):
         assert value(f"kafka_server_replicamanager_{name}") == 0
@@ -381,8 +384,8 @@ async def test_what_only_a_second_broker_could_move_stands_still(yard: Yard) -> 
     assert value("kafka_controller_controllerstats_uncleanleaderelections_total") == 0
 
 
-async def test_bytes_that_were_too_many_are_counted(yard: Yard) -> None:
-    """As they came, for the topic and for all; they do not count as appended."""
+async def test_rejected_bytes_are_counted(yard: Yard) -> None:
+    """Rejected bytes count for the topic and in total, but not as appended."""
     node = await yard.start(settings=SETTINGS | {"message.max.bytes": "1000"})
     client = await yard.client(node)
     await client.metadata("a")
@@ -396,14 +399,14 @@ async def test_bytes_that_were_too_many_are_counted(yard: Yard) -> None:
 
 
 async def test_fetch_sessions_are_counted(yard: Yard) -> None:
-    """With their partitions, and with those that had to make room."""
+    """Fetch sessions are counted with their partitions and evictions."""
     settings = {"max.incremental.fetch.session.cache.slots": "1", "num.partitions": "1"}
     node = await yard.start(settings=SETTINGS | settings)
     client = await yard.client(node)
     await client.metadata("a", "b")
-    asked = [FetchTopic(topic=name, partitions=[FetchPartition()]) for name in ("a", "b")]
+    topics = [FetchTopic(topic=name, partitions=[FetchPartition()]) for name in ("a", "b")]
     for _ in range(2):
-        client.send(FetchRequest(topics=asked, session_epoch=0), 12)
+        client.send(FetchRequest(topics=topics, session_epoch=0), 12)
         await client.receive(FetchResponse, 12)
         node.broker.fetch_sessions._clock = LaterClock()
     value = await metrics(node)
@@ -414,14 +417,14 @@ async def test_fetch_sessions_are_counted(yard: Yard) -> None:
 
 
 class LaterClock(RealClock):
-    """An hour ahead."""
+    """A clock that is an hour ahead."""
 
     def monotonic(self) -> float:
         return super().monotonic() + 3600
 
 
-async def test_a_long_scrape_leaves_the_loop_its_turn(yard: Yard) -> None:
-    """Others are served in between, and whoever asks meanwhile gets the same text."""
+async def test_long_scrape_does_not_block_the_loop(yard: Yard) -> None:
+    """Other requests are served in between, and concurrent scrapes get the same text."""
     node = await yard.start(settings=SETTINGS | {"num.partitions": "200"})
     client = await yard.client(node)
     await client.metadata("t")
@@ -443,7 +446,7 @@ async def test_a_long_scrape_leaves_the_loop_its_turn(yard: Yard) -> None:
 
 
 class _BrokenDisk(RealFileSystem):
-    """Of two devices, the one below `b` fails as soon as it is told so."""
+    """Two devices; the one below `b` fails when the test says so."""
 
     def __init__(self) -> None:
         self.is_broken = False
@@ -454,8 +457,8 @@ class _BrokenDisk(RealFileSystem):
         return super().open(path, create=create)
 
 
-async def test_health_is_ok_while_all_is_well(yard: Yard) -> None:
-    """For load balancers: 200 and the state in JSON."""
+async def test_healthy_broker_returns_200(yard: Yard) -> None:
+    """Load balancers get status 200 and the state in JSON."""
     node = await yard.start(settings=SETTINGS)
     status, body = await get(node, "/healthz")
     assert status == 200
@@ -464,7 +467,7 @@ async def test_health_is_ok_while_all_is_well(yard: Yard) -> None:
 
 
 async def test_a_broker_with_an_offline_directory_is_degraded(yard: Yard) -> None:
-    """503, with the directory and the reason; metrics are still told."""
+    """The status is 503 with the directory and the reason, and metrics are still served."""
     files = _BrokenDisk()
     folders = f"{yard.folder}/a,{yard.folder}/b"
     node = await yard.start(files=files, settings=SETTINGS | {"log.dirs": folders})
@@ -480,8 +483,8 @@ async def test_a_broker_with_an_offline_directory_is_degraded(yard: Yard) -> Non
     assert value("kafka_log_logmanager_offlinelogdirectorycount") == 1
 
 
-async def test_a_broker_that_starts_says_so(yard: Yard) -> None:
-    """The port is opened before the logs are read; what there is yet is told."""
+async def test_starting_broker_is_reported(yard: Yard) -> None:
+    """The port opens before the logs are loaded, and serves the metrics that exist by then."""
     node = yard.make(settings=SETTINGS)
     await node._open_monitoring()
     status, body = await get(node, "/healthz")
@@ -491,8 +494,8 @@ async def test_a_broker_that_starts_says_so(yard: Yard) -> None:
     assert value("process_open_fds") > 5
 
 
-async def test_a_broker_that_stops_says_so(yard: Yard) -> None:
-    """The port is closed last."""
+async def test_stopping_broker_is_reported(yard: Yard) -> None:
+    """A stopping broker closes the port last."""
     node = await yard.start(settings=SETTINGS)
     seen: list[tuple[int, bytes]] = []
 
@@ -507,8 +510,8 @@ async def test_a_broker_that_stops_says_so(yard: Yard) -> None:
     assert b"brokerstate 7" in seen[1][1]
 
 
-async def test_a_port_that_is_taken_is_told(yard: Yard) -> None:
-    """The broker does not start without what it was asked for."""
+async def test_used_port_is_an_error(yard: Yard) -> None:
+    """The broker does not start without its configured metrics port."""
     node = await yard.start(settings=SETTINGS)
     assert node.monitoring_address is not None
     port = node.monitoring_address[1]
@@ -517,7 +520,7 @@ async def test_a_port_that_is_taken_is_told(yard: Yard) -> None:
         await other.start()
 
 
-def test_an_address_that_is_none_is_refused(yard: Yard) -> None:
-    """With what it must look like."""
+def test_invalid_address_is_rejected(yard: Yard) -> None:
+    """The error shows the expected form of the address."""
     with pytest.raises(ConfigError, match=r"metrics\.listener: it must look like host:port"):
         Node({"metrics.listener": "9308"})

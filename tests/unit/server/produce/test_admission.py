@@ -1,4 +1,4 @@
-"""Batches of transactions that have to wait until they may be written: for a commit, for an end."""
+"""Transactional batches that wait for a commit by the coordinator, or for the previous transaction."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,14 +30,14 @@ DURABLE = {"flush.on.ack": "true"}
 
 @asynccontextmanager
 async def durable_broker(**settings: str) -> AsyncIterator[TransactionsBroker]:
-    """Run a broker whose decisions about transactions have to be on the disk first."""
+    """Run a broker whose transaction coordinator has to flush before it answers."""
     async with transactions_broker(is_loaded=False, **settings) as broker:
         broker.create(STATE, partitions=1, config=DURABLE)
         yield broker
 
 
 async def test_batch_waits_for_the_addition_of_its_partition() -> None:
-    """Not before it is committed: else the records could outlive the transaction."""
+    """The addition has to be committed, or the records could outlive the transaction."""
     async with durable_broker() as broker:
         producer = await broker.producer()
         sent = asyncio.ensure_future(broker.send(producer, b"a", version=12))
@@ -49,7 +49,9 @@ async def test_batch_waits_for_the_addition_of_its_partition() -> None:
 
 
 async def test_batches_behind_it_keep_their_order() -> None:
-    """A pipelining client sends the next before it has heard of the first; also to elsewhere."""
+    """A pipelining client sends further batches before the first is answered, also to other
+    partitions.
+    """
     async with durable_broker() as broker:
         producer = await broker.producer()
         sent = [
@@ -68,7 +70,7 @@ async def test_batches_behind_it_keep_their_order() -> None:
 
 
 async def test_batches_behind_a_heavy_one_keep_their_order() -> None:
-    """The first of a transaction is judged off the loop; those pipelined behind it wait for it."""
+    """The heavy batch is validated off the loop, and the ones pipelined after it wait for it."""
     async with durable_broker() as broker:
         broker.partition("t").log.update_config(LogConfig(strict_records=True))
         producer = await broker.producer()
@@ -83,8 +85,8 @@ async def test_batches_behind_a_heavy_one_keep_their_order() -> None:
         assert broker.partition("t").log.log_end_offset == sum(counts)
 
 
-async def test_heavy_batch_that_is_refused_lets_the_next_one_in() -> None:
-    """The line behind it does not wait for ever."""
+async def test_rejected_heavy_batch_does_not_block_the_next_one() -> None:
+    """A rejected heavy batch does not block the batches after it."""
     async with durable_broker() as broker:
         broker.partition("t").log.update_config(LogConfig(cleanup_policy=frozenset({"compact"})))
         producer = await broker.producer()
@@ -101,10 +103,12 @@ async def test_heavy_batch_that_is_refused_lets_the_next_one_in() -> None:
         (12, ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-async def test_heavy_batch_is_refused_if_its_transaction_ends_meanwhile(
+async def test_heavy_batch_is_rejected_if_its_transaction_ends_meanwhile(
     version: int, code: ErrorCode
 ) -> None:
-    """Written behind the marker, it would hold back readers for ever (KIP-890)."""
+    """If it were written after the marker, it would block read-committed consumers forever
+    (KIP-890).
+    """
     async with transactions_broker() as broker:
         broker.partition("t").log.update_config(LogConfig(strict_records=True))
         producer = await broker.producer()
@@ -117,8 +121,8 @@ async def test_heavy_batch_is_refused_if_its_transaction_ends_meanwhile(
         assert not broker.partition("t").log.producers.has_open_transaction(*producer)
 
 
-async def test_what_comes_later_does_not_overtake() -> None:
-    """Even where the coordinator answers the second before the first."""
+async def test_later_request_does_not_overtake() -> None:
+    """The order holds even if the coordinator answers the second request before the first."""
     tasks = Tasks()
     async with transactions_broker() as broker:
         first: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
@@ -150,7 +154,7 @@ async def test_what_comes_later_does_not_overtake() -> None:
 
 
 async def test_waiting_batch_does_not_need_its_frame() -> None:
-    """The buffer of the connection has the next request in it by then."""
+    """The connection's buffer has the next request by then."""
     async with durable_broker() as broker:
         producer = await broker.producer()
         request = broker.produce_request(producer, b"kept")
@@ -162,12 +166,12 @@ async def test_waiting_batch_does_not_need_its_frame() -> None:
         answered = await answer
         assert answered is not None
         assert answered.responses[0].partition_responses[0].error_code == 0
-        found = await broker.read(isolation=0)
-        assert values(found.records) == [b"kept"]
+        partition = await broker.read(isolation=0)
+        assert values(partition.records) == [b"kept"]
 
 
 async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> None:
-    """Its client goes on as soon as the outcome is decided; and so does it, not a moment later."""
+    """The batch is written as soon as the markers of the previous transaction are complete."""
     patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
     async with durable_broker(**patience) as broker, asyncio.timeout(20):
         producer = await broker.producer()
@@ -180,8 +184,8 @@ async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> No
         assert await broker.committed_values() == [b"0", b"1", b"2", b"3"]
 
 
-async def test_end_of_the_last_transaction_wakes_it() -> None:
-    """It is written when the last marker is."""
+async def test_end_of_the_last_transaction_completes_the_wait() -> None:
+    """The batch is written when the last marker is."""
     patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
     async with durable_broker(**patience) as broker, asyncio.timeout(20):
         producer = await broker.producer()
@@ -200,8 +204,8 @@ async def test_end_of_the_last_transaction_wakes_it() -> None:
         assert await sent == 0
 
 
-async def test_it_does_not_wait_for_ever() -> None:
-    """After add.partitions.to.txn.retry.backoff.max.ms the client is told to try again."""
+async def test_wait_for_the_last_transaction_times_out() -> None:
+    """After add.partitions.to.txn.retry.backoff.max.ms the client gets a retriable error."""
     patience = {"add_partitions_to_txn_retry_backoff_max_ms": "20"}
     async with durable_broker(**patience) as broker:
         producer = await broker.producer()
@@ -215,7 +219,7 @@ async def test_it_does_not_wait_for_ever() -> None:
 
 
 async def test_waiting_for_an_end_ends_with_the_coordinator() -> None:
-    """Another broker knows more; the client tries again, and finds it."""
+    """If the coordinator moves, the client retries and finds the new one."""
     patience = {"add_partitions_to_txn_retry_backoff_max_ms": "60000"}
     async with durable_broker(**patience) as broker, asyncio.timeout(20):
         producer = await broker.producer()
@@ -232,10 +236,10 @@ async def test_waiting_for_an_end_ends_with_the_coordinator() -> None:
 
 
 @pytest.mark.parametrize("are_markers_written", [True, False])
-async def test_transaction_that_was_aborted_in_between_takes_no_more(
+async def test_transaction_aborted_meanwhile_accepts_no_batch(
     are_markers_written: bool,
 ) -> None:
-    """The addition is committed, but so is the fence of another producer."""
+    """The addition is committed, but another producer's fence is committed as well."""
     async with durable_broker() as broker:
         producer = await broker.producer()
         if not are_markers_written:
@@ -249,8 +253,10 @@ async def test_transaction_that_was_aborted_in_between_takes_no_more(
         assert broker.partition("t").log.producers.first_unstable_offset() is None
 
 
-async def test_memory_that_waits_is_counted() -> None:
-    """In the budget of all connections, until it is written; not where nothing waits."""
+async def test_memory_of_waiting_batches_is_counted() -> None:
+    """A waiting batch counts in the budget of all connections until it is written, other batches do
+    not.
+    """
     async with durable_broker() as broker:
         producer = await broker.producer()
         assert await broker.send(producer, bytes(1000), version=12) == 0
@@ -261,8 +267,8 @@ async def test_memory_that_waits_is_counted() -> None:
         assert len(broker.held) == 1
 
 
-async def test_waiting_ends_with_the_broker() -> None:
-    """The answer is cancelled, which closes the connection."""
+async def test_stopping_broker_cancels_the_wait() -> None:
+    """The response is cancelled, which closes the connection."""
     async with durable_broker() as broker:
         producer = await broker.producer()
         applicant = TransactionalWrite(
@@ -300,15 +306,15 @@ async def test_waiting_ends_with_the_broker() -> None:
         ),
     ],
 )
-def test_clients_are_told_what_they_know(
+def test_clients_get_error_codes_of_their_version(
     code: ErrorCode, knowledge: TransactionSupport, expected: ErrorCode
 ) -> None:
-    """Codes of later versions become those of before; what passes becomes one that is retried."""
+    """New error codes are replaced by old ones, and transient ones by one that the client retries."""
     assert error_for(code, knowledge) is expected
 
 
 async def test_first_batch_of_a_transaction_begins_at_0() -> None:
-    """Where the log knows nothing of the producer, something before it has got lost."""
+    """If the log has no state of the producer, a higher first sequence means that a batch was lost."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         lost = await broker.send(producer, b"b", sequence=1, version=12)
@@ -318,7 +324,7 @@ async def test_first_batch_of_a_transaction_begins_at_0() -> None:
 
 
 async def test_one_request_has_one_producer() -> None:
-    """Else nothing of it is written."""
+    """A request with batches of two producers writes nothing."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await broker.send(producer, b"a", version=12) == 0
@@ -328,7 +334,7 @@ async def test_one_request_has_one_producer() -> None:
 
 
 async def test_partition_of_another_leader_joins_no_transaction() -> None:
-    """Its leader adds it; here it would be ended without having begun."""
+    """A broker that is not the leader does not add the partition to the transaction."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
         broker.create("t", partitions=2, leader=OTHER, leader_epoch=4)

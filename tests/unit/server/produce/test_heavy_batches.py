@@ -1,4 +1,4 @@
-"""Lanes for heavy batches: who comes next, and how long others wait. On virtual time."""
+"""Lanes for heavy batches: their order and the waits of other batches, on virtual time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -21,7 +21,7 @@ COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
 
 
 class LoopClock(RealClock):
-    """The virtual time of the loop."""
+    """A clock that shows the virtual time of the loop."""
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
@@ -47,7 +47,7 @@ class SlowFiles:
 
 
 class Peer(SimpleNamespace):
-    """A connection."""
+    """A connection that sends batches."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -62,14 +62,14 @@ def run(scenario: Callable[[], Coroutine[Any, Any, Any]], seed: int = 1) -> Any:
 
 
 def batch(count: int) -> bytearray:
-    """Return a sound batch of `count` records."""
+    """Return a valid batch of `count` records."""
     return encode_batch([Record(b"k", None, (), NOW_MS)] * count, compression=4)
 
 
 async def judged_after(
     batches: HeavyBatches, sender: Peer, data: bytearray, acks: int = 1
 ) -> float:
-    """Have a batch judged; return the seconds until then."""
+    """Validate a batch; return the seconds that it took."""
     loop = asyncio.get_running_loop()
     started, target = loop.time(), SimpleNamespace(log=SimpleNamespace(config=COMPACTED))
     vetted = await batches.judge(cast(Any, sender), data, cast(Any, target), acks)
@@ -78,7 +78,7 @@ async def judged_after(
 
 
 def test_small_batch_does_not_wait_for_large_ones() -> None:
-    """Four clients keep sending batches that take a quarter of a second; 2 500 records take 10 ms."""
+    """Four clients keep sending batches of a quarter of a second; 2 500 records take 10 ms."""
 
     async def scenario() -> None:
         batches = HeavyBatches(cast(Any, SlowFiles()), LoopClock())
@@ -101,8 +101,8 @@ def test_small_batch_does_not_wait_for_large_ones() -> None:
     run(scenario)
 
 
-def test_two_batches_at_most_are_in_memory_together() -> None:
-    """One in each lane."""
+def test_at_most_two_batches_are_in_memory() -> None:
+    """Each lane has one batch."""
 
     async def scenario() -> int:
         files = SlowFiles()
@@ -116,7 +116,7 @@ def test_two_batches_at_most_are_in_memory_together() -> None:
 
 
 def test_batch_of_many_headers_moves_to_the_other_lane() -> None:
-    """Its header says one record: nobody can tell before it is opened."""
+    """Its header says one record, so its cost is known only after decoding."""
 
     async def scenario() -> None:
         batches = HeavyBatches(cast(Any, SlowFiles()), LoopClock())
@@ -128,8 +128,8 @@ def test_batch_of_many_headers_moves_to_the_other_lane() -> None:
 
 
 @pytest.mark.parametrize("acks", [-1, 0, 1])
-def test_batch_of_a_client_that_is_gone_is_not_judged(acks: int) -> None:
-    """Nobody waits for the answer; without acks nobody ever did."""
+def test_batch_of_a_disconnected_client_is_not_validated(acks: int) -> None:
+    """The response has no receiver; with acks=0 there is no response at all."""
 
     async def scenario() -> None:
         batches = HeavyBatches(cast(Any, SlowFiles()), LoopClock())
@@ -151,8 +151,8 @@ async def _hold(lane: Lane, log: list[str], sender: str, seconds: float) -> None
         log.append(sender)
 
 
-def test_sender_that_has_used_the_least_comes_first() -> None:
-    """One sender queues five batches, another one after them: it waits for one of the five."""
+def test_sender_with_the_least_use_comes_first() -> None:
+    """If one sender queues five batches, a later sender waits for only one of them."""
 
     async def scenario() -> list[str]:
         lane, log = Lane(LoopClock()), list[str]()
@@ -166,7 +166,7 @@ def test_sender_that_has_used_the_least_comes_first() -> None:
 
 
 def test_large_batch_is_not_starved_by_small_ones() -> None:
-    """New connections with small batches keep coming; the large one gets its share in time."""
+    """New connections keep sending small batches, and the large one still gets its share in time."""
 
     async def scenario() -> float:
         lane, log = Lane(LoopClock()), list[str]()
@@ -192,8 +192,8 @@ def test_large_batch_is_not_starved_by_small_ones() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_lane_goes_to_the_next_if_a_waiting_task_is_cancelled(seed: int) -> None:
-    """While it waits, and in the moment in which it is let in."""
+def test_cancelled_task_leaves_the_lane_to_the_next(seed: int) -> None:
+    """The task is cancelled while it waits, or at the moment when it gets the lane."""
 
     async def scenario() -> list[str]:
         lane, log = Lane(LoopClock()), list[str]()

@@ -1,4 +1,4 @@
-"""How coordinators write and read their partitions."""
+"""Writes and reads of the coordinators' partitions."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.handlers.logs import NODE, OTHER, LogsBroker, values
 RECORDS = [Record(b"k", b"v", (), 1000), Record(b"k", None, (), 1000)]
 
 
-async def test_alone_it_is_committed_at_once(broker: LogsBroker) -> None:
+async def test_write_without_followers_is_committed_at_once(broker: LogsBroker) -> None:
     """The future is done on return, with the offset of the last record."""
     broker.create("state")
     done = ReplicaWriter(broker.replicas, broker.clock).append("state", 0, RECORDS)
@@ -18,8 +18,8 @@ async def test_alone_it_is_committed_at_once(broker: LogsBroker) -> None:
     assert await done == 1
 
 
-async def test_with_followers_it_is_committed_later(broker: LogsBroker) -> None:
-    """When the in-sync replicas have it."""
+async def test_write_with_followers_is_committed_later(broker: LogsBroker) -> None:
+    """The write is committed when the in-sync replicas have it."""
     broker.create("state", replicas=(NODE, OTHER))
     done = ReplicaWriter(broker.replicas, broker.clock).append("state", 0, RECORDS)
     assert not done.done()
@@ -27,8 +27,8 @@ async def test_with_followers_it_is_committed_later(broker: LogsBroker) -> None:
     assert await done == 1
 
 
-async def test_a_new_leader_fails_what_is_not_committed(broker: LogsBroker) -> None:
-    """The records may be lost again."""
+async def test_new_leader_fails_uncommitted_writes(broker: LogsBroker) -> None:
+    """The records may still be lost."""
     broker.create("state", replicas=(NODE, OTHER))
     done = ReplicaWriter(broker.replicas, broker.clock).append("state", 0, RECORDS)
     broker.create("state", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
@@ -39,7 +39,7 @@ async def test_a_new_leader_fails_what_is_not_committed(broker: LogsBroker) -> N
 
 @pytest.mark.parametrize("epoch", [2, 4])
 async def test_another_epoch_writes_nothing(broker: LogsBroker, epoch: int) -> None:
-    """A coordinator of a former leadership must not write."""
+    """A coordinator of a former leader epoch must not write."""
     broker.create("state", leader_epoch=3)
     writer = ReplicaWriter(broker.replicas, broker.clock)
     with pytest.raises(ApiError) as refused:
@@ -48,8 +48,8 @@ async def test_another_epoch_writes_nothing(broker: LogsBroker, epoch: int) -> N
     assert writer.bounds("state", 0) == (0, 0)
 
 
-async def test_what_was_written_can_be_read(broker: LogsBroker) -> None:
-    """Up to the end of the log, also what is not committed yet."""
+async def test_written_records_can_be_read(broker: LogsBroker) -> None:
+    """A read returns records up to the log end, also uncommitted ones."""
     broker.create("state", replicas=(NODE, OTHER))
     writer = ReplicaWriter(broker.replicas, broker.clock)
     waiting = writer.append("state", 0, RECORDS, compression=1)
@@ -60,7 +60,7 @@ async def test_what_was_written_can_be_read(broker: LogsBroker) -> None:
 
 
 async def test_only_the_leader_reads_and_writes(broker: LogsBroker) -> None:
-    """Everybody else hears who is not responsible."""
+    """Other brokers return an error, because they are not the leader."""
     broker.create("state", replicas=(NODE, OTHER), leader=OTHER)
     writer = ReplicaWriter(broker.replicas, broker.clock)
     for action in (

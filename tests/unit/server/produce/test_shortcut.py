@@ -1,4 +1,4 @@
-"""The short way of a produce says what the long way says, byte for byte, or does nothing."""
+"""The fast path of a produce returns the same bytes as the handler, or does not apply."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ VERSIONS = range(produce.MIN_VERSION, produce.MAX_VERSION + 1)
 
 
 class Desk:
-    """A dispatcher behind a hand-driven connection; counts the calls of the handler."""
+    """A dispatcher on a simulated connection; counts the calls of the handler."""
 
     def __init__(self, broker: LogsBroker, rows: Any = ROWS) -> None:
         self.broker = broker
@@ -59,7 +59,7 @@ class Desk:
         return bytes(answer)
 
     async def outcome(self, is_answered: bool) -> tuple[list[bytes], bool]:
-        """Return the answers, which may take a while, and whether the connection was closed."""
+        """Return the responses, after a wait if needed, and whether the connection was closed."""
         async with asyncio.timeout(20):
             while is_answered and not (self.wire.transport.sent or self.wire.transport.is_closed):
                 await asyncio.sleep(0)
@@ -88,8 +88,8 @@ def request(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_both_ways_answer_alike(broker: LogsBroker, version: int) -> None:
-    """For names, sizes and partitions of any length; only the offsets differ."""
+async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: int) -> None:
+    """The responses agree for names, sizes and partitions of any length; only the offsets differ."""
     short = Desk(broker)
     answers: dict[str, list[bytes]] = {}
     for name in ("short", "long"):
@@ -113,8 +113,8 @@ async def test_both_ways_answer_alike(broker: LogsBroker, version: int) -> None:
     assert short.long_count == (2 if version >= 9 else 12)
 
 
-async def test_topics_and_acks_are_told_apart(broker: LogsBroker) -> None:
-    """What was learned of one request is not mistaken for another."""
+async def test_topics_and_acks_are_distinguished(broker: LogsBroker) -> None:
+    """The cached meaning of one request is not used for another."""
     desk = Desk(broker)
     for name in ("t", "u", "tt", "a" * 200):
         broker.create(name, partitions=3)
@@ -131,8 +131,10 @@ async def test_topics_and_acks_are_told_apart(broker: LogsBroker) -> None:
             assert broker.partition(name, partition).log.log_end_offset == 4
 
 
-async def test_what_is_wrong_is_told_by_the_long_way(broker: LogsBroker) -> None:
-    """A damaged batch, a topic that is gone, a batch of a transaction: nothing is appended."""
+async def test_invalid_requests_go_to_the_handler(broker: LogsBroker) -> None:
+    """A damaged batch, a deleted topic or a transactional batch goes to the handler, and appends
+    nothing.
+    """
     desk = Desk(broker)
     broker.create("t")
     for _ in range(2):
@@ -153,7 +155,7 @@ async def test_what_is_wrong_is_told_by_the_long_way(broker: LogsBroker) -> None
 
 
 async def test_duplicates_are_answered_alike(broker: LogsBroker) -> None:
-    """A batch that an idempotent producer repeats gets its first answer again."""
+    """A duplicate of an idempotent producer gets its first response again."""
     desk = Desk(broker)
     broker.create("t")
     answers = []
@@ -167,8 +169,8 @@ async def test_duplicates_are_answered_alike(broker: LogsBroker) -> None:
     assert desk.long_count == 1
 
 
-async def test_an_answer_that_has_to_wait_waits(broker: LogsBroker) -> None:
-    """With followers in sync, acks=all is not answered by the append."""
+async def test_acks_all_waits_for_followers(broker: LogsBroker) -> None:
+    """With followers in sync, the append does not answer acks=all."""
     desk = Desk(broker)
     broker.create("t")
     for _ in range(2):
@@ -197,7 +199,7 @@ SETTINGS: tuple[dict[str, str], ...] = (
 
 
 class Conversation:
-    """The same random events and requests at two brokers; one of them knows no short way."""
+    """The same random events and requests at two brokers, one of which has no fast path."""
 
     def __init__(self, seed: int, one: LogsBroker, two: LogsBroker) -> None:
         self.dice = random.Random(seed)
@@ -235,7 +237,7 @@ class Conversation:
             broker.replicas.update_configs("t")
 
     def calm(self) -> None:
-        """Lead without followers, by default settings."""
+        """Become the leader without followers, with default settings."""
         self.epoch += 1
         for broker in self.brokers:
             broker.topic_settings["t"] = {}
@@ -243,7 +245,7 @@ class Conversation:
             broker.create("t", partitions=2, leader_epoch=self.epoch)
 
     def delete(self) -> None:
-        """Delete the topic; another one takes its name, with another id."""
+        """Delete the topic; a new one of the same name has another id."""
         self.epoch += 1
         self.sequences.clear()
         for broker in self.brokers:
@@ -253,12 +255,12 @@ class Conversation:
             broker.create("t", partitions=2, leader_epoch=self.epoch)
 
     def fail(self) -> None:
-        """Have the disk refuse the next record of a partition, and all that comes behind it."""
+        """Make the disk fail at the next record of a partition and at all later ones."""
         for broker in self.brokers:
             broker.files.faults.fail("append", path="/t-0/")
 
     def records(self) -> bytes:
-        """Return a batch, or something like one."""
+        """Return a batch, or damaged bytes."""
         dice = self.dice
         value = b"v" * dice.choice((1, 1, 100, 400))
         fields: dict[str, Any] = {}
@@ -282,11 +284,11 @@ class Conversation:
         return bytes(data)
 
     def request(self) -> tuple[ProduceRequest, bool]:
-        """Return a request, and whether it is to be answered."""
+        """Return a request, and whether it has a response."""
         dice = self.dice
         acks = dice.choice((1,) * 8 + (-1,) * 8 + (0, 2))
         topic = dice.choice(("t",) * 20 + ("u", "x", "__consumer_offsets"))
-        asked = request(
+        produce_request = request(
             self.brokers[0],
             dice.choice((self.records(),) * 30 + (b"", None)),
             topic=topic,
@@ -295,8 +297,8 @@ class Conversation:
             timeout_ms=0,
         )
         if dice.random() < 0.03:
-            asked.topic_data *= 2
-        return asked, acks != 0
+            produce_request.topic_data *= 2
+        return produce_request, acks != 0
 
     async def ask(self) -> None:
         self.asked += 1
@@ -315,7 +317,7 @@ class Conversation:
             self.sequences["t"] = batches[-1].last_sequence + 1 if batches else 0
 
     def told(self) -> list[list[tuple[Any, ...]]]:
-        """Return what each broker holds and has counted."""
+        """Return the logs and the counters of each broker."""
         return [
             [
                 (each.topic, each.partition, each.appended_bytes, each.appends_count,
@@ -328,7 +330,9 @@ class Conversation:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_random_conversations_are_answered_alike(seed: int) -> None:
-    """Settings, leaders and disks that change, producers that repeat and skip, batches that lie."""
+    """Changed settings, leaders and disks, repeated and skipped batches and invalid headers do not
+    matter.
+    """
     async with logs_broker() as one, logs_broker() as two:
         conversation = Conversation(seed, one, two)
         for number in range(300):
@@ -338,6 +342,6 @@ async def test_random_conversations_are_answered_alike(seed: int) -> None:
             first, second = conversation.told()
             assert first == second
         short, long = conversation.desks
-        # The short way is not only there, and there is something to refuse.
+        # The fast path was used, but not for every request, and some requests failed.
         assert long.long_count == conversation.asked > short.long_count + 50
         assert len(conversation.codes) > 5

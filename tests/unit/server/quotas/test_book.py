@@ -1,4 +1,4 @@
-"""The book of quotas: the nearest of eight places counts; filters find what they say."""
+"""The book of quotas: the most specific of eight kinds of entities applies, and filters match."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from ottla.server.quotas.book import Applied, Component, QuotaBook
 from ottla.server.quotas.entities import Entity
 
 KEY = "producer_byte_rate"
-# Nearest first, and who shares the measure.
+# The most specific entity first, with the clients that share the measure.
 LEVELS = [
     (Entity("u", "c"), ("u", "c")),
     (Entity("u", None), ("u", "c")),
@@ -29,15 +29,15 @@ def book_of(*entities: Entity) -> QuotaBook:
 
 
 @pytest.mark.parametrize("first", range(8))
-def test_the_nearest_place_counts(first: int) -> None:
-    """Whatever further ones say; the order is that of Kafka's ClientQuotaManager."""
+def test_most_specific_entity_applies(first: int) -> None:
+    """The order is that of Kafka's ClientQuotaManager."""
     entity, shared = LEVELS[first]
     book = book_of(*(entity for entity, _ in LEVELS[first:]))
     assert book.applied(KEY, "u", "c") == Applied(0.0, *shared), entity
 
 
-def test_each_quota_looks_for_its_own_place() -> None:
-    """A nearer entity without this quota does not hide a further one that has it."""
+def test_each_quota_has_its_own_precedence() -> None:
+    """A more specific entity without this quota does not hide a less specific one that has it."""
     book = QuotaBook()
     book.set(Entity("u", "c"), {"consumer_byte_rate": 1.0})
     book.set(Entity("u"), {KEY: 2.0})
@@ -46,27 +46,27 @@ def test_each_quota_looks_for_its_own_place() -> None:
 
 
 def test_others_are_not_limited() -> None:
-    """Neither by another name, nor by the quota of an address."""
+    """Neither another name nor the quota of an address limits a client."""
     book = book_of(Entity("u", "c"), Entity(client_id="d"), Entity(ip=None))
     assert book.applied(KEY, "v", "c") is None
     assert book.applied(KEY, "u", "") is None
 
 
 def test_a_client_without_id_has_only_its_users_quota() -> None:
-    """The default of client ids is for those that have one."""
+    """The default of client ids applies only to clients that have an id."""
     book = book_of(Entity(client_id=None), Entity(None, None), Entity(None))
     assert book.applied(KEY, "u", "") == Applied(2.0, "u", "")
 
 
-def test_the_default_counts_for_addresses_that_are_not_named() -> None:
-    """The named one comes first."""
+def test_default_applies_to_unnamed_addresses() -> None:
+    """The quota of a named address has precedence."""
     book = book_of(Entity(ip="1.1.1.1"), Entity(ip=None))
     assert book.of_ip(KEY, "1.1.1.1") == 0.0
     assert book.of_ip(KEY, "2.2.2.2") == 1.0
 
 
-def test_a_book_knows_whether_clients_can_be_limited() -> None:
-    """Addresses alone cost requests nothing."""
+def test_book_reports_whether_clients_can_be_limited() -> None:
+    """Quotas of addresses alone do not limit requests."""
     book = book_of(Entity(ip=None))
     assert not book.limits_clients()
     assert book.set(Entity("u"), {KEY: 1.0})
@@ -104,10 +104,10 @@ ALL = [
         ([("user", 0, "nobody")], False, []),
     ],
 )
-def test_a_filter_finds_what_it_says(
+def test_filter_finds_matching_entities(
     components: list[tuple[str, int, str | None]], strict: bool, found: list[Entity]
 ) -> None:
-    """Exact names, the default, any of a type; strict ones nothing of further types."""
+    """Components match an exact name, the default or any; a strict filter excludes other types."""
     result = book_of(*ALL).find([Component(*item) for item in components], strict=strict)
     assert [entity for entity, _ in result] == found
 
@@ -125,10 +125,10 @@ def test_a_filter_finds_what_it_says(
         ([("user", 2, None), ("ip", 2, None)], ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_filter_without_sense_is_refused(
+def test_contradictory_filter_is_rejected(
     components: list[tuple[str, int, str | None]], code: ErrorCode
 ) -> None:
-    """With the codes of Kafka 4.3."""
+    """A contradictory filter is rejected with the error codes of Kafka 4.3."""
     with pytest.raises(ApiError) as caught:
         book_of().find([Component(*item) for item in components], strict=False)
     assert caught.value.code is code

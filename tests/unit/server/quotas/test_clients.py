@@ -1,4 +1,4 @@
-"""What clients have used: whom a measure belongs to, what a request costs, what is forgotten."""
+"""The use of quotas by clients: shared measures, the cost of requests, and expiration."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ WINDOW = Window(samples=11, sample_ms=1000)
 
 
 class Clock:
-    """Time that stands still until it is moved."""
+    """A clock that advances only when a test advances it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -29,46 +29,46 @@ def clock() -> Clock:
 
 @pytest.fixture
 def quotas(clock: Clock) -> ClientQuotas:
-    """Quotas of a broker, none set."""
+    """Return the quotas of a broker, with none set."""
     return ClientQuotas(WINDOW, WINDOW, clock)
 
 
 @pytest.fixture
 def limited(quotas: ClientQuotas) -> Callable[..., LimitedClient]:
-    """Return the client `c` of ANONYMOUS, limited by these settings."""
+    """Return a function that creates the client `c` of ANONYMOUS with these settings."""
 
     def limit(**settings: str) -> LimitedClient:
         quotas.settings_changed(CLIENTS, "c", settings)
-        found = quotas.client("ANONYMOUS", "c")
-        assert found is not None
-        return found
+        client = quotas.client("ANONYMOUS", "c")
+        assert client is not None
+        return client
 
     return limit
 
 
-def test_without_a_quota_there_is_no_client(quotas: ClientQuotas) -> None:
-    """And a client of another name has none either."""
+def test_client_without_a_quota_is_not_tracked(quotas: ClientQuotas) -> None:
+    """A client that no quota applies to is not tracked."""
     assert quotas.client("u", "c") is None
     quotas.settings_changed(CLIENTS, "d", {"producer_byte_rate": "10"})
     assert quotas.client("u", "c") is None
     assert quotas.client("u", "d") is not None
 
 
-def test_changes_are_told(quotas: ClientQuotas) -> None:
-    """With whether any client can be limited; settings that are no quotas change nothing."""
-    told: list[bool] = []
-    quotas.on_change.append(told.append)
+def test_changes_are_reported(quotas: ClientQuotas) -> None:
+    """Listeners learn whether any client can be limited; other settings change nothing."""
+    changes: list[bool] = []
+    quotas.on_change.append(changes.append)
     quotas.settings_changed(USERS, "u", {"SCRAM-SHA-256": "x"})
     quotas.settings_changed("client-metrics", "m", {"interval.ms": "100"})
-    assert (told, quotas.generation) == ([], 0)
+    assert (changes, quotas.generation) == ([], 0)
     quotas.settings_changed(IPS, "1.1.1.1", {"connection_creation_rate": "1"})
     quotas.settings_changed(USERS, "u", {"producer_byte_rate": "10"})
     quotas.settings_changed(USERS, "u", {})
-    assert (told, quotas.generation) == ([False, True, False], 3)
+    assert (changes, quotas.generation) == ([False, True, False], 3)
 
 
 def test_the_clients_of_a_user_share_its_quota(quotas: ClientQuotas) -> None:
-    """Those of the default client id have each their own."""
+    """Clients under the default client id have one measure each."""
     quotas.settings_changed(USERS, "u", {"producer_byte_rate": "10"})
     quotas.settings_changed(CLIENTS, "<default>", {"consumer_byte_rate": "10"})
     one, two = quotas.client("u", "c"), quotas.client("u", "d")
@@ -77,8 +77,8 @@ def test_the_clients_of_a_user_share_its_quota(quotas: ClientQuotas) -> None:
     assert one.fetch is not two.fetch
 
 
-def test_what_was_used_outlives_a_change_of_the_limit(quotas: ClientQuotas, clock: Clock) -> None:
-    """The new limit counts at once, for what was used before as well."""
+def test_use_is_kept_if_the_limit_changes(quotas: ClientQuotas, clock: Clock) -> None:
+    """A new limit also applies to use before the change."""
     quotas.settings_changed(CLIENTS, "c", {"producer_byte_rate": "100"})
     before = quotas.client("u", "c")
     assert before is not None
@@ -90,7 +90,7 @@ def test_what_was_used_outlives_a_change_of_the_limit(quotas: ClientQuotas, cloc
 
 
 def test_a_produce_request_waits_for_its_bytes(limited, clock: Clock) -> None:
-    """Also one without an answer; the same request is settled once."""
+    """Requests with acks=0 count as well, and a request is settled once."""
     client = limited(producer_byte_rate="100")
     usage = RequestUsage(client, clock.now, 1500)
     assert usage.settle(clock.now, is_answered=False) == 5_000
@@ -98,13 +98,15 @@ def test_a_produce_request_waits_for_its_bytes(limited, clock: Clock) -> None:
 
 
 def test_other_requests_do_not_count_as_produced(limited, clock: Clock) -> None:
-    """Only produce requests have bytes."""
+    """Only produce requests count bytes against the produce quota."""
     client = limited(producer_byte_rate="100")
     assert RequestUsage(client, clock.now).settle(clock.now) == 0
 
 
-def test_a_fetch_beyond_the_quota_is_given_nothing(limited, clock: Clock) -> None:
-    """And does not count, so that the client gets its records when it has waited."""
+def test_fetch_beyond_the_quota_returns_nothing(limited, clock: Clock) -> None:
+    """A fetch beyond the quota returns no records and does not count, so the client gets them
+    later.
+    """
     client = limited(consumer_byte_rate="100")
     assert client.fetch_bytes_max == 1000
     assert RequestUsage(client, clock.now).takes_fetch(900, clock.now)
@@ -116,14 +118,14 @@ def test_a_fetch_beyond_the_quota_is_given_nothing(limited, clock: Clock) -> Non
 
 
 def test_time_on_the_loop_is_counted_in_percent_of_a_core(limited, clock: Clock) -> None:
-    """Waits are not; nobody waits longer than a sample for time alone."""
+    """Waits do not count, and request time alone throttles for at most one sample."""
     client = limited(request_percentage="10")
     usage = RequestUsage(client, clock.now)
     usage.stopped(clock.now + 0.6)
     usage.started(clock.now + 60)
     usage.stopped(clock.now + 60.4)
     usage.stopped(clock.now + 90)
-    # One second is 100 %, which is what ten seconds at 10 % allow.
+    # One second is 100 %, which equals ten seconds at 10 %.
     assert usage.settle(clock.now + 90) == 0
     slow = RequestUsage(client, clock.now + 90)
     assert slow.settle(clock.now + 90.05) == 450
@@ -132,13 +134,13 @@ def test_time_on_the_loop_is_counted_in_percent_of_a_core(limited, clock: Clock)
 
 
 def test_time_of_a_request_without_answer_is_not_counted(limited, clock: Clock) -> None:
-    """As in Kafka, for acks=0."""
+    """Request time of acks=0 does not count, as in Kafka."""
     client = limited(request_percentage="1")
     assert RequestUsage(client, clock.now).settle(clock.now + 50, is_answered=False) == 0
 
 
-def test_a_strict_quota_of_mutations_refuses(limited, clock: Clock) -> None:
-    """What comes while it is exhausted; the burst that exhausts it is served without a wait."""
+def test_strict_quota_of_mutations_rejects(limited, clock: Clock) -> None:
+    """Requests are rejected while it is exhausted; the burst that exhausts it is not throttled."""
     client = limited(controller_mutation_rate="1")
     burst = RequestUsage(client, clock.now)
     assert burst.limits_mutations
@@ -146,29 +148,29 @@ def test_a_strict_quota_of_mutations_refuses(limited, clock: Clock) -> None:
     assert burst.settle(clock.now) == 0
     refused = RequestUsage(client, clock.now)
     assert not refused.takes_mutations(1, clock.now, is_strict=True)
-    # What the request itself has lasted is over.
+    # The duration of the request itself has passed.
     assert refused.settle(clock.now + 0.5) == 1_500
 
 
 def test_a_permissive_quota_of_mutations_throttles(limited, clock: Clock) -> None:
-    """Everything is served, and waited for afterwards."""
+    """All mutations are served, and the client is throttled afterwards."""
     client = limited(controller_mutation_rate="1")
     usage = RequestUsage(client, clock.now)
     assert usage.takes_mutations(13, clock.now, is_strict=False)
     assert usage.settle(clock.now) == 2_000
 
 
-def test_without_a_quota_of_mutations_all_are_taken(limited, clock: Clock) -> None:
-    """The client has another quota."""
+def test_client_without_a_quota_of_mutations_is_not_limited(limited, clock: Clock) -> None:
+    """A client with another quota has no limit of mutations."""
     usage = RequestUsage(limited(producer_byte_rate="1"), clock.now)
     assert not usage.limits_mutations
     assert usage.takes_mutations(10_000, clock.now, is_strict=True)
 
 
-def test_connections_beyond_the_rate_of_an_address_are_held(
+def test_connections_beyond_the_rate_of_an_address_are_delayed(
     quotas: ClientQuotas, clock: Clock
 ) -> None:
-    """For a second at most; what is turned away does not count."""
+    """The delay is one second at most, and rejected connections do not count."""
     assert quotas.connection_throttle_ms("1.1.1.1") == 0
     quotas.settings_changed(IPS, "<default>", {"connection_creation_rate": "1"})
     held = [quotas.connection_throttle_ms("1.1.1.1") for _ in range(14)]
@@ -178,18 +180,18 @@ def test_connections_beyond_the_rate_of_an_address_are_held(
     assert quotas.connection_throttle_ms("1.1.1.1") == 0
 
 
-def test_memory_does_not_follow_the_names_of_clients(
+def test_memory_does_not_grow_with_client_ids(
     quotas: ClientQuotas, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Client ids come from whoever connects: old measures make room, then the oldest half."""
+    """Client ids are chosen by clients: expired measures are removed first, then the oldest half."""
     monkeypatch.setattr(clients, "_KEPT_MAX", 10)
     settings = {"producer_byte_rate": "10", "controller_mutation_rate": "1"}
     quotas.settings_changed(CLIENTS, "<default>", settings)
     for number in range(100):
         clock.now += 0.01
-        found = quotas.client("u", str(number))
-        assert found is not None and found.produce is not None
-        found.produce.record(1, clock.now * 1000)
+        client = quotas.client("u", str(number))
+        assert client is not None and client.produce is not None
+        client.produce.record(1, clock.now * 1000)
         assert len(quotas._rates) <= 10
         assert len(quotas._buckets) <= 10
         assert len(quotas._clients) <= 10
@@ -198,8 +200,8 @@ def test_memory_does_not_follow_the_names_of_clients(
     assert len(quotas._rates) <= 6
 
 
-def test_what_is_used_can_be_shown(quotas: ClientQuotas, clock: Clock) -> None:
-    """Each measure with those who share it, for metrics."""
+def test_measures_are_listed(quotas: ClientQuotas, clock: Clock) -> None:
+    """Metrics show each measure with the clients that share it."""
     quotas.settings_changed(USERS, "u", {"producer_byte_rate": "100"})
     quotas.settings_changed(CLIENTS, "c", {"controller_mutation_rate": "2"})
     client = quotas.client("u", "c")

@@ -1,4 +1,4 @@
-"""Entities: their names, their places in the tree, their values."""
+"""Quota entities: their names, their paths in the tree, and their values."""
 
 import pytest
 
@@ -30,8 +30,8 @@ BYTES, PERCENT, IP_RATE = "producer_byte_rate", "request_percentage", "connectio
         (Entity(ip=None), "ips", "<default>"),
     ],
 )
-def test_an_entity_has_its_place_in_the_tree(entity: Entity, entity_type: str, path: str) -> None:
-    """Where Kafka 3.9 has it, and back."""
+def test_entity_has_a_path_in_the_tree(entity: Entity, entity_type: str, path: str) -> None:
+    """The path is that of Kafka 3.9, and it is parsed back to the entity."""
     assert tree_place(entity) == (entity_type, path)
     assert entity_at(entity_type, path) == entity
 
@@ -48,21 +48,21 @@ def test_an_entity_has_its_place_in_the_tree(entity: Entity, entity_type: str, p
         {"ip": "1.2.3"},
     ],
 )
-def test_what_is_no_entity_is_refused(names: dict[str, str | None]) -> None:
-    """INVALID_REQUEST, as Kafka says."""
+def test_invalid_entity_is_rejected(names: dict[str, str | None]) -> None:
+    """The error is INVALID_REQUEST, as in Kafka."""
     with pytest.raises(ApiError) as caught:
         entity_of(names)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
 
 
 def test_null_is_the_default() -> None:
-    """Of any type."""
+    """A null name is the default entity of any type."""
     assert entity_of({"user": None, "client-id": "c"}) == Entity(None, "c")
     assert entity_of({"ip": None}) == Entity(ip=None)
 
 
-def test_names_come_in_the_order_of_kafkas_answers() -> None:
-    """The client id before the user."""
+def test_names_are_ordered_like_in_kafka() -> None:
+    """The client id comes before the user."""
     assert list(Entity("u", "c").names()) == ["client-id", "user"]
 
 
@@ -84,7 +84,7 @@ def test_names_come_in_the_order_of_kafkas_answers() -> None:
 def test_values_are_written_as_java_writes_them(
     entity: Entity, key: str, value: float, text: str
 ) -> None:
-    """Whole numbers without a point, others as Double.toString."""
+    """Whole numbers have no decimal point, others are written like Double.toString."""
     assert checked_text(entity, key, value) == text
 
 
@@ -103,20 +103,20 @@ def test_values_are_written_as_java_writes_them(
         (Entity(ip="1.2.3.4"), IP_RATE, 1e10),
     ],
 )
-def test_what_cannot_be_a_value_is_refused(entity: Entity, key: str, value: float) -> None:
-    """INVALID_REQUEST with a sentence that names the quota."""
+def test_invalid_value_is_rejected(entity: Entity, key: str, value: float) -> None:
+    """The error is INVALID_REQUEST with a message that names the quota."""
     with pytest.raises(ApiError, match=key) as caught:
         checked_text(entity, key, value)
     assert caught.value.code is ErrorCode.INVALID_REQUEST
 
 
-def test_only_quotas_are_taken_from_settings() -> None:
-    """A user's node also holds credentials, and older versions may have left anything."""
+def test_only_quotas_are_read_from_settings() -> None:
+    """A user's node also has credentials, and possibly leftovers of older versions."""
     settings = {"SCRAM-SHA-256": "salt=x", BYTES: "10", PERCENT: "often", IP_RATE: "5"}
     assert values_of(Entity("alice"), settings) == {BYTES: 10.0}
     assert values_of(Entity(ip="1.2.3.4"), settings) == {IP_RATE: 5.0}
 
 
 def test_the_default_of_the_tree_is_no_name() -> None:
-    """`<default>` in a path is null in the protocol."""
+    """The name `<default>` in a path is null in the protocol."""
     assert entity_at(ConfigNode.USERS, "<default>/clients/c") == Entity(None, "c")

@@ -1,4 +1,4 @@
-"""Fetches of a client with a quota: no records while it is beyond it, and none is lost by that."""
+"""Fetches of a client beyond its quota return no records, and lose none."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ class Consumer:
         self.throttle_ms = 0
 
     def begin(self, *offsets: int, **fields: Any) -> Any:
-        """Fetch from these offsets of the partition (none: as the session has it)."""
+        """Fetch from these offsets of the partition (default: as the session has them)."""
         client = self._quotas.client("ANONYMOUS", "c")
         assert client is not None
         context = self.broker.context(fetch, VERSION)
@@ -46,7 +46,7 @@ class Consumer:
         return answer
 
     def take(self, answer: FetchResponse) -> int:
-        """Return how many bytes of records came, and go on in the session."""
+        """Return the number of record bytes, and advance the session."""
         self.throttle_ms = self._settle()
         self.session_id = answer.session_id
         self.epoch = self.epoch + 1 if answer.session_id else 0
@@ -57,7 +57,7 @@ class Consumer:
 
 @pytest.fixture
 async def consumer() -> AsyncIterator[Consumer]:
-    """A client that may have 30 bytes a second, and a partition with three records."""
+    """Return a client limited to 30 bytes per second, and a partition with three records."""
     async with logs_broker() as broker:
         quotas = client_quotas(broker.options, broker.clock)
         quotas.settings_changed("clients", "c", {"consumer_byte_rate": "30"})
@@ -69,12 +69,12 @@ async def consumer() -> AsyncIterator[Consumer]:
 
 
 def pass_time(consumer: Consumer, seconds: float) -> None:
-    """Move the clock."""
+    """Advance the clock."""
     consumer.broker.clock.now += seconds  # type: ignore[attr-defined]
 
 
-async def test_a_session_goes_on_where_it_was(consumer: Consumer) -> None:
-    """Beyond the quota it is told nothing, not even a partition; then the same records come."""
+async def test_session_continues_after_throttling(consumer: Consumer) -> None:
+    """Beyond the quota the response mentions no partition; then the same records follow."""
     assert consumer.take(consumer.begin(0)) > 0
     assert consumer.throttle_ms == 0
     session_id = consumer.session_id
@@ -88,8 +88,8 @@ async def test_a_session_goes_on_where_it_was(consumer: Consumer) -> None:
     assert consumer.throttle_ms == 0
 
 
-async def test_a_new_session_does_not_begin(consumer: Consumer) -> None:
-    """An answer without its partitions would be none; the client asks in full again (KIP-219)."""
+async def test_no_session_begins_beyond_the_quota(consumer: Consumer) -> None:
+    """The client repeats the full fetch, because the response has no partitions (KIP-219)."""
     consumer.take(consumer.begin(0))
     sessions = len(consumer.broker.fetch_sessions)
     consumer.session_id = consumer.epoch = 0
@@ -101,13 +101,13 @@ async def test_a_new_session_does_not_begin(consumer: Consumer) -> None:
     assert consumer.take(consumer.begin(1)) > 0
 
 
-async def test_no_more_is_read_than_the_quota_could_give(consumer: Consumer) -> None:
-    """Ten seconds' worth at once, though the client asks for more; one batch in any case."""
+async def test_fetch_reads_no_more_than_the_quota_allows(consumer: Consumer) -> None:
+    """A fetch reads at most ten seconds of the quota at once, but always one batch."""
     assert 150 < consumer.take(consumer.begin(0)) < 300
 
 
 async def test_a_fetch_that_waited_is_settled_when_it_ends(consumer: Consumer) -> None:
-    """Its wait costs nothing; beyond the quota it is woken up for nothing."""
+    """The wait costs nothing, and beyond the quota new records do not complete the fetch."""
     consumer.take(consumer.begin(0))
     waiting = consumer.begin(3, max_wait_ms=60_000)
     assert isinstance(waiting, asyncio.Future)

@@ -1,4 +1,4 @@
-"""The quota of mutations in the three handlers that create and delete partitions (KIP-599)."""
+"""The quota of mutations in the handlers that create and delete partitions (KIP-599)."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ RATE = {"controller_mutation_rate": "0.001"}
 
 
 def limited(broker: AdminBroker, version: int) -> RequestContext:
-    """Return the circumstances of a request of a client with the quota."""
+    """Return the context of a request of a client with the quota."""
     broker.quotas.settings_changed("clients", "c", RATE)
     client = broker.quotas.client("ANONYMOUS", "c")
     assert client is not None
@@ -54,7 +54,7 @@ async def create(
 
 @pytest.mark.parametrize(("version", "code"), [(5, NONE), (6, THROTTLED)])
 async def test_topics_beyond_the_quota(version: int, code: ErrorCode) -> None:
-    """The burst that exhausts it is served; after that, v6 is refused and v5 waits."""
+    """The burst that exhausts the quota is served; after it, v6 is rejected and v5 throttled."""
     async with admin_broker(**SETTINGS) as broker:
         first = limited(broker, version)
         # What cannot be created does not count: 9 partitions would be too many.
@@ -77,7 +77,7 @@ async def test_topics_beyond_the_quota(version: int, code: ErrorCode) -> None:
 
 @pytest.mark.parametrize(("version", "code"), [(4, NONE), (5, THROTTLED)])
 async def test_deletions_count_as_well(version: int, code: ErrorCode) -> None:
-    """By the partitions of the topic; one that is not there costs nothing."""
+    """A deletion counts the partitions of the topic; a missing topic counts nothing."""
     async with admin_broker(**SETTINGS) as broker:
         await create(broker, broker.context(7), a=6, b=1)
         for number, (name, expected) in enumerate(
@@ -91,7 +91,7 @@ async def test_deletions_count_as_well(version: int, code: ErrorCode) -> None:
 
 
 async def test_deletions_by_id_count_as_well() -> None:
-    """v6 names topics by their ids."""
+    """Version 6 identifies topics by their ids."""
     async with admin_broker(**SETTINGS) as broker:
         await create(broker, broker.context(7), a=6, b=1)
         codes = []
@@ -104,8 +104,8 @@ async def test_deletions_by_id_count_as_well() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, NONE), (3, THROTTLED)])
-async def test_more_partitions_count_by_what_is_added(version: int, code: ErrorCode) -> None:
-    """Not by how many there are then; also in a rehearsal, as in Kafka."""
+async def test_added_partitions_count(version: int, code: ErrorCode) -> None:
+    """The count is the number of added partitions, also with validate_only, as in Kafka."""
     async with admin_broker(**SETTINGS) as broker:
         await create(broker, broker.context(7), a=10)
         codes = []
@@ -119,15 +119,15 @@ async def test_more_partitions_count_by_what_is_added(version: int, code: ErrorC
         assert codes == [NONE, ErrorCode.INVALID_PARTITIONS, NONE, code]
 
 
-async def test_without_the_quota_nothing_is_asked_twice() -> None:
-    """The controller is asked once."""
+async def test_request_without_a_quota_is_sent_once() -> None:
+    """The request is sent to the controller once."""
     async with admin_broker(**SETTINGS) as broker:
         assert await create(broker, broker.context(7), a=100) == {"a": NONE}
         assert await create(broker, broker.context(7), b=100) == {"b": NONE}
 
 
 async def test_topics_that_are_created_on_first_use_count() -> None:
-    """Metadata cannot refuse them: the client waits, and the next creation is refused."""
+    """Metadata cannot be rejected: the client is throttled, and the next creation is rejected."""
     async with admin_broker(num_partitions="7", **SETTINGS) as broker:
         context = limited(broker, 12)
         asked = MetadataRequestTopic(name="first-use")

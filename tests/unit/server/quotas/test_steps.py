@@ -1,4 +1,4 @@
-"""A timed coroutine: only its steps count."""
+"""A timed coroutine: only its steps on the event loop count."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from ottla.server.quotas.steps import Timed, counted
 
 
 class Clock:
-    """Time that the work itself moves."""
+    """A clock that the work itself advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -22,7 +22,7 @@ class Clock:
 
 
 def usage_of(clock: Clock) -> tuple[RequestUsage, Rate]:
-    """Return the usage of a client that is allowed 1 %, and its measure."""
+    """Return the usage of a client that is limited to 1 %, and its measure."""
     client = LimitedClient(Window())
     client.request = Rate(1, Window())
     usage = RequestUsage(client, clock.now)
@@ -31,7 +31,7 @@ def usage_of(clock: Clock) -> tuple[RequestUsage, Rate]:
 
 
 async def test_the_steps_of_a_task_count_and_its_waits_do_not() -> None:
-    """Three steps of a second, between them an hour each."""
+    """Three steps of a second count, and the waits of an hour between them do not."""
     clock = Clock()
     usage, rate = usage_of(clock)
     waits: list[asyncio.Future[None]] = []
@@ -55,8 +55,8 @@ async def test_the_steps_of_a_task_count_and_its_waits_do_not() -> None:
     assert rate.per_second(clock.now * 1000) == pytest.approx(300 / 10)
 
 
-async def test_an_exception_goes_through() -> None:
-    """Raised inside, or thrown in by a cancellation, which the work may see."""
+async def test_exception_propagates() -> None:
+    """The coroutine sees exceptions that are raised inside or thrown in by a cancellation."""
     clock = Clock()
     seen: list[str] = []
 
@@ -84,7 +84,7 @@ async def test_an_exception_goes_through() -> None:
 
 
 async def test_it_can_be_awaited_and_closed() -> None:
-    """As any coroutine."""
+    """The timed coroutine behaves as any coroutine."""
     clock = Clock()
 
     async def gives() -> int:
@@ -94,8 +94,8 @@ async def test_it_can_be_awaited_and_closed() -> None:
     Timed(gives(), usage_of(clock)[0], clock).close()
 
 
-async def test_work_of_a_client_without_quotas_is_left_alone() -> None:
-    """It costs nothing."""
+async def test_work_of_a_client_without_quotas_is_not_timed() -> None:
+    """Work of a client without quotas is not timed."""
 
     async def gives() -> int:
         return 3

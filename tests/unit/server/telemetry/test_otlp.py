@@ -1,4 +1,4 @@
-"""OpenTelemetry's bytes: figures come out, whatever else is in them, and garbage does no harm."""
+"""Decoding of OpenTelemetry bytes: numbers are found among other fields, and garbage is rejected."""
 
 import random
 import struct
@@ -50,7 +50,7 @@ SUM = nested(1, b"org.bytes.total") + nested(
 
 
 def test_gauges_and_sums_are_read() -> None:
-    """Every point with its labels; what is not known is skipped."""
+    """Every data point is returned with its labels, and unknown fields are skipped."""
     assert list(figures(payload(GAUGE, SUM))) == [
         Figure("org.latency.avg", {"node": "1"}, 1.5, False),
         Figure("org.bytes.total", {}, -7, True),
@@ -58,8 +58,8 @@ def test_gauges_and_sums_are_read() -> None:
     ]
 
 
-def test_nothing_says_nothing() -> None:
-    """Neither no bytes, nor a metric without numbers."""
+def test_no_metrics_have_no_points() -> None:
+    """No bytes and a metric without numbers both have no points."""
     assert list(figures(b"")) == []
     assert list(figures(payload(nested(1, b"empty"), nested(5, nested(1))))) == []
 
@@ -68,15 +68,15 @@ def test_nothing_says_nothing() -> None:
     "damaged",
     [b"\x0a\xff", b"\x0a\x05ab", b"\x80" * 12, b"\x0b", b"\x09\x01", payload(GAUGE)[:-3]],
 )
-def test_what_is_no_metrics_is_refused(damaged: bytes) -> None:
-    """Cut off, endless, or of a wire type that does not exist."""
+def test_invalid_bytes_are_rejected(damaged: bytes) -> None:
+    """The bytes are truncated, endless or of an unknown wire type."""
     with pytest.raises(ValueError, match=r"."):
         list(figures(damaged))
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_flipped_bits_do_no_harm(seed: int) -> None:
-    """They are read or refused, nothing else; the bytes come from clients."""
+    """Damaged bytes of a client are either decoded or rejected with an error."""
     rng = random.Random(seed)
     damaged = bytearray(payload(GAUGE, SUM, GAUGE))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Subscriptions to client metrics: what they may say, and whom they are for."""
+"""Subscriptions to client metrics: their validation and the clients that they match."""
 
 import pytest
 
@@ -31,25 +31,33 @@ CLIENT = {
         ("s", {"match": "planet=earth"}, ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_what_cannot_be_is_refused(name: str, settings: dict[str, str], code: ErrorCode) -> None:
-    """With the codes of Kafka 4.3."""
+def test_invalid_settings_are_rejected(
+    name: str, settings: dict[str, str], code: ErrorCode
+) -> None:
+    """Invalid settings are rejected with the error codes of Kafka 4.3."""
     with pytest.raises(ApiError) as caught:
         check(name, settings)
     assert caught.value.code is code
 
 
-def test_what_is_not_said_has_its_default() -> None:
-    """No metrics, every five minutes, every client."""
+def test_missing_settings_have_defaults() -> None:
+    """The defaults are no metrics, five minutes and every client."""
     check("s", {"metrics": ""})
-    found = subscription_of({})
-    assert (found.metrics, found.interval_ms, dict(found.match)) == ((), 300_000, {})
+    subscription = subscription_of({})
+    assert (subscription.metrics, subscription.interval_ms, dict(subscription.match)) == (
+        (),
+        300_000,
+        {},
+    )
 
 
 def test_lists_are_split_at_commas() -> None:
-    """Blanks around the items and around the equals sign have no meaning."""
-    found = subscription_of({"metrics": "org.apache. , messaging.", "match": "client_id = app.*"})
-    assert found.metrics == ("org.apache.", "messaging.")
-    assert found.is_for(CLIENT)
+    """Blanks around the items and around the equals sign are ignored."""
+    subscription = subscription_of(
+        {"metrics": "org.apache. , messaging.", "match": "client_id = app.*"}
+    )
+    assert subscription.metrics == ("org.apache.", "messaging.")
+    assert subscription.is_for(CLIENT)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +73,13 @@ def test_lists_are_split_at_commas() -> None:
     ],
 )
 def test_a_client_must_meet_every_pattern_as_a_whole(match: str, is_for: bool) -> None:
-    """As Java's Matcher.matches."""
+    """A pattern has to match the entire value, as in Java's Matcher.matches."""
     check("s", {"match": match})
     assert subscription_of({"match": match}).is_for(CLIENT) is is_for
 
 
-def test_a_client_that_says_nothing_of_itself_matches_no_pattern() -> None:
-    """Nor does one whose words are endless."""
-    found = subscription_of({"match": "client_software_name=.*"})
-    assert not found.is_for({**CLIENT, "client_software_name": None})
-    assert not found.is_for({**CLIENT, "client_software_name": "x" * 1000})
+def test_client_without_attributes_matches_no_pattern() -> None:
+    """A client without attributes, or with an endless value, matches no pattern."""
+    subscription = subscription_of({"match": "client_software_name=.*"})
+    assert not subscription.is_for({**CLIENT, "client_software_name": None})
+    assert not subscription.is_for({**CLIENT, "client_software_name": "x" * 1000})

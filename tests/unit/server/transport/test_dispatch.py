@@ -1,4 +1,4 @@
-"""From frames to handlers and back, without a network."""
+"""Dispatch from frames to handlers and back, without a network."""
 
 import asyncio
 import struct
@@ -47,7 +47,7 @@ def handler(key: ApiKey, handle: Handle) -> ModuleType:
 
 
 class Desk:
-    """A dispatcher behind a hand-driven connection."""
+    """A dispatcher on a simulated connection."""
 
     def __init__(self, tasks: Tasks, *rows: Row) -> None:
         self.broker = Broker()
@@ -88,7 +88,7 @@ VERSIONS = handler(ApiKey.API_VERSIONS, lambda context, request: ApiVersionsResp
 
 
 async def test_a_plain_handler_answers_at_once(tasks: Tasks) -> None:
-    """With the correlation id of the request, and what the context says."""
+    """The response has the request's correlation id, and the context its version and client id."""
     seen: list[Any] = []
 
     def handle(context: Any, request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -106,7 +106,7 @@ async def test_a_plain_handler_answers_at_once(tasks: Tasks) -> None:
 
 
 async def test_a_connection_may_change_its_client_id(tasks: Tasks) -> None:
-    """What is remembered of a header is not mistaken for another."""
+    """A cached header is not used for a different one."""
     seen: list[str | None] = []
 
     def handle(context: Any, request: Any) -> DescribeClusterResponse:
@@ -120,7 +120,7 @@ async def test_a_connection_may_change_its_client_id(tasks: Tasks) -> None:
 
 
 async def test_a_future_is_answered_when_it_is_done(tasks: Tasks) -> None:
-    """Nothing behind it is handled before, unless the row allows it."""
+    """The next request waits for the future, unless the row allows reading ahead."""
     futures: list[asyncio.Future[Any]] = []
 
     def handle(context: Any, request: Any) -> Any:
@@ -144,7 +144,7 @@ async def test_a_future_is_answered_when_it_is_done(tasks: Tasks) -> None:
 
 
 async def test_a_coroutine_runs_on_a_copy_of_the_frame(tasks: Tasks) -> None:
-    """The receive buffer is used again while it waits."""
+    """The receive buffer is reused while the coroutine waits."""
     gate = asyncio.Event()
 
     async def handle(context: Any, request: MetadataRequest) -> MetadataResponse:
@@ -162,8 +162,8 @@ async def test_a_coroutine_runs_on_a_copy_of_the_frame(tasks: Tasks) -> None:
     assert desk.endpoint.budget.held_bytes == 0
 
 
-async def test_none_is_no_answer(tasks: Tasks) -> None:
-    """For acks=0: not a byte, and the connection stays."""
+async def test_handler_that_returns_none_sends_no_response(tasks: Tasks) -> None:
+    """With acks=0 nothing is sent, and the connection stays open."""
     desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: None)))
     desk.send(DescribeClusterRequest(), 0)
     assert desk.wire.transport.sent == b""
@@ -186,7 +186,7 @@ def _raise_in_future(context: Any, request: Any) -> Any:
 
 @pytest.mark.parametrize("handle", [_raise, _raise_later, _raise_in_future])
 async def test_an_error_goes_into_the_response(tasks: Tasks, handle: Handle) -> None:
-    """Where the response has a place for it at the top."""
+    """The error code is set if the response has one at the top level."""
     desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.send(DescribeClusterRequest(), 0)
     await turn()
@@ -197,10 +197,10 @@ async def test_an_error_goes_into_the_response(tasks: Tasks, handle: Handle) -> 
 
 
 @pytest.mark.parametrize("handle", [_raise, _raise_later, _raise_in_future])
-async def test_an_error_without_a_place_in_that_version_closes(
+async def test_error_without_a_field_in_that_version_closes_the_connection(
     tasks: Tasks, handle: Handle
 ) -> None:
-    """ElectLeaders says it at the top from version 1 on; nobody waits for ever before."""
+    """ElectLeaders has a top-level error code only from version 1."""
     desk = Desk(tasks, Row(handler(ApiKey.ELECT_LEADERS, handle)))
     desk.send(ElectLeadersRequest(), 0)
     await turn()
@@ -210,8 +210,10 @@ async def test_an_error_without_a_place_in_that_version_closes(
     assert desk.endpoint.budget.held_bytes == 0
 
 
-async def test_an_answer_that_cannot_be_written_closes_and_is_heard_of(tasks: Tasks) -> None:
-    """A handler that sets a field the version lacks: a bug, but the peer does not wait for ever."""
+async def test_response_that_cannot_be_encoded_closes_the_connection(tasks: Tasks) -> None:
+    """A handler sets a field that the version lacks: a bug, which must not leave the client
+    waiting.
+    """
     heard: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, told: heard.append(told))
 
@@ -226,8 +228,8 @@ async def test_an_answer_that_cannot_be_written_closes_and_is_heard_of(tasks: Ta
 
 
 @pytest.mark.parametrize("handle", [_raise, _raise_in_future])
-async def test_an_error_without_a_place_closes(tasks: Tasks, handle: Handle) -> None:
-    """A response that cannot say it would say that all is well."""
+async def test_error_without_a_field_closes_the_connection(tasks: Tasks, handle: Handle) -> None:
+    """A response without the error code would report success."""
     desk = Desk(tasks, Row(handler(ApiKey.DELETE_RECORDS, handle)))
     desk.send(DeleteRecordsRequest(), 1)
     await turn()
@@ -248,8 +250,8 @@ async def test_an_error_without_a_place_closes(tasks: Tasks, handle: Handle) -> 
     ],
     ids=["empty", "cut", "unknown key", "client id", "version", "negative version", "cut body"],
 )
-async def test_what_cannot_be_read_closes(tasks: Tasks, body: bytes) -> None:
-    """As Kafka does: no answer, the connection ends."""
+async def test_invalid_request_closes_the_connection(tasks: Tasks, body: bytes) -> None:
+    """The connection is closed without a response, as in Kafka."""
     row = Row(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: DescribeClusterResponse()))
     desk = Desk(tasks, Row(VERSIONS), row)
     if body:
@@ -261,10 +263,10 @@ async def test_what_cannot_be_read_closes(tasks: Tasks, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("version", [5, 99, -1])
-async def test_a_future_api_versions_gets_an_answer_in_version_0(
+async def test_newer_api_versions_request_is_answered_in_version_0(
     tasks: Tasks, version: int
 ) -> None:
-    """So that a newer client learns which version to use (KIP-511)."""
+    """A newer client learns from it which version to use (KIP-511)."""
     desk = Desk(tasks, Row(VERSIONS))
     desk.send_bytes(struct.pack(">hhih", 18, version, 42, -1) + b"\xff" * 9)
     ((number, answer),) = desk.answers(ApiVersionsResponse, 0)
@@ -276,8 +278,8 @@ async def test_a_future_api_versions_gets_an_answer_in_version_0(
     assert len(desk.wire.answers()) == 2
 
 
-async def test_stray_bytes_behind_a_request_are_borne(tasks: Tasks) -> None:
-    """librdkafka leaves three behind its request for all topics."""
+async def test_extra_bytes_after_a_request_are_ignored(tasks: Tasks) -> None:
+    """Librdkafka sends three extra bytes with its request for all topics."""
     seen: list[Any] = []
 
     def handle(context: Any, request: MetadataRequest) -> MetadataResponse:
@@ -290,8 +292,8 @@ async def test_stray_bytes_behind_a_request_are_borne(tasks: Tasks) -> None:
     assert not desk.is_closed
 
 
-async def test_kept_answers_do_not_call_the_handler(tasks: Tasks) -> None:
-    """Until the image is another one; the correlation id is always the request's."""
+async def test_cached_responses_do_not_call_the_handler(tasks: Tasks) -> None:
+    """The cached response is used until the image changes, with the correlation id of each request."""
     calls: list[int] = []
 
     def handle(context: Any, request: MetadataRequest) -> MetadataResponse:
@@ -308,8 +310,8 @@ async def test_kept_answers_do_not_call_the_handler(tasks: Tasks) -> None:
     assert [number for number, _ in desk.answers(MetadataResponse, 9)] == [1, 2, 3, 4]
 
 
-async def test_a_lost_connection_cancels_what_only_it_wants(tasks: Tasks) -> None:
-    """A parked fetch ends with its connection; a group's join does not."""
+async def test_lost_connection_cancels_its_own_work(tasks: Tasks) -> None:
+    """A delayed fetch ends with its connection, and the join of a group does not."""
     for ends in (True, False):
         futures: list[asyncio.Future[Any]] = []
 
@@ -328,8 +330,8 @@ async def test_a_lost_connection_cancels_what_only_it_wants(tasks: Tasks) -> Non
         assert desk.wire.transport.sent == b""
 
 
-async def test_a_bug_closes_the_connection_and_is_heard_of(tasks: Tasks) -> None:
-    """A broken invariant behind a future reaches the loop's exception handler."""
+async def test_unexpected_exception_closes_the_connection_and_is_reported(tasks: Tasks) -> None:
+    """An AssertionError in a future reaches the loop's exception handler."""
     heard: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, told: heard.append(told))
 
@@ -347,7 +349,7 @@ async def test_a_bug_closes_the_connection_and_is_heard_of(tasks: Tasks) -> None
 
 
 async def test_requests_and_errors_are_counted(tasks: Tasks) -> None:
-    """By API and version: what is answered at once, kept, later, and in a task."""
+    """Every kind of response is counted by API and version: immediate, cached, later and in a task."""
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     async def slow(context: Any, request: Any) -> CreateTopicsResponse:
@@ -377,7 +379,7 @@ async def test_requests_and_errors_are_counted(tasks: Tasks) -> None:
         for route in desk.dispatcher.routes()
     }  # fmt: skip
     assert counted == {
-        # Of the frequent kinds the first stands for sixteen.
+        # The first frequent request is measured, and counts for sixteen.
         "Metadata": (9, 3, {3: 3}, 16),
         "ApiVersions": (0, 1, {}, 1),
         "DescribeCluster": (0, 1, {41: 1}, 1),

@@ -1,4 +1,4 @@
-"""What the dispatcher counts of requests and errors."""
+"""The dispatcher's counters of requests and errors."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def probe(key: ApiKey) -> ApiProbe:
     return ApiProbe(key, APIS[key].response, APIS[key].name)
 
 
-def test_errors_are_found_at_every_depth() -> None:
-    """Of the response, and of each partition in it; NONE is no error."""
+def test_errors_are_counted_at_every_depth() -> None:
+    """Error codes of the response and of each partition count; NONE is no error."""
     counted = probe(ApiKey.FETCH)
     partitions = [PartitionData(error_code=code) for code in (0, 3, 3, 6)]
     response = FetchResponse(
@@ -31,7 +31,7 @@ def test_errors_are_found_at_every_depth() -> None:
 
 
 def test_a_response_without_errors_counts_none() -> None:
-    """With and without parts below it."""
+    """The counter stays 0 with and without nested structures."""
     counted = probe(ApiKey.OFFSET_COMMIT)
     partition = OffsetCommitResponsePartition(partition_index=0)
     topic = OffsetCommitResponseTopic(name="t", partitions=[partition])
@@ -41,14 +41,14 @@ def test_a_response_without_errors_counts_none() -> None:
 
 
 @pytest.mark.parametrize("cls", [api.response for api in APIS.values()])
-def test_every_response_can_be_looked_through(cls: type) -> None:
-    """As it is by default: an answer without errors, or of a kind that has none."""
-    found = errors_of(cls)
-    assert found is None or found(cls(), {}) == 0
+def test_every_response_can_be_searched_for_errors(cls: type) -> None:
+    """A response with default values has no error code, or only NONE."""
+    errors = errors_of(cls)
+    assert errors is None or errors(cls(), {}) == 0
 
 
 def test_frequent_requests_are_sampled() -> None:
-    """One stands for sixteen; of the others each is measured."""
+    """One frequent request counts for sixteen; each of the others is measured."""
     frequent, rare = probe(ApiKey.PRODUCE), probe(ApiKey.CREATE_TOPICS)
     frequent.took(1.0, 1.001)
     rare.waited(1.0, 1.001, 1.5)
@@ -57,9 +57,9 @@ def test_frequent_requests_are_sampled() -> None:
     assert (rare.local.sum, rare.remote.sum) == (pytest.approx(1000, abs=1), 499_000)
 
 
-def test_nested_answers_that_are_absent_are_no_errors() -> None:
-    """Null where a struct may be."""
+def test_absent_nested_structures_are_no_errors() -> None:
+    """A nullable structure may be null."""
     for response in (ApiVersionsResponse(), ListGroupsResponse()):
-        found = errors_of(type(response))
-        assert found is not None
-        assert found(response, {}) == 0
+        errors = errors_of(type(response))
+        assert errors is not None
+        assert errors(response, {}) == 0

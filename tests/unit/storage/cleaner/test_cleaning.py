@@ -1,4 +1,4 @@
-"""The cleaner at work on a simulated disk: what is left of a log, and when it leaves one alone."""
+"""The log cleaner on a simulated disk: what compaction keeps, and when it leaves a log alone."""
 
 import errno
 
@@ -28,14 +28,16 @@ def batches(compacted: Compacted) -> list[tuple[object, list[object]]]:
 
 
 def dirty_again(compacted: Compacted) -> None:
-    """Append something, so that there is a reason for another round."""
+    """Append a batch, so that there is a reason for another cleaning."""
     compacted.append((b"filler", b"x"))
     assert compacted.clean()
 
 
 @pytest.mark.parametrize("codec", range(5))
 def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
-    """What is left of a batch begins and ends where it did; its records have their own offsets."""
+    """A cleaned batch keeps its first and last offset, codec and timestamps, and its records keep
+    theirs.
+    """
     compacted = Compacted(segment_bytes=5000)
     compacted.append((b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", b"4"), compression=codec)
     compacted.world.clock.now_ms += 5
@@ -43,8 +45,8 @@ def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
     assert compacted.clean()
     assert compacted.pairs() == [(1, b"b", b"2"), (5, b"a", b"6"), (6, b"c", b"7")]
     assert compacted.headers() == [(0, 3, 1), (4, 6, 2)]
-    found = read_all(compacted.log)
-    assert [each.timestamp for each in found] == [START_MS, START_MS + 5, START_MS + 5]
+    records = read_all(compacted.log)
+    assert [each.timestamp for each in records] == [START_MS, START_MS + 5, START_MS + 5]
     (segment, _) = compacted.log.segments
     headers = [header for _, header in segment.headers(0)]
     assert {header.compression for header in headers} == {codec}
@@ -52,8 +54,10 @@ def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
     assert compacted.log.offset_for_timestamp(START_MS + 1).offset == 5  # type: ignore[union-attr]
 
 
-def test_a_deletion_is_kept_for_its_time_and_then_goes() -> None:
-    """The first round that meets it sets the horizon (KIP-534); a later one finds it over."""
+def test_tombstone_is_kept_until_its_delete_horizon() -> None:
+    """The first cleaning that reads a tombstone sets the delete horizon (KIP-534); a later one
+    removes it.
+    """
     compacted = Compacted(segment_bytes=5000, delete_retention_ms=HOUR)
     compacted.append((b"a", b"1"), (b"b", b"2"))
     compacted.append((b"a", None), (b"c", b"3"))
@@ -71,8 +75,8 @@ def test_a_deletion_is_kept_for_its_time_and_then_goes() -> None:
     assert [key for _, key, _ in compacted.pairs()] == [b"b", b"c", b"filler"]
 
 
-def test_aborted_records_go_and_their_marker_after_them() -> None:
-    """The marker stays while there is data before it, then until its own delete horizon."""
+def test_aborted_records_are_removed_before_their_marker() -> None:
+    """A marker stays while there is data before it, and then until its own delete horizon."""
     compacted = Compacted(segment_bytes=5000, delete_retention_ms=HOUR)
     fields = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     compacted.append((b"a", b"old"))
@@ -84,7 +88,7 @@ def test_aborted_records_go_and_their_marker_after_them() -> None:
     assert compacted.clean()
     assert compacted.pairs() == [(0, b"a", b"old"), (4, b"c", b"kept")]
     assert (3, 3, 1) in compacted.headers()
-    # Its data were still there when the round went over it.
+    # The data were still there when the cleaner read the marker.
     assert len(compacted.log.aborted_transactions(0, 6)) == 1
     dirty_again(compacted)
     assert (3, 3, 1) in compacted.headers()
@@ -99,8 +103,8 @@ def test_aborted_records_go_and_their_marker_after_them() -> None:
     )
 
 
-def test_the_last_batch_of_a_producer_stays_as_an_empty_one() -> None:
-    """So that its next sequence number is known after a start without a snapshot."""
+def test_last_batch_of_a_producer_is_kept_empty() -> None:
+    """An empty batch keeps the sequence number for a start without a snapshot."""
     compacted = Compacted(segment_bytes=5000)
     fields = {"producer_id": 9, "producer_epoch": 3}
     for number in range(3):
@@ -117,7 +121,7 @@ def test_the_last_batch_of_a_producer_stays_as_an_empty_one() -> None:
 
 
 def test_an_open_transaction_stops_the_cleaning() -> None:
-    """Nothing at or past the last stable offset is looked at."""
+    """The cleaner reads nothing at or past the last stable offset."""
     compacted = Compacted(segment_bytes=120)
     compacted.append((b"a", b"1"))
     compacted.append((b"a", b"2"))
@@ -131,8 +135,8 @@ def test_an_open_transaction_stops_the_cleaning() -> None:
     assert [key for _, key, _ in compacted.pairs()] == [b"a"]
 
 
-def test_nothing_past_the_high_watermark_or_the_durable_end_is_cleaned() -> None:
-    """Or a record's older value could be gone when the newer one is lost."""
+def test_cleaning_stops_at_the_high_watermark_and_the_recovery_point() -> None:
+    """A record's older value is not removed while the newer one could still be lost."""
     compacted = Compacted(segment_bytes=120)
     for number in range(4):
         compacted.append((b"a", b"%d" % number))
@@ -144,8 +148,8 @@ def test_nothing_past_the_high_watermark_or_the_durable_end_is_cleaned() -> None
     assert compacted.pairs() == [(1, b"a", b"1"), (2, b"a", b"2"), (3, b"a", b"3")]
 
 
-def test_a_log_with_more_keys_than_memory_takes_several_rounds() -> None:
-    """Each goes as far as the keys that fit."""
+def test_log_with_more_keys_than_memory_takes_several_cleanings() -> None:
+    """Each cleaning ends at the last offset whose keys fit into memory."""
     compacted = Compacted(segment_bytes=300)
     for number in range(40):
         compacted.append((b"key-%d" % (number % 20), b"%d" % number))
@@ -158,8 +162,8 @@ def test_a_log_with_more_keys_than_memory_takes_several_rounds() -> None:
     assert compacted.pairs() == [(n, b"key-%d" % (n % 20), b"%d" % n) for n in range(20, 40)]
 
 
-def test_how_far_a_log_is_clean_survives_a_restart() -> None:
-    """In cleaner-offset-checkpoint, as Apache Kafka writes it."""
+def test_first_dirty_offset_survives_a_restart() -> None:
+    """The first dirty offset is stored in cleaner-offset-checkpoint, as Apache Kafka writes it."""
     compacted = Compacted()
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
@@ -171,8 +175,8 @@ def test_how_far_a_log_is_clean_survives_a_restart() -> None:
 
 
 @pytest.mark.parametrize("position", [0, 7, 8, 60, 70])
-def test_a_damaged_log_is_left_alone(position: int) -> None:
-    """Whatever is there is all that is left: nothing of it may be lost by cleaning."""
+def test_damaged_log_is_not_cleaned(position: int) -> None:
+    """Cleaning removes nothing from a damaged log."""
     compacted = Compacted()
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
@@ -190,7 +194,7 @@ def test_a_damaged_log_is_left_alone(position: int) -> None:
     ("error", "offline"), [(errno.ENOSPC, False), (errno.EIO, True)], ids=["full", "broken"]
 )
 def test_a_disk_that_fails_while_cleaning(error: int, offline: bool) -> None:
-    """Without room the log stays as it is, and is tried again; other errors take it offline."""
+    """On a full disk the log stays as it is and cleaning is retried; other errors take it offline."""
     compacted = Compacted()
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
@@ -205,8 +209,8 @@ def test_a_disk_that_fails_while_cleaning(error: int, offline: bool) -> None:
 
 
 @pytest.mark.parametrize("event", ["truncated", "deleted", "retention"])
-def test_what_becomes_of_the_log_meanwhile_wins(event: str) -> None:
-    """A round that was overtaken puts nothing into the log."""
+def test_cleaning_is_discarded_if_its_segments_changed(event: str) -> None:
+    """A cleaning is discarded if its segments were truncated, deleted or removed by retention."""
     compacted = Compacted(segment_bytes=120)
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
@@ -231,8 +235,8 @@ def test_what_becomes_of_the_log_meanwhile_wins(event: str) -> None:
         assert compacted.pairs()[0][0] == 3
 
 
-def test_cleaning_is_no_faster_than_allowed() -> None:
-    """Reads and writes together keep to log.cleaner.io.max.bytes.per.second."""
+def test_cleaning_is_throttled() -> None:
+    """Reads and writes together are limited to log.cleaner.io.max.bytes.per.second."""
     compacted = Compacted()
     for number in range(50):
         compacted.append((b"a", b"%d" % number * 20))
@@ -242,8 +246,8 @@ def test_cleaning_is_no_faster_than_allowed() -> None:
     assert compacted.world.clock.now_ms - START_MS >= 2 * size * 10
 
 
-def test_only_logs_whose_policy_says_so_are_cleaned() -> None:
-    """A change of policy ends it; compact,delete is both."""
+def test_only_logs_with_the_compact_policy_are_cleaned() -> None:
+    """Cleaning stops when the policy changes to delete; compact,delete does both."""
     compacted = Compacted(cleanup_policy=frozenset({"delete"}))
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
@@ -257,8 +261,8 @@ def test_only_logs_whose_policy_says_so_are_cleaned() -> None:
     assert compacted.pairs() == []
 
 
-def test_a_batch_without_records_is_no_newest_record() -> None:
-    """An emptied batch keeps its timestamp for its producer; searches by time pass it over."""
+def test_empty_batch_is_not_the_newest_record() -> None:
+    """An emptied batch keeps its timestamp for its producer, and searches by time skip it."""
     compacted = Compacted(segment_bytes=5000)
     compacted.world.clock.now_ms += 50
     compacted.append((b"a", b"1"), producer_id=9, producer_epoch=0, base_sequence=0)
@@ -272,8 +276,8 @@ def test_a_batch_without_records_is_no_newest_record() -> None:
         compacted.restart()
 
 
-def test_control_records_of_other_kinds_stay() -> None:
-    """Only markers of transactions are understood."""
+def test_other_control_records_are_kept() -> None:
+    """Compaction removes only transaction markers, no other control records."""
     compacted = Compacted(segment_bytes=5000)
     data = control.encode_marker(
         control.EndTransactionMarker(control.ControlType.ABORT, 0),

@@ -1,4 +1,4 @@
-"""What compaction plans: which part of a log is cleaned, when, and which segments together."""
+"""The compaction plan: which part of a log is cleaned, when, and which segments are merged."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ NOW = 1_000_000
 
 
 class Stretch(NamedTuple):
-    """A segment as the plan sees it."""
+    """A segment as the compaction plan sees it."""
 
     base_offset: int
     size_bytes: int
@@ -24,7 +24,7 @@ class Stretch(NamedTuple):
 
     @property
     def newest(self) -> TimeEntry:
-        """The largest timestamp."""
+        """Return the largest timestamp."""
         return TimeEntry(self.newest_ms, self.base_offset)
 
 
@@ -61,21 +61,21 @@ def survey(
         (36, 35, (0, 30, 0, 600)),
     ],
 )
-def test_whole_segments_up_to_what_is_stable_are_cleaned(
+def test_whole_stable_segments_are_cleaned(
     first_dirty: int, stable_end: int, expected: tuple[int, ...]
 ) -> None:
-    """Never the last segment, never one with a record that is not stable."""
+    """The plan never includes the last segment, nor one with a record that is not stable."""
     assert survey(first_dirty, stable_end) == expected
 
 
 def test_a_log_start_past_the_clean_part_makes_the_rest_dirty() -> None:
-    """Retention or DeleteRecords took what had been cleaned."""
+    """Retention or DeleteRecords may delete the part that had been cleaned."""
     assert survey(5, log_start=12) == (12, 30, 100, 500)
 
 
 @pytest.mark.parametrize(("lag_ms", "end"), [(0, 30), (100, 30), (101, 20), (301, 10), (401, 0)])
-def test_records_younger_than_the_least_lag_are_left_alone(lag_ms: int, end: int) -> None:
-    """The first segment with one of them ends the cleaning, whatever comes behind it."""
+def test_records_younger_than_the_minimum_lag_are_not_cleaned(lag_ms: int, end: int) -> None:
+    """Cleaning ends before the first segment with a record younger than min.compaction.lag.ms."""
     assert survey(min_compaction_lag_ms=lag_ms)[1] == end
 
 
@@ -93,10 +93,10 @@ def test_records_younger_than_the_least_lag_are_left_alone(lag_ms: int, end: int
 def test_a_log_is_due_when_enough_is_dirty_or_too_old(
     first_dirty: int, ratio: float, lag_ms: int, due: bool
 ) -> None:
-    """More than the ratio, or a dirty record older than max.compaction.lag.ms."""
+    """A log is due if its dirty ratio is exceeded or a dirty record exceeds max.compaction.lag.ms."""
     config = LogConfig(min_cleanable_dirty_ratio=ratio, max_compaction_lag_ms=lag_ms)
-    found = compaction.survey(SEGMENTS, Progress(0, 35, first_dirty, 35), config, NOW)
-    assert found.is_due(config) is due
+    survey = compaction.survey(SEGMENTS, Progress(0, 35, first_dirty, 35), config, NOW)
+    assert survey.is_due(config) is due
 
 
 @pytest.mark.parametrize(
@@ -109,26 +109,28 @@ def test_a_log_is_due_when_enough_is_dirty_or_too_old(
         ([1] * 130, {}, [64, 64, 2]),
     ],
 )
-def test_small_segments_are_merged_as_far_as_one_may_hold(
+def test_small_segments_are_merged_up_to_the_segment_limits(
     sizes: list[int], fields: dict[str, int], expected: list[int]
 ) -> None:
-    """By bytes, by index entries, and no more than can be swapped at once."""
+    """A group is limited by bytes, by index entries and by the number of files that one swap
+    allows.
+    """
     segments = [Stretch(10 * number, size) for number, size in enumerate(sizes)]
     groups = list(compaction.group(segments, 10 * len(sizes), LogConfig(**fields)))  # type: ignore[arg-type]
     assert [len(each) for each in groups] == expected
     assert [segment for each in groups for segment in each] == segments
 
 
-def test_offsets_of_one_segment_span_no_more_than_an_index_can_say() -> None:
-    """Relative offsets have 31 bits."""
+def test_merged_segment_spans_at_most_31_bits_of_offsets() -> None:
+    """A group of segments spans no more offsets than a relative offset of 31 bits can express."""
     segments = [Stretch(0, 1), Stretch(5, 1), Stretch(2**31, 1)]
     assert [len(each) for each in compaction.group(segments, 2**31 + 1, LogConfig())] == [2, 1]
     assert [len(each) for each in compaction.group(segments[:2], 2**31, LogConfig())] == [2]
     assert [len(each) for each in compaction.group(segments[:2], 2**31 + 1, LogConfig())] == [1, 1]
 
 
-def test_the_keys_of_a_round_are_bounded_but_one_batch_always_fits() -> None:
-    """Or a log with large batches would never become clean."""
+def test_keys_of_one_cleaning_are_bounded_but_one_batch_always_fits() -> None:
+    """At least one batch is always read, or a log with large batches would never become clean."""
     data = encode_batch([Record(b"key-%d" % number, b"v") for number in range(10)])
     offsets = NewestOffsets(0, 12 * KEY_BYTES)
     assert offsets.has_room(1000)
@@ -139,8 +141,8 @@ def test_the_keys_of_a_round_are_bounded_but_one_batch_always_fits() -> None:
 
 
 @pytest.mark.parametrize("key", [b"", b"k", b"k" * 15, b"k" * 16, b"k" * 5000])
-def test_the_newest_offset_of_a_key_is_known_whatever_its_length(key: bytes) -> None:
-    """Long keys are kept as digests, which no other key equals."""
+def test_newest_offset_is_found_for_keys_of_any_length(key: bytes) -> None:
+    """Long keys are kept as digests, and no two keys share a digest."""
     data = encode_batch([Record(key, b"1"), Record(b"other", b"2"), Record(key, None)])
     offsets = NewestOffsets(0, 1 << 20)
     offsets.note(data, batch.parse_header(data))

@@ -1,4 +1,4 @@
-"""Swaps of segments that a crash has cut short, and crashes while they are finished or undone."""
+"""Segment swaps that a crash interrupts, and crashes while they are completed or undone."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.unit.storage.world import START_MS, make_batch
 FOLDER = "/data/t-0"
 CONFIG = LogConfig()
 SEEDS = range(12)
-# Where one moment is tried, with many ways in which the disk may have got behind.
+# The number of random disk states that are tried for one moment of a crash.
 MANY_SEEDS = range(100)
 OLD = (0, 5, 10)
 BEHIND = 15
@@ -30,14 +30,14 @@ def write(files: SimFileSystem, name: str, offsets: range) -> None:
 
 
 def interrupted() -> SimFileSystem:
-    """Return a disk where compaction has written the swap of three segments, and got no further."""
+    """Return a disk after compaction has written the swap of three segments and then crashed."""
     files = SimFileSystem()
     files.make_directories(FOLDER)
     for base in (*OLD, BEHIND):
         write(files, f"{base:020d}.log", range(base, base + 5))
         for suffix in ("index", "timeindex"):
             write(files, f"{base:020d}.{suffix}", range(0))
-    # Of each segment, the last record is left.
+    # The last record of each segment is kept.
     file = files.open(f"{FOLDER}/{0:020d}.log.swap", create=True)
     for base in OLD:
         data = make_batch()
@@ -53,17 +53,17 @@ def interrupted() -> SimFileSystem:
 
 def offsets_of(files: SimFileSystem) -> list[int]:
     """Return the offsets that the log files hold, in the order of their names."""
-    found = []
+    result = []
     for name in files.list(FOLDER):
         if name.endswith(".log"):
             segment = Segment.open(files, FOLDER, int(name[:20]), CONFIG, START_MS)
-            found += [header.base_offset for _, header in segment.headers(0)]
-    return found
+            result += [header.base_offset for _, header in segment.headers(0)]
+    return result
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_swap_is_finished_whatever_the_power_does(seed: int) -> None:
-    """However often it goes: never the old beside the new, never neither of them."""
+def test_swap_is_completed_after_any_power_loss(seed: int) -> None:
+    """After repeated power losses there are never both the old and the new segments, nor neither."""
     swapped = [4, 9, 14, *range(BEHIND, BEHIND + 5)]
     change, ended = 0, False
     while not ended:
@@ -82,11 +82,11 @@ def test_a_swap_is_finished_whatever_the_power_does(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", MANY_SEEDS)
-def test_what_a_swap_has_become_is_no_ones_unfinished_work(seed: int) -> None:
-    """A cleaning that begins afterwards and is cut short costs none of it.
+def test_completed_swap_is_not_undone_with_a_later_cleaning(seed: int) -> None:
+    """A later cleaning that a crash interrupts costs nothing of a completed swap.
 
-    As long as its name were not durable, a start would find the swap again beside unfinished work,
-    and take it for a part of that.
+    As long as the rename were not durable, a start would find the swap file again beside unfinished
+    files, and take it for part of them.
     """
     files = interrupted()
     recovery.tidy(files, FOLDER)
@@ -97,8 +97,10 @@ def test_what_a_swap_has_become_is_no_ones_unfinished_work(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", MANY_SEEDS)
-def test_a_swap_of_an_unfinished_split_is_undone_whatever_the_power_does(seed: int) -> None:
-    """Without the unfinished file beside it, it would be taken for whole: it goes first."""
+def test_swap_of_an_unfinished_split_is_undone_after_any_power_loss(seed: int) -> None:
+    """The swap file is removed before the unfinished file, without which it would count as
+    complete.
+    """
     change, ended = 0, False
     while not ended:
         change += 1

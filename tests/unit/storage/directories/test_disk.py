@@ -1,4 +1,4 @@
-"""The log directories: whose they are, what is kept in them, how they fail."""
+"""The log directories: their owner, their files, and how they fail."""
 
 import errno
 import json
@@ -25,7 +25,7 @@ CONFIG = LogConfig(segment_bytes=500, file_delete_delay_ms=1000)
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A directory of the test's own."""
+    """Return a world with a log directory of its own."""
     return World(tmp_path / "data", CONFIG)
 
 
@@ -44,12 +44,12 @@ def open_many(world: World, paths: list[str], **opening: Any) -> LogDirectories:
 
 
 def names(path: Path) -> set[str]:
-    """Return the names in a folder."""
+    """Return the names in a directory."""
     return {item.name for item in path.iterdir()}
 
 
-def test_a_new_directory_is_made_and_signed(world: World) -> None:
-    """It says whose it is, in the file that Kafka reads."""
+def test_new_directory_is_created_with_meta_properties(world: World) -> None:
+    """A new log directory names its owner in meta.properties, which Kafka reads."""
     directories = world.directories(cluster_id="abc", broker_id=5)
     text = (world.path / "meta.properties").read_text()
     assert text == "version=0\nbroker.id=5\ncluster.id=abc\n"
@@ -57,8 +57,8 @@ def test_a_new_directory_is_made_and_signed(world: World) -> None:
     directories.close()
 
 
-def test_a_clean_end_leaves_kafkas_files(world: World) -> None:
-    """Checkpoints, and the marker that says that nothing needs to be recovered."""
+def test_clean_shutdown_writes_the_files_of_kafka(world: World) -> None:
+    """A clean shutdown writes the checkpoints and the marker that makes recovery unnecessary."""
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(9):
@@ -79,8 +79,10 @@ def test_a_clean_end_leaves_kafkas_files(world: World) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_restart_finds_everything(world: World, clean: bool) -> None:
-    """Logs, topic ids, start offsets, high watermarks; the clean marker is used once."""
+def test_restart_restores_all_logs(world: World, clean: bool) -> None:
+    """A restart restores logs, topic ids, start offsets and high watermarks, and uses the marker
+    once.
+    """
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(9):
@@ -112,7 +114,7 @@ def test_a_restart_finds_everything(world: World, clean: bool) -> None:
     ],
 )
 def test_damaged_checkpoints_lose_no_record(world: World, name: str, damage: bytes | None) -> None:
-    """What they said is found in the logs, or counts as unknown."""
+    """Values of a damaged checkpoint are read from the logs, or count as unknown."""
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(9):
@@ -132,7 +134,7 @@ def test_damaged_checkpoints_lose_no_record(world: World, name: str, damage: byt
 
 
 def test_creating_a_log_twice_returns_the_first(world: World) -> None:
-    """Unless the topic is another one of the same name."""
+    """Creating a log again returns the existing one, unless the topic id differs."""
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     assert directories.create("t", 0, TOPIC_ID, CONFIG) is log
@@ -143,7 +145,9 @@ def test_creating_a_log_twice_returns_the_first(world: World) -> None:
 
 
 async def test_a_deleted_log_is_renamed_and_removed_later(world: World) -> None:
-    """Its name can be used again at once; its directory goes after file.delete.delay.ms."""
+    """A deleted log's name can be used again at once; its files are removed after
+    file.delete.delay.ms.
+    """
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     log.append_as_leader(make_batch(), 0)
@@ -162,7 +166,7 @@ async def test_a_deleted_log_is_renamed_and_removed_later(world: World) -> None:
 
 
 def test_long_topic_names_can_be_deleted(world: World) -> None:
-    """A file name has at most 255 bytes."""
+    """The name of a deleted log's directory fits the limit of 255 bytes."""
     topic = "x" * 249
     directories = world.directories()
     directories.create(topic, 0, TOPIC_ID, CONFIG)
@@ -172,8 +176,8 @@ def test_long_topic_names_can_be_deleted(world: World) -> None:
     directories.close()
 
 
-def test_what_was_deleted_before_a_crash_is_gone_after_it(world: World) -> None:
-    """The next start removes it."""
+def test_start_removes_logs_that_were_deleted_before_a_crash(world: World) -> None:
+    """The next start removes the directories of deleted logs."""
     directories = world.directories()
     directories.create("t", 0, TOPIC_ID, CONFIG)
     directories.delete("t", 0)
@@ -184,8 +188,8 @@ def test_what_was_deleted_before_a_crash_is_gone_after_it(world: World) -> None:
     directories.close()
 
 
-def test_foreign_folders_are_left_alone(world: World) -> None:
-    """KRaft's metadata log, a coordination journal, lost+found, files that look like a log."""
+def test_foreign_directories_are_not_touched(world: World) -> None:
+    """KRaft's metadata log, a coordination journal, lost+found and files named like logs stay."""
     for name in ("__cluster_metadata-0", "coordination", "lost+found", "t-0-stray", "t-x"):
         (world.path / name).mkdir(parents=True)
     (world.path / "file-7").write_bytes(b"")
@@ -211,12 +215,12 @@ def test_foreign_folders_are_left_alone(world: World) -> None:
 def test_a_directory_is_named_after_topic_and_partition(
     name: str, key: tuple[str, int] | None
 ) -> None:
-    """The last dash divides them."""
+    """The last dash separates the topic from the partition."""
     assert parse_directory_name(name) == key
 
 
-def test_a_locked_directory_says_who_holds_it(world: World) -> None:
-    """In the same process or another; the lock is free when it is closed."""
+def test_locked_directory_names_the_process_that_holds_the_lock(world: World) -> None:
+    """The error names the process that holds the lock, and closing releases the lock."""
     directories = world.directories()
     with pytest.raises(StorageError, match=f"another broker is using .*process {os.getpid()}"):
         world.directories()
@@ -225,7 +229,7 @@ def test_a_locked_directory_says_who_holds_it(world: World) -> None:
 
 
 def test_a_directory_locked_by_another_process_is_not_opened(world: World) -> None:
-    """Java's brokers take the same kind of lock on the same file."""
+    """The lock on the .lock file is of the same kind as the one that Java brokers take."""
     world.path.mkdir()
     program = (
         "import fcntl, sys\n"
@@ -256,8 +260,8 @@ def test_a_directory_locked_by_another_process_is_not_opened(world: World) -> No
         ("\0\0\0\0", "meta.properties cannot be read"),
     ],
 )
-def test_a_directory_of_someone_else_is_refused(world: World, content: str, words: str) -> None:
-    """The sentence names both and says what to do; the lock is given back, nothing is touched."""
+def test_directory_of_another_broker_is_rejected(world: World, content: str, words: str) -> None:
+    """The error names both owners and what to do; the lock is released and no file is changed."""
     world.path.mkdir()
     (world.path / "meta.properties").write_text(content)
     with pytest.raises(ConfigError, match=words):
@@ -274,8 +278,8 @@ def test_a_directory_of_someone_else_is_refused(world: World, content: str, word
         "node.id=1\nversion=1\ncluster.id=c\ndirectory.id=AAAA\n",
     ],
 )
-def test_a_directory_that_kafka_signed_is_taken_over(world: World, content: str) -> None:
-    """Of the ZooKeeper era or of KRaft; its file stays as it is."""
+def test_directory_with_meta_properties_of_kafka_is_opened(world: World, content: str) -> None:
+    """Kafka's meta.properties, of ZooKeeper or KRaft mode, is accepted and not rewritten."""
     world.path.mkdir()
     (world.path / "meta.properties").write_text(content)
     directories = world.directories(cluster_id=None)
@@ -284,16 +288,16 @@ def test_a_directory_that_kafka_signed_is_taken_over(world: World, content: str)
     assert (world.path / "meta.properties").read_text() == content
 
 
-def test_a_cluster_id_is_added_where_none_was_known(world: World) -> None:
-    """The first start may not know it yet."""
+def test_missing_cluster_id_is_added(world: World) -> None:
+    """A later start adds the cluster id, which the first start may not know."""
     world.directories(cluster_id=None).close()
     assert "cluster.id" not in (world.path / "meta.properties").read_text()
     world.directories(cluster_id="late").close()
     assert "cluster.id=late" in (world.path / "meta.properties").read_text()
 
 
-def test_a_path_that_cannot_be_a_directory_says_why(tmp_path: Path) -> None:
-    """A file, a path below a file."""
+def test_error_says_why_a_path_cannot_be_a_directory(tmp_path: Path) -> None:
+    """The error says why a path cannot be a log directory: it is a file, or below a file."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ConfigError, match="is a file"):
         World(tmp_path / "file").directories()
@@ -304,7 +308,7 @@ def test_a_path_that_cannot_be_a_directory_says_why(tmp_path: Path) -> None:
 
 
 def test_logs_are_spread_over_the_directories(tmp_path: Path) -> None:
-    """A new one goes where the fewest are."""
+    """A new log is created in the directory with the fewest logs."""
     world = World(tmp_path)
     paths = [str(tmp_path / name) for name in "ab"]
     directories = open_many(world, [*paths, paths[0] + "/"])
@@ -317,10 +321,12 @@ def test_logs_are_spread_over_the_directories(tmp_path: Path) -> None:
     ] == [3, 3]
 
 
-def test_making_a_log_does_not_look_at_the_others(
+def test_creating_a_log_does_not_list_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or a topic of many partitions would cost the square of them."""
+    """Creating a log does not list the others, or creating a topic would be quadratic in its
+    partitions.
+    """
     world = World(tmp_path / "data", CONFIG)
     logs = open_many(world, [str(tmp_path / name) for name in "ab"])
 
@@ -335,8 +341,8 @@ def test_making_a_log_does_not_look_at_the_others(
     logs.close()
 
 
-def test_a_log_in_two_directories_is_refused(tmp_path: Path) -> None:
-    """One of them is out of date, and nobody knows which."""
+def test_log_in_two_directories_is_rejected(tmp_path: Path) -> None:
+    """A log in two directories is an error, because one of the copies is out of date."""
     world = World(tmp_path)
     for name in "ab":
         (tmp_path / name / "t-0").mkdir(parents=True)
@@ -351,8 +357,8 @@ def simulated() -> tuple[World, SimFileSystem]:
     return world, files
 
 
-def test_a_directory_that_fails_takes_its_logs_along_and_no_others() -> None:
-    """The broker hears of it once; the others go on; closing raises it again."""
+def test_failed_directory_takes_only_its_own_logs_offline() -> None:
+    """A failure is reported once, the other directories stay online, and closing raises it again."""
     world, files = simulated()
     directories = open_many(world, ["/a", "/b"])
     first = directories.create("t", 0, TOPIC_ID, CONFIG)
@@ -374,8 +380,8 @@ def test_a_directory_that_fails_takes_its_logs_along_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("operation", ["replace", "sync_directory", "open", "make_directories"])
-def test_a_checkpoint_or_a_new_log_that_fails_takes_the_directory_offline(operation: str) -> None:
-    """Whatever the call was."""
+def test_failed_checkpoint_or_new_log_takes_the_directory_offline(operation: str) -> None:
+    """A disk error takes the directory offline in every operation."""
     world, files = simulated()
     directories = open_many(world, ["/a"])
     files.faults.fail(operation)
@@ -387,8 +393,8 @@ def test_a_checkpoint_or_a_new_log_that_fails_takes_the_directory_offline(operat
         directories.create("t", 1, TOPIC_ID, CONFIG)
 
 
-def test_a_close_that_fails_leaves_no_clean_marker() -> None:
-    """The next start recovers; the lock is free."""
+def test_failed_close_leaves_no_clean_shutdown_marker() -> None:
+    """After a failed close the next start recovers the logs, and the lock is free."""
     world, files = simulated()
     directories = open_many(world, ["/a"])
     directories.create("t", 0, TOPIC_ID, CONFIG).append_as_leader(make_batch(), 0)
@@ -400,7 +406,7 @@ def test_a_close_that_fails_leaves_no_clean_marker() -> None:
 
 
 def test_a_directory_that_cannot_be_read_is_offline_from_the_start() -> None:
-    """If it is the only one, the broker does not start."""
+    """If the only log directory cannot be read, the broker does not start."""
     world, files = simulated()
     open_many(world, ["/a", "/b"]).close()
     files.faults.fail("list", path="/a", times=2)
@@ -411,8 +417,8 @@ def test_a_directory_that_cannot_be_read_is_offline_from_the_start() -> None:
         open_many(world, ["/a"])
 
 
-def test_closing_is_in_order_even_when_the_power_goes() -> None:
-    """The marker is there only if everything it vouches for is on the disk."""
+def test_close_writes_in_order_even_on_power_loss() -> None:
+    """The clean shutdown marker exists only if everything it vouches for is on the disk."""
     changes = 0
     while True:
         changes += 1
@@ -438,7 +444,7 @@ def test_closing_is_in_order_even_when_the_power_goes() -> None:
 
 
 async def test_upkeep_makes_rolled_segments_durable_and_flushes_in_time(world: World) -> None:
-    """Recovery points follow; checkpoints are written every minute."""
+    """Recovery points advance after a flush, and checkpoints are written every minute."""
     config = LogConfig(segment_bytes=300, flush_ms=5000)
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, config)
@@ -457,8 +463,8 @@ async def test_upkeep_makes_rolled_segments_durable_and_flushes_in_time(world: W
     directories.close()
 
 
-async def test_upkeep_gives_back_the_descriptors_of_sealed_segments(world: World) -> None:
-    """A broker with many segments does not run out of them; reads open them again."""
+async def test_upkeep_closes_the_descriptors_of_sealed_segments(world: World) -> None:
+    """Upkeep closes the descriptors of sealed segments, and reads open them again."""
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, LogConfig(segment_bytes=300))
     for _ in range(30):
@@ -470,8 +476,8 @@ async def test_upkeep_gives_back_the_descriptors_of_sealed_segments(world: World
     directories.close()
 
 
-async def test_upkeep_applies_retention_and_forgets_silent_producers(world: World) -> None:
-    """Up to the high watermark that the partition has set."""
+async def test_upkeep_applies_retention_and_expires_producers(world: World) -> None:
+    """Retention deletes segments up to the high watermark that the partition has set."""
     config = LogConfig(
         segment_bytes=300, retention_ms=3_600_000, producer_id_expiration_ms=3_600_000
     )
@@ -491,7 +497,7 @@ async def test_upkeep_applies_retention_and_forgets_silent_producers(world: Worl
 
 
 async def test_upkeep_survives_a_directory_that_fails() -> None:
-    """It is taken offline, the others are kept up."""
+    """Upkeep takes a failing directory offline and continues with the others."""
     world, files = simulated()
     directories = open_many(world, ["/a", "/b"])
     config = LogConfig(segment_bytes=300)
@@ -505,8 +511,8 @@ async def test_upkeep_survives_a_directory_that_fails() -> None:
     assert logs[1].recovery_point > 0
 
 
-async def test_logs_are_closed_side_by_side_off_the_loop(world: World) -> None:
-    """All of them are durable, and the next start finds a clean end."""
+async def test_logs_are_closed_in_parallel_off_the_loop(world: World) -> None:
+    """Closing makes all logs durable off the event loop, and the next start finds a clean shutdown."""
     directories = world.directories()
     logs = [directories.create("t", number, TOPIC_ID, CONFIG) for number in range(20)]
     for log in logs:
@@ -521,7 +527,9 @@ async def test_logs_are_closed_side_by_side_off_the_loop(world: World) -> None:
 async def test_a_directory_that_fails_while_it_is_closed_is_offline_and_the_other_is_clean() -> (
     None
 ):
-    """Every log of the other one is closed; the owner hears of the failure on its event loop."""
+    """All logs of the other directory are closed; the failure is reported on the owner's event
+    loop.
+    """
     world, files = simulated()
     directories = open_many(world, ["/a", "/b"])
     for number in range(10):
@@ -538,7 +546,7 @@ async def test_a_directory_that_fails_while_it_is_closed_is_offline_and_the_othe
 async def test_an_unexpected_exception_leaves_no_directory_clean(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other logs are closed, and the locks are released."""
+    """After an unexpected exception the other logs are closed and the locks released."""
     directories = world.directories()
     logs = [directories.create("t", number, TOPIC_ID, CONFIG) for number in range(5)]
 

@@ -1,4 +1,4 @@
-"""Logs that move from one log directory to another: what is in the folders, whatever happens."""
+"""Logs that move from one log directory to another, with crashes and disk failures in between."""
 
 import re
 from collections.abc import Callable
@@ -28,7 +28,7 @@ class Machine:
         self.config = CONFIG
 
     def open(self, *paths: str) -> LogDirectories:
-        """Start once more."""
+        """Open the log directories again."""
         return LogDirectories.open(
             paths or BOTH,
             files=self.files,
@@ -41,17 +41,17 @@ class Machine:
         )
 
     def names(self, path: str) -> list[str]:
-        """Return what is in a directory, but for the checkpoints."""
+        """Return the names in a directory, except for the checkpoints."""
         return [name for name in self.files.list(path) if name.startswith("t-0")]
 
 
 def copy(directories: LogDirectories, source: Log, future: Log) -> None:
-    """Copy what is missing."""
+    """Copy the missing records to the future log."""
     while future.log_end_offset < source.log_end_offset:
         end = source.log_end_offset
-        found = source.read(future.log_end_offset, 300, max_offset=end)
-        assert found is not None
-        future.append_as_follower(found.records)
+        result = source.read(future.log_end_offset, 300, max_offset=end)
+        assert result is not None
+        future.append_as_follower(result.records)
 
 
 def begin(directories: LogDirectories, config: LogConfig = CONFIG) -> tuple[Log, Log]:
@@ -75,8 +75,8 @@ def move(directories: LogDirectories) -> Log:
     return moved
 
 
-def test_a_copy_takes_the_place_of_its_log() -> None:
-    """Under the log's name, with all that was known of producers, epochs and offsets."""
+def test_copy_replaces_its_log() -> None:
+    """The copy gets the log's name and its producers, leader epochs and offsets."""
     machine = Machine()
     directories = machine.open()
     source, future = begin(directories)
@@ -100,14 +100,14 @@ def test_a_copy_takes_the_place_of_its_log() -> None:
     assert directories.high_watermark("t", 0) == 8
     directories.close()
     again = machine.open()
-    found = again.get("t", 0)
-    assert found is not None
-    assert (offsets(found), again.high_watermark("t", 0)) == (list(range(3, 8)), 8)
+    log = again.get("t", 0)
+    assert log is not None
+    assert (offsets(log), again.high_watermark("t", 0)) == (list(range(3, 8)), 8)
     assert again.future("t", 0) is None
 
 
-def test_the_log_goes_on_in_its_new_directory() -> None:
-    """Appends, flushes and deletions find it there."""
+def test_log_is_used_in_its_new_directory() -> None:
+    """Appends, flushes and deletions use the log in its new directory."""
     machine = Machine()
     directories = machine.open()
     moved = move(directories)
@@ -126,8 +126,8 @@ CRASHES: dict[str, Crash] = {
 
 
 @pytest.mark.parametrize("crash", CRASHES.values(), ids=CRASHES)
-def test_a_crash_at_any_step_leaves_one_whole_log(crash: Crash) -> None:
-    """The old one or the new one, and no copy is left that nobody knows."""
+def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
+    """Either the old or the new log survives a crash, and no stray copy is left."""
     change, places = 0, set()
     ended = False
     while not ended:
@@ -146,24 +146,24 @@ def test_a_crash_at_any_step_leaves_one_whole_log(crash: Crash) -> None:
             pass
         machine.files = crash(machine.files, change)
         for _ in range(2):
-            # The second time nothing is left to be settled.
+            # A second start has nothing left to repair.
             later = machine.open()
-            found = later.get("t", 0)
-            assert found is not None
-            assert offsets(found) == list(range(8)), f"change {change}"
-            assert found.append_as_leader(make_batch(sequence=7), 3).is_duplicate
-            places.add(found.directory)
+            log = later.get("t", 0)
+            assert log is not None
+            assert offsets(log) == list(range(8)), f"change {change}"
+            assert log.append_as_leader(make_batch(sequence=7), 3).is_duplicate
+            places.add(log.directory)
             copies = [name for path in BOTH for name in machine.names(path) if "-f" in name]
             assert len(copies) == (later.future("t", 0) is not None)
-            assert not machine.files.exists(f"{found.directory}/superseded")
+            assert not machine.files.exists(f"{log.directory}/superseded")
             later.abandon()
             machine.files = machine.files.kill()
     assert change > 8
     assert places == {"/a/t-0", "/b/t-0"}
 
 
-def test_a_copy_goes_on_after_a_restart() -> None:
-    """With what is there of it; after a crash with what the log is sure to have as well."""
+def test_copy_resumes_after_a_restart() -> None:
+    """A restart resumes the copy; after a crash it is cut to the durable part of the log."""
     machine = Machine()
     directories = machine.open()
     source, future = begin(directories)
@@ -182,12 +182,14 @@ def test_a_copy_goes_on_after_a_restart() -> None:
     machine.files = machine.files.kill()
     found = machine.open().future("t", 0)
     assert found is not None
-    # The log may have lost the last record, and given its offset to another.
+    # The log may have lost the last record and assigned its offset to another.
     assert offsets(found) == list(range(8))
 
 
-def test_a_copy_of_what_was_written_anew_is_cut() -> None:
-    """Leader epochs show where the log is another one since the copy was made."""
+def test_copy_of_rewritten_records_is_truncated() -> None:
+    """Leader epochs show where the log was rewritten since the copy began; the copy is truncated
+    there.
+    """
     machine = Machine()
     directories = machine.open()
     source, future = begin(directories)
@@ -202,8 +204,8 @@ def test_a_copy_of_what_was_written_anew_is_cut() -> None:
 
 
 @pytest.mark.parametrize("first_dirty_offset", [0, 4])
-def test_a_copy_of_a_log_that_was_compacted_since_begins_anew(first_dirty_offset: int) -> None:
-    """It could hold what the log has forgotten; without that it goes on."""
+def test_copy_restarts_if_its_log_was_compacted(first_dirty_offset: int) -> None:
+    """The copy restarts if compaction may have removed records that it holds, and resumes if not."""
     machine = Machine()
     machine.config = replace(CONFIG, cleanup_policy=frozenset({"compact"}))
     directories = machine.open()
@@ -217,8 +219,8 @@ def test_a_copy_of_a_log_that_was_compacted_since_begins_anew(first_dirty_offset
     assert found.first_dirty_offset == first_dirty_offset
 
 
-def test_a_move_is_given_up_by_naming_the_directory_where_the_log_is() -> None:
-    """The copy goes, durably, and the log may be compacted again."""
+def test_move_back_to_the_current_directory_cancels_it() -> None:
+    """Cancelling a move deletes the copy durably, and the log may be compacted again."""
     machine = Machine()
     directories = machine.open()
     source, _ = begin(directories)
@@ -232,8 +234,8 @@ def test_a_move_is_given_up_by_naming_the_directory_where_the_log_is() -> None:
     assert later.get("t", 0) is not None
 
 
-def test_a_move_may_be_sent_elsewhere() -> None:
-    """The copy in the former target goes; asking for the same target again changes nothing."""
+def test_target_of_a_move_can_be_changed() -> None:
+    """A new target deletes the copy in the former one; the same target again changes nothing."""
     machine = Machine()
     directories = machine.open("/a", "/b", "/c")
     _, future = begin(directories)
@@ -246,8 +248,8 @@ def test_a_move_may_be_sent_elsewhere() -> None:
     assert not [name for name in machine.names("/b") if FUTURE.fullmatch(name)]
 
 
-def test_a_deleted_log_takes_its_copy_along() -> None:
-    """Not even a loss of power at once brings either back."""
+def test_deleting_a_log_deletes_its_copy() -> None:
+    """An immediate power loss brings back neither the log nor its copy."""
     machine = Machine()
     directories = machine.open()
     begin(directories)
@@ -259,22 +261,22 @@ def test_a_deleted_log_takes_its_copy_along() -> None:
     assert later.future("t", 0) is None
 
 
-def test_of_a_lost_log_its_copy_is_taken() -> None:
-    """Somebody has put in an empty disk: what was copied is better than nothing."""
+def test_copy_replaces_a_lost_log() -> None:
+    """If a disk was replaced by an empty one, the copy becomes the log."""
     machine = Machine()
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
     directories.close()
     machine.files.remove_tree("/a/t-0")
-    found = machine.open().get("t", 0)
-    assert found is not None
-    assert found.directory == "/b/t-0"
-    assert offsets(found) == list(range(8))
+    log = machine.open().get("t", 0)
+    assert log is not None
+    assert log.directory == "/b/t-0"
+    assert offsets(log) == list(range(8))
 
 
-def test_a_copy_is_left_alone_while_a_directory_is_offline() -> None:
-    """The log may be there, and have more."""
+def test_copy_is_kept_while_a_directory_is_offline() -> None:
+    """A copy is kept while a directory is offline that may hold the longer log."""
     machine = Machine()
     directories = machine.open()
     begin(directories)
@@ -287,7 +289,7 @@ def test_a_copy_is_left_alone_while_a_directory_is_offline() -> None:
 
 
 def test_no_move_begins_while_a_directory_is_offline() -> None:
-    """A copy may be in it; the error says which directory it is."""
+    """The error names the offline directory, which may hold a copy."""
     machine = Machine()
     directories = machine.open("/a", "/b", "/c")
     directories.create("t", 0, TOPIC_ID, CONFIG)
@@ -298,8 +300,8 @@ def test_no_move_begins_while_a_directory_is_offline() -> None:
 
 
 @pytest.mark.parametrize("operation", ["rename", "sync_directory"])
-def test_a_target_that_fails_in_the_last_step_leaves_the_log(operation: str) -> None:
-    """It goes on where it was, and only the target is offline."""
+def test_log_stays_if_the_target_fails_in_the_last_step(operation: str) -> None:
+    """The log stays online in its directory, and only the target goes offline."""
     machine = Machine()
     directories = machine.open()
     source, future = begin(directories)
@@ -316,14 +318,14 @@ def test_a_target_that_fails_in_the_last_step_leaves_the_log(operation: str) -> 
     for paths in (BOTH, BOTH[::-1]):
         # The target comes back, and may hold a log of that name.
         machine.files = machine.files.kill()
-        found = machine.open(*paths).get("t", 0)
-        assert found is not None
-        assert (found.directory, found.log_end_offset) == ("/a/t-0", 9)
+        log = machine.open(*paths).get("t", 0)
+        assert log is not None
+        assert (log.directory, log.log_end_offset) == ("/a/t-0", 9)
     assert not machine.files.exists("/a/t-0/prevailing")
 
 
-def test_a_source_that_fails_in_the_last_step_does_not_come_back() -> None:
-    """The log goes on in the target; the next start knows which of the two is out of date."""
+def test_failed_source_does_not_replace_the_moved_log() -> None:
+    """The log stays online in the target, and the next start knows that the source is out of date."""
     machine = Machine()
     directories = machine.open()
     source, future = begin(directories)
@@ -339,13 +341,13 @@ def test_a_source_that_fails_in_the_last_step_does_not_come_back() -> None:
     for paths in (BOTH, BOTH[::-1]):
         machine.files = machine.files.kill()
         later = machine.open(*paths)
-        found = later.get("t", 0)
-        assert found is not None
-        assert (found.directory, offsets(found)) == ("/b/t-0", list(range(9)))
+        log = later.get("t", 0)
+        assert log is not None
+        assert (log.directory, offsets(log)) == ("/b/t-0", list(range(9)))
 
 
-def test_a_log_that_waits_for_its_copy_is_not_served_while_a_directory_is_offline() -> None:
-    """The copy that replaced it may be there."""
+def test_superseded_log_is_not_served_while_a_directory_is_offline() -> None:
+    """The log is not served while the copy that replaced it may be in an offline directory."""
     machine = Machine()
     directories = machine.open()
     source, future = begin(directories)
@@ -358,13 +360,13 @@ def test_a_log_that_waits_for_its_copy_is_not_served_while_a_directory_is_offlin
     assert later.get("t", 0) is None
     later.abandon()
     machine.files = machine.files.kill()
-    found = machine.open().get("t", 0)
-    assert found is not None
-    assert found.directory == "/b/t-0"
+    log = machine.open().get("t", 0)
+    assert log is not None
+    assert log.directory == "/b/t-0"
 
 
-def test_two_logs_of_one_name_without_a_mark_are_refused() -> None:
-    """Nobody knows which is out of date, so a person has to say it."""
+def test_two_logs_of_one_name_without_a_mark_are_rejected() -> None:
+    """The operator has to decide which of the two logs is out of date."""
     machine = Machine()
     for path in BOTH:
         directories = machine.open(path)
@@ -374,8 +376,8 @@ def test_two_logs_of_one_name_without_a_mark_are_refused() -> None:
         machine.open()
 
 
-def test_a_log_is_made_where_it_was_wanted() -> None:
-    """Named before it existed; a directory that is not configured cannot be named."""
+def test_log_is_created_in_the_preferred_directory() -> None:
+    """A directory can be chosen before the log exists, but only one that is configured."""
     machine = Machine()
     directories = machine.open()
     directories.prefer("t", 0, directories.at_path("/b"))
@@ -386,8 +388,8 @@ def test_a_log_is_made_where_it_was_wanted() -> None:
     assert refused.value.code == ErrorCode.LOG_DIR_NOT_FOUND
 
 
-def test_copies_count_where_new_logs_are_placed() -> None:
-    """They are as much work as a log."""
+def test_copies_count_when_a_directory_is_chosen() -> None:
+    """A copy counts as a log when the directory of a new log is chosen."""
     machine = Machine()
     directories = machine.open()
     begin(directories)
@@ -396,7 +398,7 @@ def test_copies_count_where_new_logs_are_placed() -> None:
 
 
 def test_nothing_is_compacted_while_it_is_copied() -> None:
-    """A key's older value would live on in the copy after the word that it was deleted has gone."""
+    """The copy could keep a key's older value after compaction removed its tombstone."""
     machine = Machine()
     directories = machine.open()
     source, _ = begin(directories)

@@ -1,4 +1,4 @@
-"""When upkeep is due, and by which time records are old, on clocks that leap."""
+"""The intervals of upkeep, and the age of records if clocks jump."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-def test_the_options_say_how_often() -> None:
-    """Kafka's names and defaults."""
+def test_intervals_come_from_the_options() -> None:
+    """The intervals have Kafka's option names and defaults."""
     assert Intervals.from_options(BROKER_OPTIONS.parse({})) == Intervals()
     settings = {
         "log.initial.task.delay.ms": "1",
@@ -24,8 +24,8 @@ def test_the_options_say_how_often() -> None:
     assert Intervals.from_options(BROKER_OPTIONS.parse(settings)) == (1, 2, 3, 4, 5)
 
 
-def test_rounds_come_at_their_intervals() -> None:
-    """Each kind by itself; the first one after a time of its own if it has one."""
+def test_each_task_runs_at_its_interval() -> None:
+    """Each task of upkeep has an interval and, optionally, a first delay of its own."""
     rounds = Rounds(100.0)
     assert not rounds.take_due("a", 2000, 101.9)
     assert rounds.take_due("b", 2000, 101.0, 1000)
@@ -38,8 +38,8 @@ def test_rounds_come_at_their_intervals() -> None:
     assert rounds.take_due("c", 0, 100.0)
 
 
-async def test_a_wall_clock_that_leaps_forward_deletes_nothing_fresh(tmp_path: Path) -> None:
-    """Records of today are two days old for a while, by a clock that is wrong; then it is mended."""
+async def test_wall_clock_that_jumps_forward_deletes_no_fresh_records(tmp_path: Path) -> None:
+    """A clock that is two days fast for a while does not make fresh records expire."""
     world = World(tmp_path, LogConfig(segment_bytes=300, retention_ms=DAY_MS))
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, world.config)
@@ -61,8 +61,8 @@ async def test_a_wall_clock_that_leaps_forward_deletes_nothing_fresh(tmp_path: P
     assert (log.log_start_offset, len(log.producers)) == (5, 0)
 
 
-async def test_a_wall_clock_that_is_set_back_stops_no_upkeep(tmp_path: Path) -> None:
-    """Checkpoints are written, records flushed and files removed in time, by the other clock."""
+async def test_upkeep_continues_if_the_wall_clock_is_set_back(tmp_path: Path) -> None:
+    """Checkpoints, flushes and file removals follow the monotonic clock."""
     config = LogConfig(segment_bytes=300, flush_ms=1000, file_delete_delay_ms=1000)
     world = World(tmp_path, config)
     directories = world.directories()
@@ -80,7 +80,7 @@ async def test_a_wall_clock_that_is_set_back_stops_no_upkeep(tmp_path: Path) -> 
 
 
 async def test_each_checkpoint_has_an_interval_of_its_own(tmp_path: Path) -> None:
-    """How far logs are durable, and where they begin."""
+    """The recovery-point and log-start-offset checkpoints have separate intervals."""
     world = World(tmp_path)
     directories = world.directories()
     directories.intervals = Intervals(recovery_points_ms=50_000, log_starts_ms=20_000)

@@ -1,4 +1,4 @@
-"""The file of a log's leader epochs: always a whole one, never an older one over a newer."""
+"""The leader-epoch-checkpoint file: always a complete one, never an older one over a newer."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ FOLDER = "/d/t-0"
 
 
 class Kept:
-    """A file of epochs on a simulated disk."""
+    """A leader epoch file on a simulated disk."""
 
     def __init__(self) -> None:
         self.files = SimFileSystem()
@@ -31,47 +31,49 @@ class Kept:
         return [epoch for epoch, _ in load_epochs(self.files, FOLDER) or ()]
 
 
-def test_a_draft_changes_nothing_until_it_is_adopted() -> None:
-    """Then it is the file, and a second time it is nothing."""
-    kept = Kept()
-    kept.assign(1)
-    draft = kept.file.draft(FOLDER, kept.epochs)
-    assert (kept.stored(), kept.epochs.is_dirty) == ([], True)
-    assert kept.file.adopt(draft, FOLDER, kept.epochs)
-    assert (kept.stored(), kept.epochs.is_dirty) == ([1], False)
-    assert not kept.file.adopt(draft, FOLDER, kept.epochs)
+def test_draft_has_no_effect_until_it_is_adopted() -> None:
+    """Adopting a draft replaces the file once; adopting it again does nothing."""
+    epoch_file = Kept()
+    epoch_file.assign(1)
+    draft = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([], True)
+    assert epoch_file.file.adopt(draft, FOLDER, epoch_file.epochs)
+    assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([1], False)
+    assert not epoch_file.file.adopt(draft, FOLDER, epoch_file.epochs)
 
 
-def test_epochs_that_come_behind_a_draft_are_left_for_the_next() -> None:
-    """What is in the file is all that was there when the draft was made."""
-    kept = Kept()
-    kept.assign(1)
-    draft = kept.file.draft(FOLDER, kept.epochs)
-    kept.assign(2)
-    assert kept.file.adopt(draft, FOLDER, kept.epochs)
-    assert (kept.stored(), kept.epochs.is_dirty) == ([1], True)
+def test_epochs_added_after_a_draft_are_left_for_the_next_one() -> None:
+    """The file holds exactly the epochs that existed when the draft was written."""
+    epoch_file = Kept()
+    epoch_file.assign(1)
+    draft = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    epoch_file.assign(2)
+    assert epoch_file.file.adopt(draft, FOLDER, epoch_file.epochs)
+    assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([1], True)
 
 
 @pytest.mark.parametrize("by", ["store", "draft", "move"])
-def test_a_draft_is_void_when_another_has_come(by: str) -> None:
-    """A whole store, a later draft, which nobody has synced yet, or another folder."""
-    kept = Kept()
-    kept.assign(1)
-    draft = kept.file.draft(FOLDER, kept.epochs)
-    kept.assign(2)
+def test_newer_write_voids_a_draft(by: str) -> None:
+    """A store, a later draft that is not synced yet, or another directory voids a draft."""
+    epoch_file = Kept()
+    epoch_file.assign(1)
+    draft = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    epoch_file.assign(2)
     if by == "store":
-        kept.file.store(FOLDER, kept.epochs)
+        epoch_file.file.store(FOLDER, epoch_file.epochs)
     elif by == "draft":
-        later = kept.file.draft(FOLDER, kept.epochs)
-    assert not kept.file.adopt(draft, "/d/moved" if by == "move" else FOLDER, kept.epochs)
-    assert kept.stored() == ([1, 2] if by == "store" else [])
+        later = epoch_file.file.draft(FOLDER, epoch_file.epochs)
+    assert not epoch_file.file.adopt(
+        draft, "/d/moved" if by == "move" else FOLDER, epoch_file.epochs
+    )
+    assert epoch_file.stored() == ([1, 2] if by == "store" else [])
     if by == "draft":
-        assert kept.file.adopt(later, FOLDER, kept.epochs)
-        assert (kept.stored(), kept.epochs.is_dirty) == ([1, 2], False)
+        assert epoch_file.file.adopt(later, FOLDER, epoch_file.epochs)
+        assert (epoch_file.stored(), epoch_file.epochs.is_dirty) == ([1, 2], False)
 
 
 class WatchedFiles(SimFileSystem):
-    """Notes what waits for the device, and where it does."""
+    """Records which operations wait for the device, and on which thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,8 +97,8 @@ class WatchedFiles(SimFileSystem):
         return super().in_background(noted)
 
 
-async def test_a_flush_in_the_background_waits_for_no_device_on_the_loop() -> None:
-    """Records, new epochs, the names of new files: what may take long is done elsewhere."""
+async def test_background_flush_does_not_wait_for_the_device_on_the_loop() -> None:
+    """A background flush of records, epochs and file names never waits for the device on the loop."""
     world = World("/d")
     world.files = files = WatchedFiles()
     files.make_directories("/d")

@@ -1,4 +1,4 @@
-"""The leader epochs of a log."""
+"""The leader epochs of a log (KIP-101)."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from ottla.storage.files.epochs import LeaderEpochs
 
 
 def make_epochs() -> LeaderEpochs:
-    """Epochs 1, 3 and 4, at 10, 20 and 40."""
+    """Return epochs 1, 3 and 4, which begin at 10, 20 and 40."""
     return LeaderEpochs([(1, 10), (3, 20), (4, 40)])
 
 
 def test_a_new_epoch_begins_at_its_offset() -> None:
-    """It is the latest then, and the checkpoint is behind."""
+    """A new epoch becomes the latest, and the checkpoint has to be written."""
     epochs = make_epochs()
     assert not epochs.is_dirty
     epochs.assign(6, 50)
@@ -21,7 +21,7 @@ def test_a_new_epoch_begins_at_its_offset() -> None:
 
 
 def test_the_same_epoch_later_changes_nothing() -> None:
-    """An epoch begins once."""
+    """An epoch keeps its first start offset."""
     epochs = make_epochs()
     epochs.assign(4, 45)
     assert epochs.entries == make_epochs().entries
@@ -37,10 +37,10 @@ def test_the_same_epoch_later_changes_nothing() -> None:
         (0, 0, [(0, 0)]),
     ],
 )
-def test_what_contradicts_a_new_epoch_is_dropped(
+def test_entries_that_contradict_a_new_epoch_are_removed(
     epoch: int, offset: int, entries: list[tuple[int, int]]
 ) -> None:
-    """Nothing at or after it stays, in epoch or in offset."""
+    """A new epoch removes entries with a later epoch or offset."""
     epochs = make_epochs()
     epochs.assign(epoch, offset)
     assert epochs.entries == entries
@@ -59,18 +59,18 @@ def test_what_contradicts_a_new_epoch_is_dropped(
     ],
 )
 def test_an_epoch_ends_where_the_next_one_begins(asked: int, answer: tuple[int, int]) -> None:
-    """The latest ends with the log; nothing is known of newer ones (KIP-101)."""
+    """The latest epoch ends at the log end; newer ones are unknown (KIP-101)."""
     assert make_epochs().end_offset_for(asked, 99) == answer
 
 
-def test_a_log_without_epochs_knows_no_ends() -> None:
-    """Everything is undefined."""
+def test_log_without_epochs_has_no_epoch_ends() -> None:
+    """Every lookup in a log without epochs is undefined."""
     assert LeaderEpochs().end_offset_for(0, 99) == (-1, -1)
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(9, -1), (10, 1), (19, 1), (20, 3), (999, 4)])
 def test_an_offset_belongs_to_the_epoch_that_began_before_it(offset: int, epoch: int) -> None:
-    """Offsets before the first epoch belong to none."""
+    """An offset before the first epoch belongs to none."""
     assert make_epochs().epoch_of(offset) == epoch
 
 
@@ -83,10 +83,10 @@ def test_an_offset_belongs_to_the_epoch_that_began_before_it(offset: int, epoch:
         (0, []),
     ],
 )
-def test_truncation_at_the_end_forgets_epochs_that_begin_there(
+def test_truncation_at_the_end_removes_epochs_that_begin_there(
     end: int, entries: list[tuple[int, int]]
 ) -> None:
-    """The epoch before goes on to be the latest."""
+    """The epoch before the removed ones becomes the latest."""
     epochs = make_epochs()
     epochs.truncate_from_end(end)
     assert epochs.entries == entries
@@ -104,18 +104,18 @@ def test_truncation_at_the_end_forgets_epochs_that_begin_there(
         (90, [(4, 90)]),
     ],
 )
-def test_truncation_at_the_start_keeps_the_epoch_that_holds_it(
+def test_truncation_at_the_start_keeps_the_epoch_of_the_new_start(
     start: int, entries: list[tuple[int, int]]
 ) -> None:
-    """That epoch begins at the new start."""
+    """The epoch of the new start offset begins there."""
     epochs = make_epochs()
     epochs.truncate_from_start(start)
     assert epochs.entries == entries
     assert epochs.is_dirty == (entries != make_epochs().entries)
 
 
-def test_clearing_forgets_everything() -> None:
-    """A log that begins anew has no history."""
+def test_clear_removes_all_epochs() -> None:
+    """A log that restarts at another offset has no epochs."""
     epochs = make_epochs()
     epochs.clear()
     assert (epochs.entries, epochs.latest, epochs.is_dirty) == ([], -1, True)

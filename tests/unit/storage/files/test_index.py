@@ -1,4 +1,4 @@
-"""The offset index: entries in memory and in the file."""
+"""The offset index in memory and in the file."""
 
 import pytest
 from hypothesis import given
@@ -32,27 +32,27 @@ def make_index() -> OffsetIndex:
     ],
 )
 def test_a_lookup_is_exact_inside_an_indexed_batch(offset: int, position: int, exact: bool) -> None:
-    """Or at the start of the segment; elsewhere it says from where to look."""
-    place = make_index().lookup(offset)
-    assert (place.position, place.is_exact) == (position, exact)
+    """A lookup is also exact at the start of the segment; elsewhere it returns where to scan from."""
+    lookup = make_index().lookup(offset)
+    assert (lookup.position, lookup.is_exact) == (position, exact)
 
 
 @pytest.mark.parametrize(
     ("position", "entry"), [(0, 0), (49, 0), (50, 50), (299, 50), (300, 300), (9999, 700)]
 )
 def test_floor_finds_the_last_entry_before_a_position(position: int, entry: int) -> None:
-    """Before the first entry it is the beginning of the file."""
+    """The floor of a position before the first entry is the beginning of the file."""
     assert make_index().floor(position).position == entry
 
 
-def test_the_file_holds_last_offset_and_position_of_each_entry() -> None:
-    """Eight bytes an entry, big-endian, offsets relative to the segment."""
+def test_file_has_last_offset_and_position_of_each_entry() -> None:
+    """An entry has eight bytes, big-endian, with an offset relative to the segment."""
     data = make_index().encode()
     assert data.hex(" ", 4) == ("00000009 00000032 0000001d 0000012c 00000028 000002bc")
 
 
-def test_a_loaded_entry_is_where_to_start_and_never_exact() -> None:
-    """The file does not say where an indexed batch begins, so its neighbourhood is scanned."""
+def test_loaded_entry_is_never_exact() -> None:
+    """The file does not record where an indexed batch begins, so a lookup scans around the entry."""
     loaded = OffsetIndex.decode(100, make_index().encode(), 1000)
     assert len(loaded) == 3
     assert loaded.lookup(125) == (50, 109, False)
@@ -71,18 +71,18 @@ def test_a_loaded_entry_is_where_to_start_and_never_exact() -> None:
         (b"\xff" * 16, 0),
     ],
 )
-def test_loading_stops_at_the_first_entry_that_cannot_be(data: bytes, kept: int) -> None:
-    """Zeros (Kafka's preallocated files), half entries, and offsets or positions that fall."""
+def test_loading_stops_at_the_first_impossible_entry(data: bytes, kept: int) -> None:
+    """Loading stops at zeros (Kafka's preallocated files), half entries and decreasing values."""
     assert len(OffsetIndex.decode(100, data, 1000)) == kept
 
 
-def test_entries_past_the_end_of_the_log_are_left_away() -> None:
-    """A log that was cut has no batch there any more."""
+def test_entries_past_the_end_of_the_log_are_skipped() -> None:
+    """Entries past the end of a log that was cut point to no batch."""
     assert len(OffsetIndex.decode(100, make_index().encode(), 700)) == 2
 
 
-def test_truncation_forgets_what_begins_at_the_position_or_later() -> None:
-    """The batch before the cut stays."""
+def test_truncation_removes_entries_at_the_position_or_later() -> None:
+    """Truncation keeps the entry of the batch before the cut."""
     index = make_index()
     index.truncate(300)
     assert index.lookup(200).position == 50
@@ -92,10 +92,10 @@ def test_truncation_forgets_what_begins_at_the_position_or_later() -> None:
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), min_size=1, max_size=60),
     st.integers(1, 4),
 )
-def test_a_lookup_leads_where_a_scan_from_the_start_ends(
+def test_lookup_agrees_with_a_scan_from_the_start(
     shapes: list[tuple[int, int]], every: int
 ) -> None:
-    """From the place it returns on, the batch that is asked for is still to come."""
+    """A scan from the returned position reaches the batch that holds the offset."""
     batches, offset = [], 0
     index = OffsetIndex(0)
     for number, (gap, extra) in enumerate(shapes):
@@ -107,5 +107,5 @@ def test_a_lookup_leads_where_a_scan_from_the_start_ends(
     for loaded in (index, OffsetIndex.decode(0, index.encode(), 10_000)):
         for target in range(offset):
             expected = next(position for _, last, position in batches if last >= target)
-            place = loaded.lookup(target)
-            assert place.position == expected if place.is_exact else place.position <= expected
+            lookup = loaded.lookup(target)
+            assert lookup.position == expected if lookup.is_exact else lookup.position <= expected

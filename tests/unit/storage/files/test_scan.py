@@ -1,4 +1,4 @@
-"""Walking the batches of a file."""
+"""Iterating over the batches of a file."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Reads = list[tuple[int, int]]
 
 
 def reader(data: bytes, reads: Reads | None = None) -> Callable[[int, int], bytes]:
-    """Return how a file with this content is read."""
+    """Return a function that reads a file with this content."""
 
     def read(position: int, size_bytes: int) -> bytes:
         if reads is not None:
@@ -31,8 +31,8 @@ def make_log(sizes: list[int]) -> bytes:
 
 
 @pytest.mark.parametrize("walk", [scan.headers, scan.batches])
-def test_every_batch_is_met_whatever_the_chunks_are(walk: Callable[..., object]) -> None:
-    """Small ones, one larger than a chunk, and one that lies across the border of two."""
+def test_every_batch_is_found_with_any_chunk_size(walk: Callable[..., object]) -> None:
+    """Batches are found if they are small, larger than a chunk, or across the border of two chunks."""
     sizes = [10] * 300 + [3_000_000] + [1000] * 40 + [20_000] * 3
     data = make_log(sizes)
     found = [item[1] for item in walk(reader(data), 0, len(data))]  # type: ignore[attr-defined]
@@ -40,8 +40,8 @@ def test_every_batch_is_met_whatever_the_chunks_are(walk: Callable[..., object])
     assert sum(header.size_bytes for header in found) == len(data)
 
 
-def test_headers_of_large_batches_are_met_without_reading_the_records() -> None:
-    """One small read a batch."""
+def test_headers_are_scanned_without_reading_the_records() -> None:
+    """Scanning headers takes one small read for each batch."""
     data = make_log([500_000] * 4)
     reads: Reads = []
     assert len(list(scan.headers(reader(data, reads), 0, len(data)))) == 4
@@ -50,32 +50,32 @@ def test_headers_of_large_batches_are_met_without_reading_the_records() -> None:
 
 @pytest.mark.parametrize("walk", [scan.headers, scan.batches])
 @pytest.mark.parametrize("tail", [b"\0" * 100, b"\xff" * 100, b"x" * 60, bytes(make_batch())[:-1]])
-def test_a_walk_ends_where_no_whole_batch_follows(walk: Callable[..., object], tail: bytes) -> None:
-    """Zeros, garbage, half a header, half a batch."""
+def test_scan_ends_if_no_whole_batch_follows(walk: Callable[..., object], tail: bytes) -> None:
+    """A scan ends at zeros, garbage, half a header or half a batch."""
     data = make_log([10, 10]) + tail
     found = list(walk(reader(data), 0, len(data)))  # type: ignore[call-overload]
     assert len(found) == 2
 
 
 @pytest.mark.parametrize("size", [200, 2_000_000])
-def test_only_the_careful_walk_sees_a_flipped_bit(size: int) -> None:
-    """Headers are trusted because the bytes were checked when they came in."""
+def test_only_the_verifying_scan_detects_a_flipped_bit(size: int) -> None:
+    """A scan of headers does not verify checksums, because the bytes were checked on append."""
     data = bytearray(make_log([size] * 3))
     data[-5] ^= 1
     assert len(list(scan.batches(reader(bytes(data)), 0, len(data)))) == 2
     assert len(list(scan.headers(reader(bytes(data)), 0, len(data)))) == 3
 
 
-def test_a_file_that_is_shorter_than_it_should_be_ends_the_walk() -> None:
-    """No endless loop where the reads come back short."""
+def test_file_that_is_too_short_ends_the_scan() -> None:
+    """A short read ends the scan instead of looping forever."""
     data = make_log([10, 2_000_000])
     for walk in (scan.headers, scan.batches):
         assert len(list(walk(reader(data[:-1]), 0, len(data) + 500))) <= 2
         assert len(list(walk(reader(data[:30]), 0, len(data)))) == 0
 
 
-def test_a_reader_of_the_cache_raises_where_the_bytes_are_cold() -> None:
-    """Whoever walks stops at once and may try again off the loop."""
+def test_cache_reader_raises_if_the_bytes_are_not_cached() -> None:
+    """The scan stops at uncached bytes, and the caller can retry off the event loop."""
 
     class ColdFile:
         def read_at_if_cached(self, position: int, size_bytes: int) -> None:
@@ -87,7 +87,7 @@ def test_a_reader_of_the_cache_raises_where_the_bytes_are_cold() -> None:
 
 
 def test_the_first_record_since_a_time_is_found_inside_a_batch() -> None:
-    """By time and offset; the batch's leader epoch comes with it."""
+    """The result has the record's timestamp and offset and the leader epoch of its batch."""
     records = [Record(None, b"", timestamp=START_MS + each) for each in (5, 3, 9, 9)]
     data = encode_batch(records, base_offset=40, leader_epoch=2)
     header = batch.parse_header(data)
@@ -96,8 +96,8 @@ def test_the_first_record_since_a_time_is_found_inside_a_batch() -> None:
     assert scan.first_record_since(data, header, START_MS + 10, 0) is None
 
 
-def test_a_batch_of_many_headers_is_not_opened_for_one_record() -> None:
-    """Its first record stands for all: reading the headers would hold up the event loop."""
+def test_batch_with_many_headers_is_not_decoded_for_one_record() -> None:
+    """The first record's position is returned: reading the headers would block the event loop."""
     many = Record(None, b"", (("", None),) * 30_000, START_MS)
     data = encode_batch([many, many._replace(timestamp=START_MS + 9)], base_offset=40)
     header = batch.parse_header(data)

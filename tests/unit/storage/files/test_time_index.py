@@ -1,4 +1,4 @@
-"""The time index: entries in memory and in the file."""
+"""The time index in memory and in the file."""
 
 import pytest
 
@@ -6,15 +6,15 @@ from ottla.storage.files.time_index import TimeEntry, TimeIndex
 
 
 def make_index() -> TimeIndex:
-    """Return three entries of a segment at 100."""
+    """Return three entries of a segment with base offset 100."""
     index = TimeIndex(100)
     for timestamp, offset in ((1000, 110), (2000, 125), (5000, 180)):
         index.append(timestamp, offset)
     return index
 
 
-def test_only_a_newer_timestamp_makes_an_entry() -> None:
-    """Entries rise; what is not newer than all before adds nothing."""
+def test_only_a_newer_timestamp_adds_an_entry() -> None:
+    """An entry is added only if its timestamp is larger than all before."""
     index = make_index()
     index.append(5000, 190)
     index.append(4000, 195)
@@ -35,12 +35,12 @@ def test_only_a_newer_timestamp_makes_an_entry() -> None:
 def test_a_lookup_returns_the_last_entry_that_is_older(
     timestamp: int, entry: tuple[int, int]
 ) -> None:
-    """The first record at or after the time is behind that entry's batch or in it."""
+    """The first record at or after the time is in the returned entry's batch or after it."""
     assert make_index().lookup(timestamp) == entry
 
 
-def test_the_file_holds_twelve_bytes_an_entry() -> None:
-    """Timestamp and relative offset, big-endian."""
+def test_file_has_twelve_bytes_per_entry() -> None:
+    """An entry has twelve bytes: timestamp and relative offset, big-endian."""
     data = make_index().encode()
     assert data[:12].hex(" ", 4) == "00000000 000003e8 0000000a"
     assert TimeIndex.decode(100, data, 1000).encode() == data
@@ -56,18 +56,18 @@ def test_the_file_holds_twelve_bytes_an_entry() -> None:
         (b"\xff" * 24, 0),
     ],
 )
-def test_loading_stops_at_the_first_entry_that_cannot_be(data: bytes, kept: int) -> None:
-    """Zeros, half entries, timestamps or offsets that fall."""
+def test_loading_stops_at_the_first_impossible_entry(data: bytes, kept: int) -> None:
+    """Loading stops at zeros, half entries and decreasing timestamps or offsets."""
     assert len(TimeIndex.decode(100, data, 1000)) == kept
 
 
-def test_entries_past_the_end_of_the_segment_are_left_away() -> None:
-    """An offset that the segment cannot hold is garbage."""
+def test_entries_past_the_end_of_the_segment_are_skipped() -> None:
+    """An offset beyond the range of the segment is garbage."""
     assert len(TimeIndex.decode(100, make_index().encode(), 180)) == 2
 
 
-def test_truncation_forgets_entries_at_the_offset_or_later() -> None:
-    """Before the segment's start, all of them."""
+def test_truncation_removes_entries_at_the_offset_or_later() -> None:
+    """Truncation before the segment's base offset removes all entries."""
     index = make_index()
     index.truncate(125)
     assert index.last == TimeEntry(1000, 110)

@@ -13,7 +13,7 @@ SECOND = AbortedTransaction(2, 15, 30, 31)
 
 
 def test_an_entry_takes_34_bytes() -> None:
-    """Version 0, then four longs."""
+    """An entry has version 0 and four 64-bit integers."""
     data = txn_index.encode([FIRST, SECOND])
     assert len(data) == 68
     assert data[:10].hex() == "0000" + "0000000000000001"
@@ -30,8 +30,10 @@ def test_an_entry_takes_34_bytes() -> None:
         txn_index.encode([AbortedTransaction(1, 9, 9, 9)]),
     ],
 )
-def test_a_damaged_file_is_told_apart(data: bytes) -> None:
-    """Half entries, zeros, unknown versions, entries out of order, transactions without a record."""
+def test_damaged_file_is_detected(data: bytes) -> None:
+    """Loading rejects half entries, zeros, unknown versions, unsorted entries and empty
+    transactions.
+    """
     assert txn_index.decode(data) is None
 
 
@@ -48,12 +50,12 @@ def test_a_damaged_file_is_told_apart(data: bytes) -> None:
 def test_transactions_of_a_range_are_collected(
     start: int, end: int, found: list[AbortedTransaction], complete: bool
 ) -> None:
-    """Complete once a later segment can hold nothing for the range."""
+    """The search is complete if no later segment can hold a transaction of the range."""
     assert txn_index.collect([FIRST, SECOND], start, end) == (found, complete)
 
 
-def test_an_empty_file_is_not_believed(tmp_path: Path) -> None:
-    """A file is created for an entry, so one without entries has lost them."""
+def test_empty_file_is_damaged(tmp_path: Path) -> None:
+    """The file is created with its first entry, so an empty file has lost entries."""
     path = tmp_path / "00.txnindex"
     index = TransactionIndex(RealFileSystem(), lambda: str(path))
     assert index.is_sound()

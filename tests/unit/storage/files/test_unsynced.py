@@ -1,4 +1,4 @@
-"""What a flush owes to the disk beside segments: nothing is forgotten, whenever it is expected."""
+"""The directory entries that a flush has to sync, in addition to segments."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class NotingFiles(SimFileSystem):
-    """Notes what is made durable; background work ends when the test says so."""
+    """Records what is synced; background work ends when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class NotingFiles(SimFileSystem):
 
 
 async def test_each_path_is_synced_once() -> None:
-    """Until it is expected again; what is gone by then is no error."""
+    """A path is synced once until it is expected again; a missing path is no error."""
     files = NotingFiles()
     files.make_directories("/d/t-0")
     names = Unsynced(files, "/d/t-0", "/d", "/d/gone")
@@ -45,8 +45,8 @@ async def test_each_path_is_synced_once() -> None:
     assert sorted(files.synced) == ["/d", "/d/t-0", "/d/t-0"]
 
 
-async def test_what_is_expected_during_a_sync_is_left_for_the_next() -> None:
-    """The sync may have begun before the name was there."""
+async def test_path_expected_during_a_sync_is_left_for_the_next_one() -> None:
+    """A sync may have begun before a path was expected, so the next one covers it."""
     files = NotingFiles()
     files.make_directories("/d")
     names = Unsynced(files, "/d")
@@ -54,7 +54,7 @@ async def test_what_is_expected_during_a_sync_is_left_for_the_next() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert files.synced == ["/d"]
-    # Another flush must not take it for durable yet.
+    # Another flush must not take the path for durable yet.
     assert "/d" in names
     names.expect("/d")
     files.may_end.set()
@@ -65,8 +65,8 @@ async def test_what_is_expected_during_a_sync_is_left_for_the_next() -> None:
     assert files.synced == ["/d", "/d"]
 
 
-async def test_a_renamed_folder_is_followed() -> None:
-    """With what is in it; a folder whose name only begins alike is another one."""
+async def test_paths_follow_a_renamed_directory() -> None:
+    """The paths in a renamed directory follow it; a directory with a longer name does not."""
     files = NotingFiles()
     files.make_directories("/d/new")
     files.make_directories("/d/t-10")

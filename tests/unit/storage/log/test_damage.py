@@ -1,7 +1,7 @@
-"""Bits that flip and files that get lost while nobody looks: what is served, and what is refused.
+"""Flipped bits and lost files: which reads still succeed, and which are rejected.
 
-Scenarios 9 and 10 of the reliability tests, for one log. Bytes of the log that were durable are never
-deleted because of damage before them; what stands beside the log is rebuilt or refused.
+Scenarios 9 and 10 of the reliability tests, for one log. Durable bytes of the log are never deleted
+because of damage before them; the files beside the log are rebuilt or rejected.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def fill(log: Log) -> None:
 
 
 class Answers(NamedTuple):
-    """Everything that clients can ask of a log."""
+    """Everything that clients can read from a log."""
 
     records: list[int]
     by_time: list[Any]
@@ -60,7 +60,7 @@ class Answers(NamedTuple):
 
 
 def ask(log: Log) -> Answers:
-    """Ask all of it."""
+    """Read all of it from the log."""
     duplicates = []
     for producer_id in range(5):
         last = COUNT // 5 - 1
@@ -88,7 +88,7 @@ def ask(log: Log) -> Answers:
 
 
 def world_with_log(folder: Path, **fields: Any) -> tuple[World, Answers]:
-    """Return a world whose log was closed cleanly, and what it answered."""
+    """Return a world whose log was closed cleanly, and its answers."""
     world = small_segments(folder, **fields)
     log = world.load()
     fill(log)
@@ -112,8 +112,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "text": lambda content: b"not what you expect\n" * (len(content) // 20 + 1),
 }
 BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
-# A lost transaction index is like that of a segment without aborted transactions, as in Kafka. Half of
-# one may end between two entries.
+# A lost transaction index looks like that of a segment without aborted transactions, as in Kafka.
+# Half of one may end between two entries.
 UNDETECTED = {(".txnindex", "lost"), (".txnindex", "half")}
 # Only the last stable offset of an entry, which says where a search may stop; no checksum covers it.
 UNDETECTED |= {(".txnindex", "last bit")}
@@ -122,10 +122,10 @@ UNDETECTED |= {(".txnindex", "last bit")}
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("suffix", BESIDE)
-def test_every_answer_is_the_same_whatever_happens_beside_the_log(
+def test_damage_of_files_beside_the_log_changes_no_answer(
     tmp_path: Path, suffix: str, damage: str, clean: bool
 ) -> None:
-    """Records, times, epochs, aborted transactions, duplicates: rebuilt from the log."""
+    """Records, times, epochs, aborted transactions and duplicates are rebuilt from the log."""
     world, answers = world_with_log(tmp_path)
     names = world.names(suffix)
     assert names
@@ -143,14 +143,14 @@ def test_every_answer_is_the_same_whatever_happens_beside_the_log(
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_everything_beside_the_log_may_be_gone_at_once(tmp_path: Path, clean: bool) -> None:
-    """The segments alone make the log; an unclean start finds the aborted transactions as well."""
+def test_all_files_beside_the_log_may_be_lost_at_once(tmp_path: Path, clean: bool) -> None:
+    """The segments alone restore the log; after an unclean shutdown also its aborted transactions."""
     world, answers = world_with_log(tmp_path)
     for path in world.folder.iterdir():
         if path.suffix != ".log":
             path.unlink()
-    found = ask(world.load(clean=clean))
-    assert found == (answers if not clean else answers._replace(aborted=found.aborted))
+    answers_now = ask(world.load(clean=clean))
+    assert answers_now == (answers if not clean else answers._replace(aborted=answers_now.aborted))
 
 
 @pytest.mark.parametrize("name", [*(f"{name}" for name in (
@@ -162,10 +162,10 @@ def test_everything_beside_the_log_may_be_gone_at_once(tmp_path: Path, clean: bo
 ))])  # fmt: skip
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("clean", [False, True])
-def test_every_answer_is_the_same_whatever_happens_to_a_checkpoint(
+def test_damage_of_a_checkpoint_changes_no_answer(
     tmp_path: Path, name: str, damage: str, clean: bool
 ) -> None:
-    """The directory starts, and the log is whole; what is unknown is found, or told again."""
+    """The directory opens and the log is complete; unknown values are computed or sent again."""
     world = small_segments(tmp_path)
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, world.config)
@@ -179,7 +179,7 @@ def test_every_answer_is_the_same_whatever_happens_to_a_checkpoint(
         content = DAMAGES[damage](path.read_bytes())
         path.unlink() if content is None else path.write_bytes(content)
     directories = world.directories()
-    # What the controller does at every start: it says the topic's id.
+    # The controller sends the topic's id at every start.
     found = directories.get("t", 0)
     assert found is not None
     if name.startswith("t-0/") and found.topic_id not in (TOPIC_ID, bytes(16)):
@@ -194,10 +194,8 @@ def test_every_answer_is_the_same_whatever_happens_to_a_checkpoint(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_directory_whose_owner_cannot_be_read_is_refused_or_signed_again(
-    tmp_path: Path, damage: str
-) -> None:
-    """meta.properties: nobody takes another broker's data for his, and nothing is deleted."""
+def test_damaged_meta_properties_are_rejected_or_rewritten(tmp_path: Path, damage: str) -> None:
+    """Damage of meta.properties neither takes over another broker's data nor deletes any."""
     world = small_segments(tmp_path)
     directories = world.directories()
     fill(directories.create("t", 0, TOPIC_ID, world.config))
@@ -212,17 +210,17 @@ def test_a_directory_whose_owner_cannot_be_read_is_refused_or_signed_again(
         assert str(tmp_path) in str(refused)
         assert {each.name: each.read_bytes() for each in (tmp_path / "t-0").iterdir()} == before
         return
-    found = directories.get("t", 0)
-    assert found is not None
-    assert found.log_end_offset > COUNT
+    log = directories.get("t", 0)
+    assert log is not None
+    assert log.log_end_offset > COUNT
     directories.close()
 
 
-# Scenario 9: bits of the log itself
+# Scenario 9: flipped bits in the log itself
 
 
 def sealed_batch(world: World, at: int) -> tuple[Path, int, batch.BatchHeader]:
-    """Return where a batch of a sealed segment begins: its file, the position, the header."""
+    """Return the position of a batch in a sealed segment: file, position and header."""
     path = world.folder / world.names(".log")[3]
     data, position = path.read_bytes(), 0
     for _ in range(at):
@@ -240,10 +238,12 @@ def flip(path: Path, position: int, mask: int = 0x40) -> None:
 @pytest.mark.parametrize("running", [False, True])
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("field", [8, 16, 23])
-def test_a_damaged_header_ends_reading_and_is_not_stepped_over(
+def test_damaged_header_fails_the_read_and_is_not_skipped(
     tmp_path: Path, field: int, indexed: bool, running: bool
 ) -> None:
-    """CORRUPT_MESSAGE for what lies behind it in the segment: no consumer loses records unnoticed."""
+    """Later reads in the segment fail with CORRUPT_MESSAGE, so that no consumer skips records
+    unnoticed.
+    """
     world, _ = world_with_log(tmp_path, index_interval_bytes=100 if indexed else 10_000)
     path, position, header = sealed_batch(world, 2)
     if running:
@@ -268,21 +268,23 @@ def test_a_damaged_header_ends_reading_and_is_not_stepped_over(
 
 
 @pytest.mark.parametrize("field", [17, 21, 30, HEADER_SIZE + 3])
-def test_what_only_the_checksum_tells_is_given_to_the_one_who_judges_it(
+def test_batch_with_a_wrong_checksum_is_returned_to_the_consumer(
     tmp_path: Path, field: int
 ) -> None:
-    """As Kafka does: the checksum goes along, and the consumer's client refuses the batch."""
+    """The batch is returned with its wrong checksum and the consumer's client rejects it, as in
+    Kafka.
+    """
     world, _ = world_with_log(tmp_path)
     path, position, header = sealed_batch(world, 1)
     flip(path, position + field)
     log = world.load(clean=True)
-    found = log.read(header.base_offset, 1, max_offset=log.log_end_offset)
-    assert found is not None
-    assert not batch.is_crc_valid(found.records, 0, batch.parse_header(found.records))
+    result = log.read(header.base_offset, 1, max_offset=log.log_end_offset)
+    assert result is not None
+    assert not batch.is_crc_valid(result.records, 0, batch.parse_header(result.records))
 
 
-def test_a_start_after_a_crash_keeps_what_was_durable_behind_damage(tmp_path: Path) -> None:
-    """Before the recovery point nothing is judged, and nothing is cut."""
+def test_recovery_keeps_durable_records_behind_damage(tmp_path: Path) -> None:
+    """Recovery neither verifies nor truncates anything before the recovery point."""
     world, answers = world_with_log(tmp_path)
     path, position, _ = sealed_batch(world, 1)
     flip(path, position + HEADER_SIZE + 3)

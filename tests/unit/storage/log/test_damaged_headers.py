@@ -1,4 +1,6 @@
-"""A damaged batch header concerns its own partition: upkeep, loading and other partitions continue."""
+"""A damaged batch header affects only its own partition: upkeep, loading and other partitions
+continue.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -34,7 +36,7 @@ def two_logs(folder: Path, **fields: Any) -> World:
 
 
 def store(directories: LogDirectories) -> None:
-    """Have everything committed."""
+    """Set the high watermark of every log to its end."""
     for log in directories.logs().values():
         log.high_watermark = log.log_end_offset
     ends = {key: log.log_end_offset for key, log in directories.logs().items()}
@@ -51,17 +53,17 @@ def damage(world: World, segment: int, position: int = 0, size: int = HEADER_SIZ
 
 
 def found(directories: LogDirectories, partition: int) -> Log:
-    """Return a log."""
+    """Return the log of a partition."""
     log = directories.get("t", partition)
     assert log is not None
     return log
 
 
 @pytest.mark.parametrize("segment", [0, 1, 3, -2])
-async def test_a_damaged_header_at_a_clean_start_concerns_only_its_partition(
+async def test_damaged_header_at_a_clean_start_affects_only_its_partition(
     tmp_path: Path, segment: int
 ) -> None:
-    """The broker starts, the damage is reported, and both logs are upheld and closed."""
+    """The broker starts, the damage is reported, and upkeep and closing of both logs succeed."""
     world = two_logs(tmp_path)
     path = damage(world, segment)
     directories = world.directories()
@@ -82,7 +84,7 @@ async def test_a_damaged_header_at_a_clean_start_concerns_only_its_partition(
 async def test_retention_deletes_a_damaged_segment_when_its_file_is_old_enough(
     tmp_path: Path,
 ) -> None:
-    """Its newest record may be unreadable, so the time of the file counts as well."""
+    """The newest record may be unreadable, so the modification time of the file counts as well."""
     world = two_logs(tmp_path)
     path = damage(world, 0)
     directories = world.directories()
@@ -97,8 +99,8 @@ async def test_retention_deletes_a_damaged_segment_when_its_file_is_old_enough(
     assert directories.damaged() == {}
 
 
-async def test_damage_that_appears_while_the_broker_runs_ends_no_upkeep(tmp_path: Path) -> None:
-    """Retention meets it when it looks for the newest record of a segment."""
+async def test_damage_while_the_broker_runs_does_not_stop_upkeep(tmp_path: Path) -> None:
+    """Retention reads the damaged header when it looks for the newest record of a segment."""
     world = two_logs(tmp_path)
     directories = world.directories()
     store(directories)
@@ -111,7 +113,7 @@ async def test_damage_that_appears_while_the_broker_runs_ends_no_upkeep(tmp_path
 
 
 def client_calls(log: Log) -> list[Callable[[], object]]:
-    """Return what clients can ask of a log."""
+    """Return the calls that clients can make on a log."""
     end = log.log_end_offset
     calls: list[Callable[[], object]] = [
         lambda at=at: log.read(at, 500, max_offset=end)  # type: ignore[misc]
@@ -134,10 +136,10 @@ def client_calls(log: Log) -> list[Callable[[], object]]:
 
 @pytest.mark.parametrize("running", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-async def test_random_damage_raises_only_errors_that_clients_understand(
+async def test_random_damage_raises_only_errors_of_the_protocol(
     tmp_path: Path, seed: int, running: bool
 ) -> None:
-    """Headers and records of any batch, before the start or under a running broker."""
+    """Any batch is damaged in its header or records, before the start or while the broker runs."""
     print(f"seed={seed}")
     rng = SeededRng(seed)
     compacted = {"cleanup_policy": ("compact", "delete")} if seed % 2 else {}

@@ -1,4 +1,6 @@
-"""Reads that return a range of the file: the same records as a read into memory, until they are cut."""
+"""Reads that return a range of the file: the same records as a read into memory, until a
+truncation.
+"""
 
 import random
 from pathlib import Path
@@ -29,8 +31,10 @@ def filled(folder: Path, rng: random.Random, count: int) -> Segment:
 
 
 @pytest.mark.parametrize("memory", ["appended", "reopened"])
-def test_range_holds_what_a_read_returns(tmp_path: Path, memory: str) -> None:
-    """For every offset and limit, whatever is known of the batches in memory."""
+def test_range_has_the_records_of_a_read(tmp_path: Path, memory: str) -> None:
+    """The records are the same for every offset and limit, whether or not the batches are in
+    memory.
+    """
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -50,10 +54,10 @@ def test_range_holds_what_a_read_returns(tmp_path: Path, memory: str) -> None:
         at_least_one = rng.random() < 0.5
         range_min = rng.choice((1, 300, 5000))
         expected = segment.read(offset, max_bytes, end, read, at_least_one=at_least_one)
-        found = segment.read(offset, max_bytes, end, read, range_min, at_least_one=at_least_one)
+        result = segment.read(offset, max_bytes, end, read, range_min, at_least_one=at_least_one)
         assert expected is not None
-        assert found is not None
-        records = found.records
+        assert result is not None
+        records = result.records
         if isinstance(records, FileRange):
             assert len(records) >= range_min
             assert records.is_cached()
@@ -62,12 +66,12 @@ def test_range_holds_what_a_read_returns(tmp_path: Path, memory: str) -> None:
         else:
             assert len(records) < range_min
         assert bytes(records) == bytes(expected.data)
-        assert found[1:] == expected[1:]
+        assert result[1:] == expected[1:]
     assert ranges > 100
 
 
 def test_truncation_voids_the_ranges_behind_it(tmp_path: Path) -> None:
-    """A range that ends before the cut can still be sent; one that reaches behind it cannot."""
+    """A range that ends before the cut can still be sent; one that crosses it cannot."""
     segment = filled(tmp_path, random.Random(1), 50)
     middle = segment.size_bytes // 2
     read = scan.reader(segment.file)

@@ -1,4 +1,4 @@
-"""The log: appending, reading, rolling, cutting, ageing, and what it does when the disk fails."""
+"""The log: append, read, roll, truncate, retention, and disk failures."""
 
 import asyncio
 import errno
@@ -29,19 +29,19 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A log directory of the test's own."""
+    """Return a world with a log directory of its own."""
     return World(tmp_path, file_delete_delay_ms=0)
 
 
 def refusal(call: Any, *arguments: Any, **fields: Any) -> ErrorCode:
-    """Return the code that a call is refused with."""
+    """Return the error code that a call raises."""
     with pytest.raises(ApiError) as error:
         call(*arguments, **fields)
     return error.value.code
 
 
-def test_an_append_gives_the_next_offsets(world: World) -> None:
-    """The answer has all that a produce response and the replicas need."""
+def test_append_assigns_the_next_offsets(world: World) -> None:
+    """The result of an append has everything that a produce response and the replicas need."""
     log = world.load()
     fill(log, 2)
     data = make_batch(3)
@@ -59,7 +59,7 @@ def test_an_append_gives_the_next_offsets(world: World) -> None:
 
 
 def test_offset_and_epoch_are_written_into_the_batch(world: World) -> None:
-    """In the caller's buffer, outside the checksum, and so on the disk."""
+    """Both are patched in the caller's buffer, outside the checksum, and on disk."""
     log = world.load()
     fill(log, 1)
     data = make_batch(2)
@@ -72,8 +72,8 @@ def test_offset_and_epoch_are_written_into_the_batch(world: World) -> None:
     assert batch.is_crc_valid(data, 0, header)
 
 
-def test_the_brokers_time_is_answered_where_the_topic_takes_it(tmp_path: Path) -> None:
-    """LogAppendTime, also for a duplicate: the time of the first append."""
+def test_append_time_is_returned_with_log_append_time(tmp_path: Path) -> None:
+    """With LogAppendTime a duplicate is answered with the time of the first append."""
     world = World(tmp_path, message_timestamp_type="LogAppendTime")
     log = world.load()
     assert log.append_as_leader(make_batch(sequence=0), 0).log_append_time_ms == START_MS
@@ -82,8 +82,8 @@ def test_the_brokers_time_is_answered_where_the_topic_takes_it(tmp_path: Path) -
     assert (again.is_duplicate, again.log_append_time_ms) == (True, START_MS)
 
 
-def test_a_refused_batch_leaves_no_trace(world: World) -> None:
-    """Nothing is written, no offset is used."""
+def test_rejected_batch_writes_nothing(world: World) -> None:
+    """A rejected batch writes nothing and uses no offset."""
     log = world.load()
     fill(log, 1)
     size = log.size_bytes
@@ -92,14 +92,14 @@ def test_a_refused_batch_leaves_no_trace(world: World) -> None:
     assert (log.log_end_offset, log.size_bytes) == (1, size)
 
 
-def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
-    """RECORD_LIST_TOO_LARGE, Kafka's code for segment.bytes."""
+def test_batch_larger_than_a_segment_is_rejected(tmp_path: Path) -> None:
+    """The error is RECORD_LIST_TOO_LARGE, Kafka's code for segment.bytes."""
     log = World(tmp_path, segment_bytes=200).load()
     assert refusal(log.append_as_leader, make_batch(20), 0) == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_a_duplicate_is_answered_and_not_written(world: World) -> None:
-    """With the offsets of the first time; a gap is refused."""
+def test_duplicate_is_acknowledged_and_not_written(world: World) -> None:
+    """A duplicate returns the offsets of the first append; a gap is rejected."""
     log = world.load()
     fill(log, 1)
     first = log.append_as_leader(make_batch(2, sequence=0), 0)
@@ -115,8 +115,8 @@ def test_a_duplicate_is_answered_and_not_written(world: World) -> None:
     )
 
 
-def test_followers_write_what_the_leader_sent(world: World) -> None:
-    """Offsets and epochs as they come, a partial batch at the end left away."""
+def test_followers_append_the_leaders_batches(world: World) -> None:
+    """Offsets and epochs are kept, and a partial batch at the end is dropped."""
     log = world.load()
     first = make_batch(2, base_offset=5, leader_epoch=1)
     second = make_batch(3, base_offset=10, leader_epoch=4, sequence=0)
@@ -129,8 +129,8 @@ def test_followers_write_what_the_leader_sent(world: World) -> None:
         log.append_as_follower(bytes(second))
 
 
-def test_a_read_is_refused_outside_of_the_log(world: World) -> None:
-    """Its end is allowed and empty, and so is everything from the limit on."""
+def test_read_outside_of_the_log_is_rejected(world: World) -> None:
+    """A read at the log end, or at the limit and beyond, is allowed and empty."""
     log = world.load()
     fill(log, 5)
     log.advance_log_start_offset(2)
@@ -144,16 +144,16 @@ def test_a_read_is_refused_outside_of_the_log(world: World) -> None:
 
 
 @pytest.mark.parametrize("max_bytes", [1, 150, 100_000])
-def test_reads_run_on_across_segments(tmp_path: Path, max_bytes: int) -> None:
-    """Fetch by fetch, every offset comes once."""
+def test_reads_continue_across_segments(tmp_path: Path, max_bytes: int) -> None:
+    """Consecutive fetches return every offset once."""
     log = small_segments(tmp_path).load()
     fill(log, 33)
     assert log.segments_count > 5
     assert [record.offset for record in read_all(log, max_bytes=max_bytes)] == list(range(33))
 
 
-def test_a_gap_between_segments_is_stepped_over(world: World) -> None:
-    """Where no batch holds an offset, the next one comes (compaction, followers)."""
+def test_gap_between_segments_is_skipped(world: World) -> None:
+    """If no batch contains an offset (compaction, followers), the read begins at the next batch."""
     log = world.load()
     log.append_as_follower(bytes(make_batch(1, base_offset=0)))
     log.roll()
@@ -165,26 +165,26 @@ def test_a_gap_between_segments_is_stepped_over(world: World) -> None:
 
 @pytest.mark.parametrize("limit", range(9))
 def test_nothing_past_the_high_watermark_is_read(tmp_path: Path, limit: int) -> None:
-    """In the segment of the limit, and in those before it."""
+    """The limit holds in its own segment and in those before it."""
     log = small_segments(tmp_path).load()
     fill(log, 9)
-    found: list[int] = []
-    while len(found) < limit:
-        fetched = log.read(len(found), 120, max_offset=limit)
+    result: list[int] = []
+    while len(result) < limit:
+        fetched = log.read(len(result), 120, max_offset=limit)
         assert fetched is not None
-        found += [header.base_offset for _, header in iterate_batches(fetched.records)]
-    assert found == list(range(limit))
+        result += [header.base_offset for _, header in iterate_batches(fetched.records)]
+    assert result == list(range(limit))
 
 
-def test_cold_bytes_are_not_waited_for(world: World) -> None:
-    """None says that the read would block the loop; the caller reads elsewhere."""
+def test_read_does_not_wait_for_uncached_bytes(world: World) -> None:
+    """The read returns None if it would block the event loop; the caller reads on a thread."""
 
     class ColdFile:
         def read_at_if_cached(self, position: int, size_bytes: int) -> None:
             return None
 
         def close(self) -> None:
-            """Nothing to give back."""
+            """Release nothing."""
 
     log = world.load()
     fill(log, 3)
@@ -196,7 +196,7 @@ def test_cold_bytes_are_not_waited_for(world: World) -> None:
 
 
 def test_a_segment_rolls_by_size_and_is_named_after_its_first_offset(tmp_path: Path) -> None:
-    """Its index files and a snapshot of the producers are written then."""
+    """Rolling writes the segment's index files and a snapshot of the producers."""
     world = small_segments(tmp_path)
     log = world.load()
     fill(log, 12)
@@ -209,8 +209,8 @@ def test_a_segment_rolls_by_size_and_is_named_after_its_first_offset(tmp_path: P
     assert [name[:20] for name in world.names(".snapshot")] == bases[1:]
 
 
-def test_a_segment_rolls_when_time_is_up(tmp_path: Path) -> None:
-    """By the records' time at an append, by the clock when it is asked for."""
+def test_segment_rolls_after_segment_ms(tmp_path: Path) -> None:
+    """An append compares the timestamps of records, and the periodic check compares the clock."""
     world = World(tmp_path, segment_ms=HOUR_MS)
     log = world.load()
     fill(log, 1)
@@ -227,7 +227,7 @@ def test_a_segment_rolls_when_time_is_up(tmp_path: Path) -> None:
 
 
 def test_jitter_lets_logs_roll_at_different_times(tmp_path: Path) -> None:
-    """Each segment a little earlier than segment.ms."""
+    """Each segment rolls a little before segment.ms has passed."""
     world = World(tmp_path, segment_ms=HOUR_MS, segment_jitter_ms=HOUR_MS // 2)
     log = world.load()
     fill(log, 1)
@@ -241,8 +241,8 @@ def test_jitter_lets_logs_roll_at_different_times(tmp_path: Path) -> None:
     assert HOUR_MS // 2 <= rolled_after < HOUR_MS
 
 
-def test_new_settings_hold_from_the_next_append_on(world: World) -> None:
-    """Segment size and message size follow a changed topic."""
+def test_new_settings_apply_to_the_next_append(world: World) -> None:
+    """Changes of segment.bytes and max.message.bytes apply to the next append."""
     log = world.load()
     fill(log, 5)
     log.update_config(small_segments(world.path).config)
@@ -251,8 +251,8 @@ def test_new_settings_hold_from_the_next_append_on(world: World) -> None:
 
 
 @pytest.mark.parametrize("cut", range(10))
-def test_truncation_goes_back_to_the_batch_that_holds_the_offset(tmp_path: Path, cut: int) -> None:
-    """Also across segments; the log goes on from there."""
+def test_truncation_removes_the_batch_that_contains_the_offset(tmp_path: Path, cut: int) -> None:
+    """Truncation may cross segments, and the next append continues at the cut."""
     log = small_segments(tmp_path).load()
     for _ in range(5):
         log.append_as_leader(make_batch(2), 3)
@@ -264,7 +264,7 @@ def test_truncation_goes_back_to_the_batch_that_holds_the_offset(tmp_path: Path,
 
 
 def test_truncation_past_the_end_changes_nothing(world: World) -> None:
-    """There is nothing to cut."""
+    """Truncation past the log end does nothing."""
     log = world.load()
     fill(log, 3)
     log.truncate_to(3)
@@ -272,8 +272,8 @@ def test_truncation_past_the_end_changes_nothing(world: World) -> None:
     assert log.log_end_offset == 3
 
 
-def test_truncation_takes_producers_and_transactions_back(tmp_path: Path) -> None:
-    """What a producer wrote behind the cut never happened."""
+def test_truncation_restores_producers_and_transactions(tmp_path: Path) -> None:
+    """Truncation removes the producer state of the batches behind the cut."""
     log = small_segments(tmp_path).load()
     for sequence in range(10):
         log.append_as_leader(make_batch(sequence=sequence), 0)
@@ -287,8 +287,8 @@ def test_truncation_takes_producers_and_transactions_back(tmp_path: Path) -> Non
     assert log.append_as_leader(make_batch(sequence=4), 0).base_offset == 4
 
 
-def test_truncation_before_the_first_segment_begins_anew(world: World) -> None:
-    """A follower whose leader has less."""
+def test_truncation_before_the_first_segment_empties_the_log(world: World) -> None:
+    """A follower restarts at the end of a leader that has less."""
     log = world.load()
     log.truncate_fully_and_start_at(50)
     fill(log, 3)
@@ -296,8 +296,8 @@ def test_truncation_before_the_first_segment_begins_anew(world: World) -> None:
     assert (log.log_start_offset, log.log_end_offset, log.segments_count) == (20, 20, 1)
 
 
-def test_beginning_anew_forgets_everything(tmp_path: Path) -> None:
-    """Records, producers, epochs and snapshots."""
+def test_full_reset_removes_everything(tmp_path: Path) -> None:
+    """A full reset removes records, producers, epochs and snapshots."""
     world = small_segments(tmp_path)
     log = world.load()
     for sequence in range(12):
@@ -309,8 +309,8 @@ def test_beginning_anew_forgets_everything(tmp_path: Path) -> None:
     assert log.append_as_leader(make_batch(sequence=77), 3).base_offset == 1000
 
 
-def test_the_start_moves_forward_only(world: World) -> None:
-    """Within the log; epochs follow."""
+def test_log_start_only_advances(world: World) -> None:
+    """The log start stays within the log, and the epochs follow it."""
     log = world.load()
     fill(log, 10)
     assert log.advance_log_start_offset(4)
@@ -321,7 +321,7 @@ def test_the_start_moves_forward_only(world: World) -> None:
 
 
 def test_old_segments_are_deleted_and_their_files_later(tmp_path: Path) -> None:
-    """The start of the log moves; the files stay for file.delete.delay.ms under another name."""
+    """The log start advances; the renamed files are removed after file.delete.delay.ms."""
     world = small_segments(tmp_path, retention_ms=HOUR_MS, file_delete_delay_ms=60_000)
     log = world.load()
     fill(log, 10)
@@ -336,14 +336,14 @@ def test_old_segments_are_deleted_and_their_files_later(tmp_path: Path) -> None:
     doomed = world.names(".deleted")
     taken = log.take_deleted()
     assert sorted(path.rpartition("/")[2] for path in taken) == doomed
-    # Some may have gone already, with their folder or as another segment's.
+    # Some may have been removed with their directory or as another segment's files.
     remove_files(world.files, [*taken, *taken])
     assert not world.names(".deleted")
     assert [int(name[:20]) for name in world.names(".snapshot")] == [first]
 
 
-def test_a_wholly_old_log_is_emptied(tmp_path: Path) -> None:
-    """A new segment is begun first, so offsets go on."""
+def test_log_with_only_expired_records_is_emptied(tmp_path: Path) -> None:
+    """A new segment is created first, so the next offset stays the same."""
     world = small_segments(tmp_path, retention_ms=HOUR_MS)
     log = world.load()
     fill(log, 10)
@@ -356,7 +356,7 @@ def test_a_wholly_old_log_is_emptied(tmp_path: Path) -> None:
 
 
 def test_compacted_topics_keep_their_segments(tmp_path: Path) -> None:
-    """And refuse records without a key."""
+    """Retention deletes no segment of a compacted topic, and records without a key are rejected."""
     world = small_segments(tmp_path, retention_ms=1, cleanup_policy=frozenset({"compact"}))
     log = world.load()
     fill(log, 10)
@@ -365,23 +365,23 @@ def test_compacted_topics_keep_their_segments(tmp_path: Path) -> None:
 
 
 def test_records_are_found_by_time(tmp_path: Path) -> None:
-    """The first at or after it, whatever the order; with the leader epoch of its batch."""
+    """The first record at or after the time is returned with the leader epoch of its batch."""
     log = small_segments(tmp_path).load()
     stamps = [5, 1, 9, 3, 9, 20, 15, 2, 30, 7, 40, 33]
     for number, stamp in enumerate(stamps):
         log.append_as_leader(make_batch(timestamp=START_MS + stamp), number // 3)
     for target in range(42):
         offset = next((at for at, stamp in enumerate(stamps) if stamp >= target), None)
-        found = log.offset_for_timestamp(START_MS + target)
+        match = log.offset_for_timestamp(START_MS + target)
         if offset is None:
-            assert found is None
+            assert match is None
         else:
-            assert found == (START_MS + stamps[offset], offset, offset // 3)
+            assert match == (START_MS + stamps[offset], offset, offset // 3)
     assert log.offset_of_max_timestamp() == (START_MS + 40, 10, 3)
 
 
-def test_an_empty_log_has_no_times(world: World) -> None:
-    """And neither has one whose records have none."""
+def test_empty_log_has_no_timestamps(world: World) -> None:
+    """A log whose records have no timestamps finds none either."""
     log = world.load()
     assert log.offset_for_timestamp(0) is None
     assert log.offset_of_max_timestamp() is None
@@ -389,8 +389,10 @@ def test_an_empty_log_has_no_times(world: World) -> None:
     assert log.offset_of_max_timestamp() is None
 
 
-def test_the_newest_record_counts_even_before_the_start(world: World) -> None:
-    """While its segment is there, as in Kafka."""
+def test_newest_timestamp_includes_records_before_the_start(world: World) -> None:
+    """The newest timestamp includes records before the log start while their segment exists, as in
+    Kafka.
+    """
     log = world.load()
     fill(log, 1, timestamp=START_MS + 5)
     fill(log, 1, timestamp=START_MS)
@@ -399,15 +401,15 @@ def test_the_newest_record_counts_even_before_the_start(world: World) -> None:
 
 
 def test_records_before_the_start_are_not_found_by_time(world: World) -> None:
-    """The search begins at the start of the log, inside a batch if it lies there."""
+    """A search by time begins at the log start, even inside a batch."""
     log = world.load()
     log.append_as_leader(make_batch(5), 0)
     log.advance_log_start_offset(3)
     assert log.offset_for_timestamp(0) == (START_MS, 3, 0)
 
 
-def test_the_ends_of_epochs_are_known(world: World) -> None:
-    """As followers and consumers ask for them."""
+def test_end_offsets_of_epochs_are_returned(world: World) -> None:
+    """The end offset of an epoch is returned as followers and consumers request it."""
     log = world.load()
     for epoch in (1, 1, 4):
         log.append_as_leader(make_batch(2), epoch)
@@ -417,8 +419,8 @@ def test_the_ends_of_epochs_are_known(world: World) -> None:
     assert log.end_offset_for_epoch(5) == (-1, -1)
 
 
-def test_flushing_moves_the_recovery_point(world: World) -> None:
-    """Not appending; flush.messages flushes by itself."""
+def test_flush_advances_the_recovery_point(world: World) -> None:
+    """A flush moves the recovery point and an append does not; flush.messages triggers a flush."""
     log = world.load()
     fill(log, 3)
     assert log.recovery_point == 0
@@ -431,8 +433,8 @@ def test_flushing_moves_the_recovery_point(world: World) -> None:
     assert log.recovery_point == 5
 
 
-def test_flush_ms_says_when_a_flush_is_due(tmp_path: Path) -> None:
-    """Only if there is something to flush."""
+def test_flush_is_due_after_flush_ms(tmp_path: Path) -> None:
+    """A flush is due only if there is something to flush."""
     world = World(tmp_path, flush_ms=1000)
     log = world.load()
     world.clock.now_ms += 5000
@@ -444,10 +446,10 @@ def test_flush_ms_says_when_a_flush_is_due(tmp_path: Path) -> None:
     assert not log.needs_flush()
 
 
-async def test_a_flush_in_the_background_covers_what_was_there_when_it_began(
+async def test_background_flush_covers_records_from_before_its_start(
     world: World,
 ) -> None:
-    """Records that come meanwhile are not called durable."""
+    """Records appended during the flush do not count as durable."""
     log = world.load()
     fill(log, 3)
     flushing = asyncio.ensure_future(log.flush_in_background())
@@ -459,7 +461,7 @@ async def test_a_flush_in_the_background_covers_what_was_there_when_it_began(
 
 
 async def test_rolled_segments_become_durable_in_the_background(tmp_path: Path) -> None:
-    """The recovery point moves to the start of the last segment."""
+    """The recovery point advances to the start of the last segment."""
     log = small_segments(tmp_path).load()
     fill(log, 12)
     assert log.owes_sealed()
@@ -467,8 +469,8 @@ async def test_rolled_segments_become_durable_in_the_background(tmp_path: Path) 
     assert not log.owes_sealed()
 
 
-async def test_a_flush_that_a_truncation_overtakes_promises_nothing(world: World) -> None:
-    """The offsets it began with may have been written anew meanwhile."""
+async def test_truncation_during_a_flush_keeps_the_recovery_point(world: World) -> None:
+    """The offsets that the flush covers may have been rewritten meanwhile."""
     log = world.load()
     fill(log, 5)
     flushing = asyncio.ensure_future(log.flush_in_background())
@@ -479,8 +481,8 @@ async def test_a_flush_that_a_truncation_overtakes_promises_nothing(world: World
 
 
 @pytest.mark.parametrize("way", ["retention", "deletion", "upkeep", "beginning anew"])
-async def test_a_segment_that_goes_during_a_flush_is_no_failure(tmp_path: Path, way: str) -> None:
-    """Its file is closed under the flush; no empty file takes its place."""
+async def test_segment_deleted_during_a_flush_is_no_failure(tmp_path: Path, way: str) -> None:
+    """The file is closed during the flush, and no empty file replaces it."""
     world = small_segments(tmp_path, retention_ms=HOUR_MS)
     log = world.load()
     fill(log, 12)
@@ -520,7 +522,7 @@ def faulty_world() -> tuple[World, SimFileSystem]:
 
 @pytest.mark.parametrize("operation", ["append", "sync"])
 def test_a_failing_disk_takes_the_log_offline(operation: str) -> None:
-    """StorageError now and at every later call; the log directory is told once."""
+    """This call and all later ones raise StorageError; the log directory is notified once."""
     world, files = faulty_world()
     log = world.load()
     fill(log, 2)
@@ -541,8 +543,8 @@ def test_a_failing_disk_takes_the_log_offline(operation: str) -> None:
     assert len(world.failures) == 1
 
 
-def test_an_append_that_was_cut_short_is_gone_after_a_restart() -> None:
-    """A full disk leaves half a batch; it was never acknowledged and is cut off."""
+def test_incomplete_append_is_removed_by_a_restart() -> None:
+    """A full disk leaves half a batch, which was never acknowledged and is truncated."""
     world, files = faulty_world()
     log = world.load()
     fill(log, 2)
@@ -556,8 +558,8 @@ def test_an_append_that_was_cut_short_is_gone_after_a_restart() -> None:
     assert log.append_as_leader(make_batch(), 0).base_offset == 2
 
 
-def test_a_closed_log_refuses_everything(world: World) -> None:
-    """Its files have been given back."""
+def test_closed_log_rejects_every_operation(world: World) -> None:
+    """A closed log has closed its files."""
     log = world.load()
     fill(log, 1)
     log.close()
@@ -565,8 +567,8 @@ def test_a_closed_log_refuses_everything(world: World) -> None:
         fill(log, 1)
 
 
-def test_records_come_back_as_they_were_produced(world: World) -> None:
-    """Keys, values, headers and timestamps, byte for byte."""
+def test_records_are_returned_as_they_were_produced(world: World) -> None:
+    """Keys, values, headers and timestamps are returned byte for byte."""
     log = world.load()
     data = make_batch([b"", b"x" * 1000], compression=4)
     log.append_as_leader(data, 0)

@@ -1,4 +1,4 @@
-"""A log with transactions in it: what readers of committed records see, and what survives."""
+"""A log with transactions: the records that read_committed returns, before and after a restart."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from tests.unit.storage.world import START_MS, World, fill, make_batch, offsets,
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A log directory of the test's own."""
+    """Return a world with a log directory of its own."""
     return World(tmp_path, file_delete_delay_ms=0)
 
 
 def end_transaction(log: Log, outcome: str, producer_id: int = 7) -> None:
-    """Append a coordinator's marker."""
+    """Append a coordinator's transaction marker."""
     marker = control.EndTransactionMarker(control.ControlType[outcome], 0)
     data = control.encode_marker(
         marker, producer_id=producer_id, producer_epoch=0, timestamp=START_MS
@@ -26,7 +26,7 @@ def end_transaction(log: Log, outcome: str, producer_id: int = 7) -> None:
 
 
 def test_readers_of_committed_records_stop_at_open_transactions(world: World) -> None:
-    """And go on when the marker is replicated; aborted ones are named."""
+    """Reads resume when the marker is replicated, and list aborted transactions."""
     log = world.load()
     fill(log, 1)
     log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
@@ -40,7 +40,7 @@ def test_readers_of_committed_records_stop_at_open_transactions(world: World) ->
 
 
 def test_last_stable_offset_is_not_below_the_log_start(world: World) -> None:
-    """DeleteRecords past an open transaction, or past one whose marker may be lost."""
+    """DeleteRecords may pass an open transaction, or one whose marker may be lost."""
     log = world.load()
     log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
     fill(log, 3)
@@ -53,7 +53,7 @@ def test_last_stable_offset_is_not_below_the_log_start(world: World) -> None:
 
 
 def test_transactions_survive_a_restart(tmp_path: Path) -> None:
-    """Clean or not: open ones stay open, aborted ones stay named."""
+    """After a clean or unclean restart transactions are still open or aborted."""
     world = small_segments(tmp_path)
     log = world.load()
     for producer_id in range(20, 26):
@@ -73,10 +73,10 @@ def test_transactions_survive_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("damage", [b"garbage", bytes(34), b""])
-def test_a_damaged_transaction_index_is_built_anew(
-    tmp_path: Path, damage: bytes, clean: bool
-) -> None:
-    """From the markers in the log; an empty one only where the segment is recovered anyway."""
+def test_damaged_transaction_index_is_rebuilt(tmp_path: Path, damage: bytes, clean: bool) -> None:
+    """It is rebuilt from the markers in the log; an empty one only if the segment is recovered
+    anyway.
+    """
     world = small_segments(tmp_path)
     log = world.load()
     for producer_id in range(20, 26):

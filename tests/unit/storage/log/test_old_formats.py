@@ -1,6 +1,7 @@
-"""Directories that brokers before Kafka 0.11 have written: nothing in them is damage.
+"""Log directories written by brokers before Kafka 0.11: their formats are no damage.
 
-Apache Kafka 4.3 reads formats v0 and v1 as they are and gives them to consumers unchanged; so do we.
+Apache Kafka 4.3 reads formats v0 and v1 as they are and returns them to consumers unchanged, and so
+does Ottla.
 """
 
 import struct
@@ -20,18 +21,18 @@ from tests.unit.storage.world import START_MS, World, make_batch
 
 FORMATS = [(0, "none"), (0, "gzip"), (1, "none"), (1, "gzip"), (1, "snappy"), (1, "lz4")]
 each_format = pytest.mark.parametrize(("magic", "codec"), FORMATS)
-# Ten sets of three records: as many entries, or one for each set where it is compressed.
+# Ten sets of three records: as many entries, or one for each set if it is compressed.
 SETS, SET_SIZE = 10, 3
 
 
 def old_log(magic: int, codec: str) -> bytes:
-    """Return what an old broker wrote."""
+    """Return a log as an old broker wrote it."""
     data = b""
     for number in range(SETS):
         builder = LegacyRecordBatchBuilder(magic, CODECS[codec], 1 << 20)
         first = number * SET_SIZE
         for at in range(SET_SIZE):
-            # Inside a compressed entry, v1 counts from 0.
+            # Inside a compressed entry, offsets of v1 begin at 0.
             offset = at if magic and codec != "none" else first + at
             time = START_MS + (first + at) * 1000 if magic else None
             builder.append(offset, timestamp=time, key=None, value=b"v%d" % (first + at))
@@ -46,7 +47,7 @@ def old_log(magic: int, codec: str) -> bytes:
 
 
 def world_of(tmp_path: Path, data: bytes) -> World:
-    """Return a world whose log's folder holds this file and nothing else."""
+    """Return a world whose log directory has only this file."""
     world = World(tmp_path, segment_bytes=1 << 20, index_interval_bytes=100)
     world.folder.mkdir()
     (world.folder / f"{0:020d}.log").write_bytes(data)
@@ -54,8 +55,8 @@ def world_of(tmp_path: Path, data: bytes) -> World:
 
 
 def values(log: Log, start: int = 0) -> list[bytes | None]:
-    """Fetch to the end, and return the values from `start` on."""
-    found: list[bytes | None] = []
+    """Fetch to the end, and return the values from `start` to the end."""
+    result: list[bytes | None] = []
     offset = start
     while offset < log.log_end_offset:
         fetched = log.read(offset, 200, max_offset=log.log_end_offset)
@@ -67,19 +68,21 @@ def values(log: Log, start: int = 0) -> list[bytes | None]:
             assert header is not None
             for record in records.decode_batch(data, position, header=header):
                 if record.offset >= offset:
-                    found.append(record.value)
+                    result.append(record.value)
             position += header.size_bytes
             last = header.last_offset
         offset = last + 1
-    return found
+    return result
 
 
 @each_format
 @pytest.mark.parametrize("clean", [False, True])
-def test_nothing_is_cut_and_everything_is_served(
+def test_no_entry_is_truncated_and_all_are_readable(
     tmp_path: Path, magic: int, codec: str, clean: bool
 ) -> None:
-    """After a crash or a clean end; what comes behind is of today's format."""
+    """After a crash or a clean shutdown all entries are kept, and new ones are appended in format
+    v2.
+    """
     data = old_log(magic, codec)
     world = world_of(tmp_path, data)
     log = world.load(clean=clean)
@@ -99,8 +102,8 @@ def test_nothing_is_cut_and_everything_is_served(
 
 
 @each_format
-def test_a_torn_tail_keeps_the_whole_entries(tmp_path: Path, magic: int, codec: str) -> None:
-    """Cut at any byte of the last entry."""
+def test_torn_tail_keeps_the_complete_entries(tmp_path: Path, magic: int, codec: str) -> None:
+    """Recovery keeps every complete entry if the last one is cut at any byte."""
     data = old_log(magic, codec)
     ends = [position + header.size_bytes for position, header in walk(data)]
     last = ends[-2]
@@ -114,13 +117,13 @@ def test_a_torn_tail_keeps_the_whole_entries(tmp_path: Path, magic: int, codec: 
 
 
 def walk(data: bytes) -> list[tuple[int, scan.BatchHeader]]:
-    """Return what a walk finds."""
+    """Return the headers that a scan finds."""
     return list(scan.headers(lambda at, size: data[at : at + size], 0, len(data)))
 
 
 @each_format
 def test_records_are_found_by_time(tmp_path: Path, magic: int, codec: str) -> None:
-    """Inside compressed entries as well; format v0 has no times."""
+    """Times inside compressed entries are searched as well; format v0 has none."""
     log = world_of(tmp_path, old_log(magic, codec)).load()
     newest = log.offset_of_max_timestamp()
     if magic == 0:
@@ -129,13 +132,13 @@ def test_records_are_found_by_time(tmp_path: Path, magic: int, codec: str) -> No
     assert newest is not None
     assert newest.offset == SETS * SET_SIZE - 1
     for offset in range(SETS * SET_SIZE):
-        found = log.offset_for_timestamp(START_MS + offset * 1000)
-        assert found == (START_MS + offset * 1000, offset, -1)
+        match = log.offset_for_timestamp(START_MS + offset * 1000)
+        assert match == (START_MS + offset * 1000, offset, -1)
 
 
 @each_format
 def test_truncation_cuts_before_an_entry(tmp_path: Path, magic: int, codec: str) -> None:
-    """The one that holds the offset goes as a whole."""
+    """The entry that contains the offset is removed entirely."""
     log = world_of(tmp_path, old_log(magic, codec)).load()
     log.truncate_to(16)
     assert log.log_end_offset == (16 if codec == "none" else 15)
@@ -143,8 +146,8 @@ def test_truncation_cuts_before_an_entry(tmp_path: Path, magic: int, codec: str)
 
 
 @each_format
-def test_a_follower_takes_them_as_they_are(tmp_path: Path, magic: int, codec: str) -> None:
-    """So does a copy in another log directory."""
+def test_follower_appends_them_unchanged(tmp_path: Path, magic: int, codec: str) -> None:
+    """A follower and a copy in another log directory store the entries unchanged."""
     data = old_log(magic, codec)
     log = World(tmp_path).load()
     log.append_as_follower(data + bytes(make_batch(base_offset=30)))
@@ -152,8 +155,8 @@ def test_a_follower_takes_them_as_they_are(tmp_path: Path, magic: int, codec: st
     assert values(log)[:30] == [b"v%d" % number for number in range(30)]
 
 
-def test_no_producer_writes_them(tmp_path: Path) -> None:
-    """As in Kafka since 4.0."""
+def test_producer_cannot_write_them(tmp_path: Path) -> None:
+    """A produced batch of these formats is rejected, as in Kafka since 4.0."""
     log = World(tmp_path).load()
     with pytest.raises(Exception, match="Record format 1 is not accepted") as refused:
         log.append_as_leader(bytearray(old_log(1, "gzip")), 0)
@@ -161,15 +164,15 @@ def test_no_producer_writes_them(tmp_path: Path) -> None:
 
 
 def test_a_flipped_bit_is_damage(tmp_path: Path) -> None:
-    """The checksum of these formats is judged too."""
+    """The checksum of these formats is verified too."""
     data = bytearray(old_log(1, "none"))
     data[-1] ^= 1
     log = world_of(tmp_path, bytes(data)).load()
     assert log.log_end_offset == SETS * SET_SIZE - 1
 
 
-def test_what_is_of_an_old_format_is_not_compacted() -> None:
-    """Rather all of it stays: a key's old value must not outlive the word that it was deleted."""
+def test_old_formats_are_not_compacted() -> None:
+    """A key's old value must not outlive its tombstone, so nothing is compacted."""
     compacted = Compacted()
     compacted.log.append_as_follower(old_log(1, "gzip"))
     for _ in range(20):

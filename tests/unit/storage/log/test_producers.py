@@ -1,4 +1,4 @@
-"""What a log knows of its producers: duplicates, gaps, epochs, transactions, snapshots."""
+"""The producer state of a log: duplicates, gaps, epochs, transactions and snapshots."""
 
 from typing import Any
 
@@ -20,21 +20,21 @@ def header_of(sequence: int, count: int = 1, **fields: Any) -> BatchHeader:
 
 
 class Written:
-    """Producer state that follows a log, batch by batch."""
+    """Producer state that is updated with a log, batch by batch."""
 
     def __init__(self) -> None:
         self.state = ProducerState()
         self.end = 0
 
     def write(self, sequence: int, count: int = 1, **fields: Any) -> None:
-        """Judge and note a batch."""
+        """Check a batch and update the state."""
         header = header_of(sequence, count, **fields)
         assert self.state.check(header) is None
         self.state.note(header, self.end, None, START_MS)
         self.end += count
 
     def end_transaction(self, marker: control.EndTransactionMarker, **fields: Any) -> Any:
-        """Note a marker of producer 7."""
+        """Add a marker of producer 7 to the state."""
         producer = {"producer_id": 7, "producer_epoch": 0, "timestamp": START_MS} | fields
         header = batch.parse_header(control.encode_marker(marker, **producer))
         ended = self.state.note(header, self.end, marker, START_MS)
@@ -42,19 +42,19 @@ class Written:
         return ended
 
     def refusal(self, sequence: int, **fields: Any) -> ErrorCode:
-        """Return why a batch is refused."""
+        """Return the error code for a batch that is rejected."""
         with pytest.raises(ApiError) as error:
             self.state.check(header_of(sequence, **fields))
         return error.value.code
 
 
-def test_an_unknown_producer_may_begin_anywhere() -> None:
-    """Its state may have gone with deleted records."""
+def test_unknown_producer_may_begin_with_any_sequence() -> None:
+    """Its state may have been removed with deleted records."""
     assert ProducerState().check(header_of(1234)) is None
 
 
 def test_sequence_numbers_follow_one_another() -> None:
-    """The next batch begins behind the last record; anything else is a gap."""
+    """The next batch begins after the last sequence number; any other one is a gap."""
     written = Written()
     written.write(0, 3)
     written.write(3, 2)
@@ -62,8 +62,8 @@ def test_sequence_numbers_follow_one_another() -> None:
     written.write(5)
 
 
-def test_the_last_five_batches_are_known_again() -> None:
-    """A repeated batch is answered with its first offsets; an older one is out of order."""
+def test_duplicates_of_the_last_five_batches_are_detected() -> None:
+    """A repeated batch returns its first offsets; an older one is out of order."""
     written = Written()
     for number in range(7):
         written.write(number * 2, 2)
@@ -74,8 +74,8 @@ def test_the_last_five_batches_are_known_again() -> None:
     assert written.refusal(2, count=2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_batch_with_other_borders_is_no_duplicate() -> None:
-    """First and last sequence number must both be the same."""
+def test_batch_with_another_sequence_range_is_no_duplicate() -> None:
+    """A duplicate has both the same first and the same last sequence number."""
     written = Written()
     written.write(0, 4)
     assert written.refusal(0, count=3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -83,7 +83,7 @@ def test_a_batch_with_other_borders_is_no_duplicate() -> None:
 
 
 def test_sequence_numbers_wrap_around() -> None:
-    """After 2**31 - 1 comes 0, between batches and inside one."""
+    """The sequence number after 2**31 - 1 is 0, between batches and inside one."""
     written = Written()
     written.write(2**31 - 3, 3)
     written.write(0)
@@ -96,7 +96,7 @@ def test_sequence_numbers_wrap_around() -> None:
 
 
 def test_a_new_epoch_begins_with_zero() -> None:
-    """And fences the old one, whose sequence numbers count no more."""
+    """A new epoch fences the old one, whose sequence numbers no longer count."""
     written = Written()
     written.write(0, 5)
     assert written.refusal(5, producer_epoch=1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -106,7 +106,7 @@ def test_a_new_epoch_begins_with_zero() -> None:
 
 
 def test_coordinators_write_without_sequence_numbers() -> None:
-    """Only the epoch is judged then; the producer's own numbers go on."""
+    """Only the epoch is checked, and the producer's own sequence continues."""
     written = Written()
     written.write(0, producer_epoch=1, transactional=True)
     fields = {"producer_id": 7, "transactional": True}
@@ -118,8 +118,8 @@ def test_coordinators_write_without_sequence_numbers() -> None:
     assert error.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_producers_do_not_disturb_each_other() -> None:
-    """Sequence numbers are counted for each id."""
+def test_producers_have_separate_sequences() -> None:
+    """Each producer id has its own sequence."""
     written = Written()
     written.write(0, 2)
     written.write(0, producer_id=8)
@@ -130,7 +130,7 @@ def test_producers_do_not_disturb_each_other() -> None:
 
 
 def test_a_transaction_is_open_from_its_first_record_to_its_marker() -> None:
-    """Until then its first offset is unstable, and after that until the marker is replicated."""
+    """Its first offset is unstable until its marker is replicated."""
     written = Written()
     written.write(0)
     assert written.state.first_unstable_offset() is None
@@ -146,8 +146,8 @@ def test_a_transaction_is_open_from_its_first_record_to_its_marker() -> None:
     assert written.state.first_unstable_offset() is None
 
 
-def test_an_aborted_transaction_is_indexed_with_the_stable_offset_of_that_moment() -> None:
-    """That is where the next open transaction begins, or behind the marker."""
+def test_index_entry_has_the_last_stable_offset_at_its_marker() -> None:
+    """The stable offset is the start of the next open transaction, or the offset after the marker."""
     written = Written()
     written.write(0, transactional=True)
     written.write(0, producer_id=8, transactional=True)
@@ -157,22 +157,24 @@ def test_an_aborted_transaction_is_indexed_with_the_stable_offset_of_that_moment
     assert written.state.index_entry(second) == (8, 1, 3, 4)
 
 
-def test_records_outside_an_open_transaction_are_refused() -> None:
-    """A producer with a transaction open writes inside it."""
+def test_records_outside_an_open_transaction_are_rejected() -> None:
+    """A producer with an open transaction has to write inside it."""
     written = Written()
     written.write(0, transactional=True)
     assert written.refusal(1) == ErrorCode.INVALID_TXN_STATE
 
 
 def test_a_marker_without_a_transaction_ends_nothing() -> None:
-    """The producer may have written nothing to this partition."""
+    """A marker without a transaction is accepted, because the producer may have written nothing
+    here.
+    """
     written = Written()
     assert written.end_transaction(ABORT) is None
     written.write(0, transactional=True)
 
 
 def test_a_marker_may_bring_a_new_epoch() -> None:
-    """A coordinator fences the producer with it; the next batch begins with 0."""
+    """A coordinator fences the producer with a marker, and the next batch begins with sequence 0."""
     written = Written()
     written.write(0, 3, transactional=True)
     written.end_transaction(ABORT, producer_epoch=1)
@@ -180,8 +182,8 @@ def test_a_marker_may_bring_a_new_epoch() -> None:
     written.write(0, producer_epoch=1, transactional=True)
 
 
-def test_stale_markers_are_refused() -> None:
-    """Of an older producer epoch, or of a coordinator that has been replaced."""
+def test_stale_markers_are_rejected() -> None:
+    """A marker of an older producer epoch or of a replaced coordinator is rejected."""
     written = Written()
     written.write(0, producer_epoch=2)
     written.end_transaction(COMMIT, producer_epoch=2)
@@ -198,8 +200,10 @@ def test_stale_markers_are_refused() -> None:
     assert error.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-def test_silent_producers_are_forgotten() -> None:
-    """By when they wrote last, not by the time of what they wrote; open transactions stay."""
+def test_idle_producers_expire() -> None:
+    """Producers expire by the time of their last write, not by record time, unless a transaction is
+    open.
+    """
     written = Written()
     written.write(0, timestamp=1000)
     written.write(0, producer_id=8, transactional=True)
@@ -209,7 +213,7 @@ def test_silent_producers_are_forgotten() -> None:
 
 
 def test_a_snapshot_is_kafkas_file() -> None:
-    """Version 1, checksum, count, and 46 bytes a producer."""
+    """A snapshot has version 1, a checksum, a count, and 46 bytes for each producer."""
     written = Written()
     written.write(0, 3, transactional=True)
     written.write(0, producer_id=8, producer_epoch=4)
@@ -225,8 +229,10 @@ def test_a_snapshot_is_kafkas_file() -> None:
     assert int.from_bytes(entry[26:34], "big") == START_MS
 
 
-def test_a_loaded_snapshot_knows_what_was_known() -> None:
-    """Sequence numbers, epochs, open transactions, and the last batch as a duplicate."""
+def test_loaded_snapshot_restores_the_producer_state() -> None:
+    """A snapshot restores sequence numbers, epochs, open transactions and the last batch for
+    duplicates.
+    """
     written = Written()
     written.write(0, 3)
     written.write(3, 2, transactional=True)
@@ -242,8 +248,8 @@ def test_a_loaded_snapshot_knows_what_was_known() -> None:
         state.check(header_of(6, transactional=True))
 
 
-def test_a_damaged_snapshot_is_told_apart() -> None:
-    """Any flipped byte, any missing byte."""
+def test_damaged_snapshot_is_detected() -> None:
+    """Loading rejects a snapshot with a flipped or missing byte."""
     written = Written()
     written.write(0, 3)
     data = written.state.encode_snapshot()
@@ -254,8 +260,8 @@ def test_a_damaged_snapshot_is_told_apart() -> None:
         assert ProducerState.decode_snapshot(data[:position], 3) is None
 
 
-def test_an_empty_snapshot_is_one_too() -> None:
-    """A log that no idempotent producer wrote to."""
+def test_empty_snapshot_is_valid() -> None:
+    """The snapshot of a log without idempotent producers is valid."""
     data = ProducerState().encode_snapshot()
     assert len(data) == 10
     state = ProducerState.decode_snapshot(data, 50)
@@ -264,7 +270,7 @@ def test_an_empty_snapshot_is_one_too() -> None:
 
 
 def test_earlier_batches_are_added_to_a_snapshot() -> None:
-    """Newest first, as far as they follow on, up to five of an epoch."""
+    """Batches are added newest first while they are consecutive, at most five of one epoch."""
     written = Written()
     headers = [header_of(number * 2, 2, base_offset=number * 2) for number in range(8)]
     for number in range(8):

@@ -1,4 +1,4 @@
-"""Opening a log after every kind of end: what is kept, what is cut, what is built anew."""
+"""Opening a log after every kind of shutdown: what is kept, truncated and rebuilt."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def make_world(path: Path, **fields: Any) -> World:
 
 
 def fill(log: Log, sizes: tuple[int, ...] = SIZES) -> list[bytes]:
-    """Append batches of an idempotent producer, in rising epochs; return them."""
+    """Append batches of an idempotent producer, in increasing epochs; return them."""
     written = []
     for number, size in enumerate(sizes):
         data = make_batch(
@@ -40,7 +40,7 @@ def fill(log: Log, sizes: tuple[int, ...] = SIZES) -> list[bytes]:
 
 
 def is_whole(log: Log, sizes: tuple[int, ...]) -> bool:
-    """Hold a log against the batches that it should have, and append to it; an assertion tells."""
+    """Assert that the log has the expected batches and accepts an append."""
     end = sum(sizes)
     assert log.log_end_offset == end
     assert offsets(log) == list(range(end))
@@ -52,9 +52,9 @@ def is_whole(log: Log, sizes: tuple[int, ...]) -> bool:
             log.epochs.epoch_of(first),
         )
     for offset in range(end):
-        found = log.read(offset, 1, max_offset=end)
-        assert found is not None
-        header = batch.parse_header(found.records)
+        result = log.read(offset, 1, max_offset=end)
+        assert result is not None
+        header = batch.parse_header(result.records)
         assert header.base_offset <= offset <= header.last_offset
     expected = {epoch // 2: firsts[epoch] for epoch in range(0, len(sizes), 2)}
     assert dict(log.epochs.entries) == expected
@@ -69,10 +69,10 @@ def is_whole(log: Log, sizes: tuple[int, ...]) -> bool:
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_a_tail_torn_at_any_byte_leaves_exactly_the_whole_batches(
+def test_tail_torn_at_any_byte_leaves_exactly_the_complete_batches(
     tmp_path: Path, clean: bool
 ) -> None:
-    """Every byte of the last two batches, even if a marker claims that the end was clean."""
+    """The tail is torn at every byte of the last two batches, even with a clean shutdown marker."""
     world = make_world(tmp_path / "whole", segment_bytes=10_000)
     log = world.load()
     written = fill(log)
@@ -97,7 +97,7 @@ def test_a_tail_torn_at_any_byte_leaves_exactly_the_whole_batches(
 
 @pytest.mark.parametrize("tail", [b"\0" * 500, b"\xff" * 500, b"\x55" * 61, b"\0"])
 def test_garbage_behind_the_last_batch_is_cut_off(tmp_path: Path, tail: bytes) -> None:
-    """Zeros are what a file system often leaves after a power loss."""
+    """File systems often leave zeros after a power loss."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log)
@@ -108,7 +108,7 @@ def test_garbage_behind_the_last_batch_is_cut_off(tmp_path: Path, tail: bytes) -
 
 
 def test_a_flipped_bit_in_the_tail_ends_the_log_before_that_batch(tmp_path: Path) -> None:
-    """Any byte under the checksum, or of the checksum, or of the format."""
+    """A bit is flipped in any byte under the checksum, in the checksum itself or in the format."""
     world = make_world(tmp_path / "whole", segment_bytes=10_000)
     log = world.load()
     written = fill(log)
@@ -125,7 +125,7 @@ def test_a_flipped_bit_in_the_tail_ends_the_log_before_that_batch(tmp_path: Path
 
 
 def test_segments_behind_a_damaged_one_are_set_aside(tmp_path: Path) -> None:
-    """The log ends before the damage; the result says so, and the files can still be saved."""
+    """The log ends before the damage, the result reports it, and the files can still be saved."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES * 3)
@@ -146,8 +146,8 @@ def test_segments_behind_a_damaged_one_are_set_aside(tmp_path: Path) -> None:
     assert offsets(log) == list(range(log.log_end_offset))
 
 
-def test_what_lies_before_the_recovery_point_is_not_walked(tmp_path: Path) -> None:
-    """It was on the disk; only the segment of the recovery point and those behind it are read."""
+def test_segments_before_the_recovery_point_are_not_scanned(tmp_path: Path) -> None:
+    """Only the segment of the recovery point and later ones are scanned; the rest was durable."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES * 3)
@@ -161,8 +161,8 @@ def test_what_lies_before_the_recovery_point_is_not_walked(tmp_path: Path) -> No
     assert world.loaded.recovered == ()
 
 
-def test_recovery_does_not_call_anything_durable(tmp_path: Path) -> None:
-    """The recovery point stays until the next flush; after a clean end it is the log's end."""
+def test_recovery_does_not_advance_the_recovery_point(tmp_path: Path) -> None:
+    """The recovery point stays until the next flush; after a clean shutdown it is the log end."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log)
@@ -178,10 +178,10 @@ SIDECARS = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint")
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("damage", ["lose", "empty", "zeros", "garbage", "cut"])
 @pytest.mark.parametrize("suffix", SIDECARS)
-def test_damaged_files_beside_the_log_are_built_anew(
+def test_damaged_files_beside_the_log_are_rebuilt(
     tmp_path: Path, suffix: str, damage: str, clean: bool
 ) -> None:
-    """Same records, same answers, same judgement of duplicates and gaps as before."""
+    """Reads and the checks for duplicates and gaps give the same results as before."""
     sizes = SIZES * 3
     world = make_world(tmp_path)
     log = world.load()
@@ -204,8 +204,8 @@ def test_damaged_files_beside_the_log_are_built_anew(
     assert is_whole(world.load(clean=clean), sizes)
 
 
-def test_what_was_built_anew_is_named(tmp_path: Path) -> None:
-    """The result of loading says which files were lost or damaged."""
+def test_rebuilt_files_are_reported(tmp_path: Path) -> None:
+    """The result of loading lists the files that were lost or damaged."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES * 3)
@@ -226,7 +226,9 @@ def test_what_was_built_anew_is_named(tmp_path: Path) -> None:
 
 
 def test_a_clean_start_reads_little_of_the_log(tmp_path: Path) -> None:
-    """Nothing of sealed segments, of the last one what follows its last index entry."""
+    """A clean start reads no sealed segment, and of the last one only the part after its last index
+    entry.
+    """
     world = make_world(tmp_path, segment_bytes=50_000, index_interval_bytes=4096)
     log = world.load()
     for number in range(60):
@@ -255,10 +257,10 @@ def test_a_clean_start_reads_little_of_the_log(tmp_path: Path) -> None:
     assert sum(reads) < 120_000
 
 
-def test_duplicates_of_the_last_five_batches_are_known_after_a_clean_restart(
+def test_duplicates_of_the_last_five_batches_are_detected_after_a_clean_restart(
     tmp_path: Path,
 ) -> None:
-    """A snapshot keeps one batch of a producer; the others are found again in the log."""
+    """A snapshot has one batch for each producer; the others are read from the log."""
     world = make_world(tmp_path)
     log = world.load()
     for number in range(12):
@@ -270,8 +272,8 @@ def test_duplicates_of_the_last_five_batches_are_known_after_a_clean_restart(
         assert (info.is_duplicate, info.base_offset) == (True, number * 2)
 
 
-def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
-    """Someone removed segment files; the offsets before the start are never given again."""
+def test_log_that_ends_before_its_start_is_emptied(tmp_path: Path) -> None:
+    """If segment files were removed, offsets before the log start are never assigned again."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log)
@@ -281,8 +283,8 @@ def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
     assert log.append_as_leader(make_batch(), 9).base_offset == 500
 
 
-def test_the_start_of_the_log_is_that_of_the_checkpoint(tmp_path: Path) -> None:
-    """Or the first segment, if that is later."""
+def test_log_start_comes_from_the_checkpoint(tmp_path: Path) -> None:
+    """If the first segment begins later than the checkpoint says, its base offset is the log start."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES * 3)
@@ -296,7 +298,7 @@ def test_the_start_of_the_log_is_that_of_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_an_index_without_a_log_is_removed(tmp_path: Path) -> None:
-    """It would belong to a segment that does not exist."""
+    """An index without a log file belongs to no segment."""
     world = make_world(tmp_path)
     world.load().abandon()
     orphan = world.folder / file_name(77, ".timeindex")
@@ -306,7 +308,7 @@ def test_an_index_without_a_log_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_segments_is_an_empty_log(tmp_path: Path) -> None:
-    """A crash right after the directory was made."""
+    """A crash right after the directory was created leaves no segments."""
     world = make_world(tmp_path)
     world.folder.mkdir(parents=True)
     log = world.load(log_start=7)
@@ -314,7 +316,7 @@ def test_a_directory_without_segments_is_an_empty_log(tmp_path: Path) -> None:
 
 
 def test_deleted_and_temporary_files_are_removed(tmp_path: Path) -> None:
-    """They were on their way out when the process ended."""
+    """Deleted and temporary files were to be removed when the process ended."""
     world = make_world(tmp_path)
     world.load().abandon()
     for name in (file_name(5, ".log.deleted"), "leader-epoch-checkpoint.tmp", "x.cleaned"):
@@ -324,10 +326,10 @@ def test_deleted_and_temporary_files_are_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unfinished", [False, True])
-def test_a_broken_off_swap_of_segments_is_finished_or_undone(
+def test_interrupted_swap_of_segments_is_completed_or_undone(
     tmp_path: Path, unfinished: bool
 ) -> None:
-    """A `.swap` file is whole; if a `.cleaned` file stands beside it, it was part of a split."""
+    """A `.swap` file is complete; if a `.cleaned` file exists beside it, it was part of a split."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES * 3)
@@ -347,8 +349,8 @@ def test_a_broken_off_swap_of_segments_is_finished_or_undone(
     assert world.names(".log") == names
 
 
-def test_leader_epochs_of_the_tail_are_found_in_the_log(tmp_path: Path) -> None:
-    """They are written to the checkpoint at a flush; a crash loses those since then."""
+def test_leader_epochs_of_the_tail_are_read_from_the_log(tmp_path: Path) -> None:
+    """Epochs are checkpointed by a flush; after a crash the later ones are read from the log."""
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES[:2])
@@ -361,8 +363,10 @@ def test_leader_epochs_of_the_tail_are_found_in_the_log(tmp_path: Path) -> None:
     assert log.epochs.entries == [(0, 0), (7, end - 1)]
 
 
-def test_an_epoch_checkpoint_of_another_log_is_not_believed(tmp_path: Path) -> None:
-    """It contradicts the first or the last batch; the truth is in the log."""
+def test_epoch_checkpoint_of_another_log_is_rebuilt(tmp_path: Path) -> None:
+    """If the checkpoint contradicts the first or the last batch, the epochs are rebuilt from the
+    log.
+    """
     world = make_world(tmp_path)
     log = world.load()
     fill(log)
@@ -380,7 +384,7 @@ def test_an_epoch_checkpoint_of_another_log_is_not_believed(tmp_path: Path) -> N
 def test_a_clean_start_after_delete_records_reads_no_headers_again(
     tmp_path: Path, start: int
 ) -> None:
-    """The leader epochs begin at the start of the log, which may lie inside any segment."""
+    """The leader epochs begin at the log start, which may be inside any segment."""
     world = small_segments(tmp_path)
     log = world.load()
     for number in range(40):
@@ -395,7 +399,7 @@ def test_a_clean_start_after_delete_records_reads_no_headers_again(
 
 
 def test_epochs_that_disagree_with_the_batch_at_the_log_start_are_rebuilt(tmp_path: Path) -> None:
-    """Also if that batch is not the first of a segment."""
+    """The batch at the log start need not be the first of a segment."""
     world = small_segments(tmp_path)
     log = world.load()
     for number in range(40):

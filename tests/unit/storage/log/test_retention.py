@@ -1,4 +1,4 @@
-"""Which segments retention gives up."""
+"""The segments that retention deletes."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ NOW = 100 * DAY
 
 
 class Stretch(NamedTuple):
-    """A segment as the plan sees it."""
+    """A segment as the retention plan sees it."""
 
     base_offset: int
     size_bytes: int
@@ -45,13 +45,15 @@ def plan(
 @pytest.mark.parametrize(
     ("retention_ms", "count"), [(-1, 0), (11 * DAY, 0), (10 * DAY, 0), (9 * DAY, 1), (7 * DAY, 2)]
 )
-def test_segments_go_when_their_newest_record_is_too_old(retention_ms: int, count: int) -> None:
-    """A record of exactly that age stays."""
+def test_segments_are_deleted_when_their_newest_record_is_too_old(
+    retention_ms: int, count: int
+) -> None:
+    """A record of exactly retention.ms is kept."""
     assert plan(retention_ms=retention_ms) == (count, Reason.TIME if count else None)
 
 
-def test_the_last_segment_goes_as_well_if_it_is_old() -> None:
-    """Then the log rolls first; an empty one stays."""
+def test_last_segment_is_deleted_if_it_is_old() -> None:
+    """The log rolls first, and an empty last segment is kept."""
     old = [each._replace(newest_ms=0) for each in SEGMENTS]
     assert plan(old).segments_count == 4
     assert plan([*old[:3], old[3]._replace(size_bytes=0)]).segments_count == 3
@@ -60,48 +62,46 @@ def test_the_last_segment_goes_as_well_if_it_is_old() -> None:
 @pytest.mark.parametrize(
     ("retention_bytes", "count"), [(-1, 0), (351, 0), (350, 0), (251, 0), (250, 1), (50, 3), (0, 4)]
 )
-def test_segments_go_while_the_log_stays_at_least_that_large(
-    retention_bytes: int, count: int
-) -> None:
+def test_segments_are_deleted_down_to_retention_bytes(retention_bytes: int, count: int) -> None:
     """Deleting never makes the log smaller than retention.bytes."""
     expected = (count, Reason.SIZE if count else None)
     assert plan(retention_bytes=retention_bytes, retention_ms=-1) == expected
 
 
 @pytest.mark.parametrize(("start", "count"), [(0, 0), (9, 0), (10, 1), (29, 2), (30, 3), (35, 4)])
-def test_segments_before_the_log_start_go(start: int, count: int) -> None:
-    """DeleteRecords moves the start; whole segments before it are of no use."""
+def test_segments_before_the_log_start_are_deleted(start: int, count: int) -> None:
+    """DeleteRecords advances the log start, and whole segments before it are deleted."""
     assert plan(log_start=start, retention_ms=-1) == (count, Reason.LOG_START if count else None)
 
 
 @pytest.mark.parametrize(("high_watermark", "count"), [(9, 0), (10, 1), (25, 2), (35, 3)])
-def test_nothing_past_the_high_watermark_goes(high_watermark: int, count: int) -> None:
-    """A segment goes only if all of it is committed."""
+def test_nothing_past_the_high_watermark_is_deleted(high_watermark: int, count: int) -> None:
+    """A segment is deleted only if all of its records are committed."""
     assert plan(high_watermark=high_watermark, retention_ms=DAY).segments_count == count
 
 
-def test_a_young_segment_protects_those_behind_it() -> None:
-    """The log has no holes: deletion stops at the first segment that stays."""
+def test_young_segment_keeps_the_ones_after_it() -> None:
+    """Deletion stops at the first segment that is kept, so the log has no holes."""
     segments = [SEGMENTS[0], SEGMENTS[1]._replace(newest_ms=NOW), *SEGMENTS[2:]]
     assert plan(segments, retention_ms=DAY).segments_count == 1
 
 
 @pytest.mark.parametrize("fields", [{"retention_ms": 0}, {"retention_bytes": 0}])
-def test_a_compacted_topic_loses_nothing_to_age_or_size(fields: dict[str, int]) -> None:
-    """Only what lies before the start of the log goes."""
+def test_retention_by_age_and_size_skips_compacted_topics(fields: dict[str, int]) -> None:
+    """Only segments before the log start are deleted."""
     policy = frozenset({"compact"})
     assert plan(cleanup_policy=policy, **fields) == (0, None)
     assert plan(cleanup_policy=policy, log_start=20, **fields) == (2, Reason.LOG_START)
 
 
 def test_compact_and_delete_together_delete() -> None:
-    """Both policies hold."""
+    """With compact,delete both policies apply."""
     policy = frozenset({"compact", "delete"})
     assert plan(cleanup_policy=policy, retention_ms=7 * DAY).segments_count == 2
 
 
-def test_what_is_out_of_use_is_removed_when_its_time_has_come() -> None:
-    """Each path once, even if it was added twice; at the end all of them."""
+def test_renamed_files_are_removed_after_their_delay() -> None:
+    """Each path is removed once, even if it was added twice; a shutdown removes all of them."""
     doomed = retention.Doomed()
     doomed.add(["a", "b"], 100)
     doomed.add(["c", "a"], 200)

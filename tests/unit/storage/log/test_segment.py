@@ -1,4 +1,4 @@
-"""One segment: what it finds, what it reads, when it rolls, what it makes of damaged indexes."""
+"""One segment: lookups, reads, rolls and damaged indexes."""
 
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ BASE = 100
 
 
 def make_segment(folder: Path, **fields: Any) -> Segment:
-    """Begin an empty segment at offset 100."""
+    """Create an empty segment with base offset 100."""
     config = LogConfig(**({"index_interval_bytes": 150} | fields))
     return Segment.create(RealFileSystem(), str(folder), BASE, config, START_MS)
 
 
 def open_segment(folder: Path) -> Segment:
-    """Take the segment's files as another process left them."""
+    """Open the segment's files as another process left them."""
     config = LogConfig(index_interval_bytes=150)
     return Segment.open(RealFileSystem(), str(folder), BASE, config, START_MS)
 
@@ -34,7 +34,7 @@ def open_segment(folder: Path) -> Segment:
 def fill(
     segment: Segment, count: int, *, gap: int = 0, records: int = 2
 ) -> list[batch.BatchHeader]:
-    """Append batches, newer and newer; `gap` offsets are missing between two."""
+    """Append batches with increasing timestamps; `gap` offsets are missing between two."""
     headers = []
     offset = BASE
     for number in range(count):
@@ -47,7 +47,7 @@ def fill(
 
 
 def place_of(headers: list[batch.BatchHeader], offset: int) -> int | None:
-    """Return where a scan from the start finds the first batch that ends at or after the offset."""
+    """Return the position of the first batch that ends at or after the offset, found by a scan."""
     position = 0
     for header in headers:
         if header.last_offset >= offset:
@@ -58,8 +58,12 @@ def place_of(headers: list[batch.BatchHeader], offset: int) -> int | None:
 
 @pytest.mark.parametrize("gap", [0, 3])
 @pytest.mark.parametrize("memory", ["appended", "sealed", "reopened", "tail loaded"])
-def test_every_offset_is_found_where_a_scan_finds_it(tmp_path: Path, memory: str, gap: int) -> None:
-    """Whatever is in memory, and with gaps as compaction leaves them."""
+def test_every_offset_is_found_at_the_position_of_a_scan(
+    tmp_path: Path, memory: str, gap: int
+) -> None:
+    """Lookups agree with a scan however much is in memory, also with the gaps that compaction
+    leaves.
+    """
     segment = make_segment(tmp_path)
     headers = fill(segment, 60, gap=gap)
     if memory != "appended":
@@ -74,15 +78,15 @@ def test_every_offset_is_found_where_a_scan_finds_it(tmp_path: Path, memory: str
 
 
 def test_more_batches_than_memory_keeps_are_found(tmp_path: Path) -> None:
-    """The oldest of them through the index."""
+    """The oldest batches are found through the index file."""
     segment = make_segment(tmp_path, index_interval_bytes=4096)
     headers = fill(segment, 2500, records=1)
     for offset in (BASE, BASE + 700, BASE + 1987, BASE + 1988, BASE + 2499, BASE + 2500):
         assert segment.locate(offset) == place_of(headers, offset)
 
 
-def test_index_entries_come_every_so_many_bytes(tmp_path: Path) -> None:
-    """One for the first batch after more than the interval; none for the first batch of all."""
+def test_index_entries_are_added_at_the_index_interval(tmp_path: Path) -> None:
+    """The first batch has no entry; each later entry follows after more than index.interval.bytes."""
     segment = make_segment(tmp_path, index_interval_bytes=150)
     headers = fill(segment, 7)
     size = headers[0].size_bytes
@@ -98,7 +102,7 @@ def test_index_entries_come_every_so_many_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["lost", "zeros", "garbage", "cut", "plausible", "short"])
 def test_damaged_indexes_give_the_same_answers(tmp_path: Path, suffix: str, damage: str) -> None:
-    """They are built anew from the log, at once or when a lookup finds them wrong."""
+    """Damaged indexes are rebuilt from the log on open, or when a lookup detects the damage."""
     segment = make_segment(tmp_path)
     headers = fill(segment, 80)
     segment.seal()
@@ -113,7 +117,7 @@ def test_damaged_indexes_give_the_same_answers(tmp_path: Path, suffix: str, dama
             "zeros": bytes(len(good)),
             "garbage": b"\xa5" * len(good),
             "cut": good[:-5],
-            # Rising and within bounds, but not what the log holds.
+            # Increasing and within bounds, but different from the log.
             "plausible": b"".join(
                 (int.from_bytes(good[at : at + entry], "big") + 3).to_bytes(entry, "big")
                 for at in range(0, len(good), entry)
@@ -125,15 +129,15 @@ def test_damaged_indexes_give_the_same_answers(tmp_path: Path, suffix: str, dama
     for offset in range(BASE, headers[-1].last_offset + 2):
         assert segment.locate(offset) == place_of(headers, offset)
     for header in headers[::7]:
-        found = segment.find_timestamp(header.max_timestamp, BASE)
-        assert found is not None
-        assert found.offset == header.base_offset
+        match = segment.find_timestamp(header.max_timestamp, BASE)
+        assert match is not None
+        assert match.offset == header.base_offset
     assert segment.newest == (headers[-1].max_timestamp, headers[-1].last_offset)
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_one_wrong_bit_in_an_index_gives_the_same_answers(tmp_path: Path, suffix: str) -> None:
-    """Wherever it is: entries are held against the log before they are believed."""
+    """An index entry is compared with the log before it is used, so any flipped bit is detected."""
     segment = make_segment(tmp_path)
     headers = fill(segment, 12)
     segment.seal()
@@ -147,33 +151,33 @@ def test_one_wrong_bit_in_an_index_gives_the_same_answers(tmp_path: Path, suffix
         segment = open_segment(tmp_path)
         for header in headers:
             assert segment.locate(header.last_offset) == place_of(headers, header.last_offset)
-            found = segment.find_timestamp(header.max_timestamp - 5, BASE)
-            assert found is not None
-            assert found.offset == header.base_offset
+            match = segment.find_timestamp(header.max_timestamp - 5, BASE)
+            assert match is not None
+            assert match.offset == header.base_offset
         segment.close()
 
 
 def read(segment: Segment, offset: int, max_bytes: int, end: int | None, **how: Any) -> Any:
-    """Read without regard to the page cache."""
+    """Read without the limit to cached bytes."""
     arguments = {"at_least_one": True} | how
     reader = scan.reader(segment.file)
     return segment.read(offset, max_bytes, end, reader, **arguments)
 
 
 def test_a_read_returns_whole_batches_only(tmp_path: Path) -> None:
-    """From the one that holds the offset, as many as fit."""
+    """A read begins with the batch that contains the offset and returns as many as fit."""
     segment = make_segment(tmp_path)
     headers = fill(segment, 20)
     size = headers[0].size_bytes
     for max_bytes in range(size, size * 6, 13):
-        found = read(segment, BASE + 5, max_bytes, None)
-        assert found.position == 2 * size
-        assert len(found.records) == max_bytes // size * size
-        assert found.first_batch_size == size
+        result = read(segment, BASE + 5, max_bytes, None)
+        assert result.position == 2 * size
+        assert len(result.records) == max_bytes // size * size
+        assert result.first_batch_size == size
 
 
-def test_the_first_batch_comes_even_if_it_is_too_large(tmp_path: Path) -> None:
-    """Unless the caller has something already."""
+def test_first_batch_is_returned_even_if_it_is_too_large(tmp_path: Path) -> None:
+    """The first batch is returned beyond max_bytes, unless the caller already has records."""
     segment = make_segment(tmp_path)
     size = fill(segment, 3)[0].size_bytes
     for max_bytes in (0, 1, 61, size - 1):
@@ -184,21 +188,21 @@ def test_the_first_batch_comes_even_if_it_is_too_large(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("end", "batches"), [(100, 0), (101, 0), (102, 1), (105, 2), (106, 3)])
 def test_nothing_at_or_past_the_limit_is_read(tmp_path: Path, end: int, batches: int) -> None:
-    """A batch that holds the limit stays out as a whole."""
+    """A batch that contains the limit is left out entirely."""
     segment = make_segment(tmp_path)
     size = fill(segment, 5)[0].size_bytes
     assert len(read(segment, BASE, 9999, end).records) == batches * size
 
 
 def test_a_read_behind_the_last_batch_finds_nothing(tmp_path: Path) -> None:
-    """The next segment may hold the offset."""
+    """The next segment may contain the offset."""
     segment = make_segment(tmp_path)
     fill(segment, 2)
     assert read(segment, BASE + 4, 9999, None) is None
 
 
 def test_a_segment_rolls_when_it_is_full_or_old(tmp_path: Path) -> None:
-    """By size, by record time since the first batch, by offsets that no longer fit; never empty."""
+    """A segment rolls by size, by record time and by offset range, but never if it is empty."""
     config = {"segment_bytes": 1000, "segment_ms": 500}
     segment = make_segment(tmp_path, **config)
     assert not segment.must_roll(99_999, BASE, START_MS + 10_000, START_MS)
@@ -213,7 +217,7 @@ def test_a_segment_rolls_when_it_is_full_or_old(tmp_path: Path) -> None:
 
 
 def test_a_segment_without_timestamps_rolls_by_the_clock(tmp_path: Path) -> None:
-    """From when it was begun."""
+    """The age of such a segment is counted from its creation."""
     segment = make_segment(tmp_path, segment_ms=500)
     segment.append(make_batch(timestamp=-1), BASE, BASE, -1)
     assert not segment.must_roll(1, BASE + 1, -1, START_MS + 500)
@@ -222,14 +226,16 @@ def test_a_segment_without_timestamps_rolls_by_the_clock(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("index_bytes", [8 * 2, 12 * 3])
 def test_a_segment_rolls_when_an_index_is_full(tmp_path: Path, index_bytes: int) -> None:
-    """No entry may be left out."""
+    """A full index rolls the segment, because no entry may be omitted."""
     segment = make_segment(tmp_path, segment_index_bytes=index_bytes)
     fill(segment, 40)
     assert segment.must_roll(1, BASE + 999, START_MS, START_MS)
 
 
-def test_truncation_cuts_the_batch_that_holds_the_offset(tmp_path: Path) -> None:
-    """All behind it goes too; what was newest then is known; index files are gone."""
+def test_truncation_removes_the_batch_of_the_offset(tmp_path: Path) -> None:
+    """Everything behind the batch is removed with its index files, and the newest timestamp is
+    updated.
+    """
     segment = make_segment(tmp_path)
     headers = fill(segment, 40)
     segment.seal()
@@ -242,7 +248,7 @@ def test_truncation_cuts_the_batch_that_holds_the_offset(tmp_path: Path) -> None
 
 
 def test_aborted_transactions_are_kept_in_their_file(tmp_path: Path) -> None:
-    """Cutting the log forgets those whose marker went."""
+    """Truncation removes the transactions whose marker it removes."""
     segment = make_segment(tmp_path)
     first, second = AbortedTransaction(1, 100, 105, 106), AbortedTransaction(2, 103, 110, 111)
     segment.transactions.add(first)
@@ -255,13 +261,13 @@ def test_aborted_transactions_are_kept_in_their_file(tmp_path: Path) -> None:
 
 
 def segment_aborted(folder: Path) -> list[AbortedTransaction]:
-    """Return what another process would find."""
+    """Return the aborted transactions that another process would read."""
     (folder / file_name(BASE, ".log")).touch()
     return open_segment(folder).transactions.entries
 
 
-def test_batches_are_met_backwards(tmp_path: Path) -> None:
-    """Every one once, from the last to the first, across several steps of the index."""
+def test_batches_are_iterated_backwards(tmp_path: Path) -> None:
+    """Iteration from the last to the first batch returns each once, across several index intervals."""
     segment = make_segment(tmp_path, index_interval_bytes=4096)
     headers = fill(segment, 1500)
     assert list(segment.headers_backwards()) == headers[::-1]
@@ -282,5 +288,5 @@ def test_batches_are_met_backwards(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_name_is_twenty_digits_and_a_suffix(name: str, base: int) -> None:
-    """Other files are not a segment's."""
+    """Files with other names belong to no segment."""
     assert base_offset_of(name, ".log") == base

@@ -1,4 +1,4 @@
-"""The checks of a produced batch: their order, their codes, and what is patched."""
+"""The validation of a produced batch: the order of checks, their error codes, and patched fields."""
 
 import random
 from collections.abc import Callable
@@ -24,19 +24,19 @@ HOUR_MS = 3_600_000
 
 
 def check(data: Any, *, from_client: bool = True, **fields: Any) -> validation.Checked:
-    """Check a batch at START_MS."""
+    """Validate a batch at START_MS."""
     return validation.check(data, LogConfig(**fields), START_MS, from_client=from_client)
 
 
 def refusal(data: Any, **fields: Any) -> ErrorCode:
-    """Return the code that a batch is refused with."""
+    """Return the error code of a batch that is rejected."""
     with pytest.raises(ApiError) as error:
         check(data, **fields)
     return error.value.code
 
 
 def altered(change: Callable[[bytearray], None], count: int = 1, **fields: Any) -> bytearray:
-    """Return a batch that was changed and then sealed again."""
+    """Return a batch that was changed and has a new checksum."""
     data = make_batch(count, **fields)
     change(data)
     batch.seal(data, 0, len(data))
@@ -44,7 +44,7 @@ def altered(change: Callable[[bytearray], None], count: int = 1, **fields: Any) 
 
 
 def put(position: int, value: int, size: int) -> Callable[[bytearray], None]:
-    """Return the change that writes a number."""
+    """Return a function that writes a number into a batch."""
 
     def change(data: bytearray) -> None:
         data[position : position + size] = value.to_bytes(size, "big", signed=True)
@@ -52,8 +52,8 @@ def put(position: int, value: int, size: int) -> Callable[[bytearray], None]:
     return change
 
 
-def test_a_sound_batch_passes_untouched() -> None:
-    """Its bytes and header come back; the broker's time does not count."""
+def test_valid_batch_is_unchanged() -> None:
+    """A valid batch keeps its bytes and header, and the broker's time is not used."""
     data = make_batch(3)
     before = bytes(data)
     checked, header, append_time_ms = check(data)
@@ -64,7 +64,7 @@ def test_a_sound_batch_passes_untouched() -> None:
 
 
 def test_read_only_bytes_are_copied_before_they_are_patched() -> None:
-    """Who passes bytes gets a buffer that can be written to."""
+    """If the caller passes `bytes`, it gets a writable buffer."""
     for data in (bytes(make_batch()), memoryview(bytes(make_batch()))):
         checked, _, _ = check(data)
         assert isinstance(checked, bytearray)
@@ -85,14 +85,14 @@ def test_read_only_bytes_are_copied_before_they_are_patched() -> None:
         (bytes(make_batch()) + bytes(30), ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_what_is_not_one_whole_batch_is_refused(data: bytes, code: ErrorCode) -> None:
-    """No batch or a second one is INVALID_RECORD; sizes that cannot be are CORRUPT_MESSAGE."""
+def test_data_that_is_not_one_complete_batch_is_rejected(data: bytes, code: ErrorCode) -> None:
+    """No batch or a second one is INVALID_RECORD; impossible sizes are CORRUPT_MESSAGE."""
     assert refusal(data) == code
 
 
 @pytest.mark.parametrize("tail", [b"\0", bytes(make_batch())[:-1], b"x" * 16])
-def test_a_partial_batch_behind_the_first_is_cut_off(tail: bytes) -> None:
-    """Kafka trims it as well."""
+def test_partial_batch_after_the_first_is_trimmed(tail: bytes) -> None:
+    """A partial batch after the first is trimmed, as in Kafka."""
     data = make_batch()
     checked, _, _ = check(data + tail)
     assert bytes(checked) == bytes(data)
@@ -107,8 +107,8 @@ def test_a_partial_batch_behind_the_first_is_cut_off(tail: bytes) -> None:
         (-1, ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_other_record_formats_are_refused(magic: int, code: ErrorCode) -> None:
-    """Formats 0 and 1 existed; others never did."""
+def test_other_record_formats_are_rejected(magic: int, code: ErrorCode) -> None:
+    """Formats 0 and 1 are no longer supported; higher ones never existed."""
     assert refusal(altered(put(16, magic, 1))) == code
 
 
@@ -135,22 +135,20 @@ def test_other_record_formats_are_refused(magic: int, code: ErrorCode) -> None:
         "codec",
     ],
 )
-def test_a_header_that_cannot_be_is_refused(
-    change: Callable[[bytearray], None], code: ErrorCode
-) -> None:
-    """Each with Kafka's code."""
+def test_invalid_header_is_rejected(change: Callable[[bytearray], None], code: ErrorCode) -> None:
+    """Each invalid header is rejected with Kafka's error code."""
     assert refusal(altered(change)) == code
 
 
 def test_a_batch_shorter_than_its_header_is_corrupt() -> None:
-    """Its length field says so."""
+    """A length field smaller than the header makes the batch corrupt."""
     data = make_batch()
     put(8, 40, 4)(data)
     assert refusal(data) == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_flipped_bit_is_found() -> None:
-    """Anywhere from the attributes on."""
+def test_flipped_bit_is_detected() -> None:
+    """The checksum covers everything from the attributes to the end."""
     for position in range(21, len(make_batch())):
         data = make_batch()
         data[position] ^= 1
@@ -158,14 +156,14 @@ def test_a_flipped_bit_is_found() -> None:
 
 
 def test_the_size_is_limited() -> None:
-    """Exactly max.message.bytes is allowed."""
+    """A batch of exactly max.message.bytes is allowed."""
     size = len(make_batch())
     check(make_batch(), max_message_bytes=size)
     assert refusal(make_batch(), max_message_bytes=size - 1) == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_the_checks_come_in_kafkas_order() -> None:
-    """Base offset before size, size before checksum, checksum before the header's numbers."""
+def test_checks_are_in_the_order_of_kafka() -> None:
+    """The order is base offset, size, checksum, and then the numbers of the header."""
     data = altered(put(57, 9, 4))
     data[-1] ^= 1
     assert refusal(data) == ErrorCode.CORRUPT_MESSAGE
@@ -174,8 +172,8 @@ def test_the_checks_come_in_kafkas_order() -> None:
     assert refusal(data, max_message_bytes=10) == ErrorCode.INVALID_RECORD
 
 
-def test_coordinators_may_write_what_clients_may_not() -> None:
-    """Control batches, batches without a sequence number, offsets of their own."""
+def test_coordinators_have_fewer_checks_than_clients() -> None:
+    """Coordinators may write control batches, batches without a sequence, and their own offsets."""
     for change in (put(21, batch.CONTROL_BIT, 2), put(43, 7, 8), put(0, 5, 8)):
         data = altered(change)
         _, header, _ = check(data, from_client=False)
@@ -184,14 +182,14 @@ def test_coordinators_may_write_what_clients_may_not() -> None:
 
 @pytest.mark.parametrize("ahead", [0, HOUR_MS])
 def test_timestamps_may_be_an_hour_ahead(ahead: int) -> None:
-    """message.timestamp.after.max.ms, both ends allowed; -1 is no timestamp."""
+    """The range of message.timestamp.after.max.ms is inclusive at both ends; -1 is no timestamp."""
     for timestamp in (START_MS + ahead, -1):
         _, header, _ = check(make_batch(timestamp=timestamp))
         assert header.max_timestamp == timestamp
 
 
 def test_a_timestamp_too_far_ahead_names_its_record() -> None:
-    """INVALID_TIMESTAMP with the index of each record at fault."""
+    """INVALID_TIMESTAMP lists the index of each invalid record."""
     records = [Record(None, b"", timestamp=START_MS + each) for each in (0, HOUR_MS + 1, 5)]
     with pytest.raises(InvalidRecordsError) as error:
         check(encode_batch(records))
@@ -199,37 +197,39 @@ def test_a_timestamp_too_far_ahead_names_its_record() -> None:
     assert [each.batch_index for each in error.value.record_errors] == [1]
 
 
-def test_a_header_that_claims_too_late_a_time_is_put_right() -> None:
-    """The records decide; the largest timestamp is theirs, under a new checksum."""
+def test_too_large_maximum_timestamp_is_corrected() -> None:
+    """The largest timestamp is set to that of the records, with a new checksum."""
     data = altered(put(35, START_MS + 10 * HOUR_MS, 8), 2)
     _, header, _ = check(data)
     assert header.max_timestamp == START_MS
     assert batch.is_crc_valid(data, 0, batch.parse_header(data))
 
 
-def test_the_header_is_trusted_where_nothing_asks_for_the_records() -> None:
-    """A batch whose records are garbage passes by default, and not with the strict option."""
+def test_header_is_trusted_if_no_check_needs_the_records() -> None:
+    """A batch with garbage as records passes by default, and fails with the strict option."""
     data = altered(put(61, 120, 1))
     check(data)
     assert refusal(data, strict_records=True) == ErrorCode.INVALID_RECORD
 
 
-def test_the_strict_option_puts_the_largest_timestamp_right() -> None:
-    """As Kafka does for every batch."""
+def test_strict_option_corrects_the_largest_timestamp() -> None:
+    """The largest timestamp is corrected, as Kafka does for every batch."""
     data = altered(put(35, START_MS - 500, 8))
     _, header, _ = check(data, strict_records=True)
     assert header.max_timestamp == START_MS
 
 
 @pytest.mark.parametrize("codec", [number for number in CODECS.values() if number])
-def test_what_does_not_decompress_is_not_asked_for_again(codec: int) -> None:
-    """Its checksum is right: CORRUPT_MESSAGE would have clients send it for ever."""
+def test_batch_that_does_not_decompress_is_not_retriable(codec: int) -> None:
+    """The checksum is right: with CORRUPT_MESSAGE clients would retry forever."""
     data = altered(put(21, codec, 2))
     assert refusal(data, strict_records=True) is ErrorCode.INVALID_RECORD
 
 
-def test_a_lower_bound_for_timestamps_opens_the_records() -> None:
-    """message.timestamp.before.max.ms; a record without a timestamp is not judged."""
+def test_lower_bound_for_timestamps_reads_the_records() -> None:
+    """The check of message.timestamp.before.max.ms reads the records, and skips those without a
+    timestamp.
+    """
     records = [Record(None, b"", timestamp=START_MS + each) for each in (0, -1001, -1000)]
     with pytest.raises(InvalidRecordsError) as error:
         check(encode_batch(records), message_timestamp_before_max_ms=1000)
@@ -245,10 +245,10 @@ def test_a_lower_bound_for_timestamps_opens_the_records() -> None:
         (-1, ErrorCode.INVALID_TIMESTAMP),
     ],
 )
-def test_a_time_that_only_the_broker_gives_is_taken_for_the_producers(
+def test_log_append_time_flag_of_a_producer_is_cleared(
     timestamp: int, code: ErrorCode | None
 ) -> None:
-    """If a producer may give it, it stays the newest of the batch, and nobody knows whose it was."""
+    """A maximum timestamp within the allowed range is kept as the producer's, without the flag."""
     data = encode_batch([Record(None, b"v", timestamp=START_MS - 5)])
     batch.patch_max_timestamp(data, 0, max_timestamp=timestamp, log_append_time=True)
     if code is not None:
@@ -261,8 +261,8 @@ def test_a_time_that_only_the_broker_gives_is_taken_for_the_producers(
 
 
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-def test_a_compacted_topic_takes_no_record_without_a_key(codec: int) -> None:
-    """INVALID_RECORD, whatever the codec; with keys it is fine."""
+def test_compacted_topic_rejects_records_without_a_key(codec: int) -> None:
+    """The error is INVALID_RECORD with every codec; records with keys are accepted."""
     policy = frozenset({"compact"})
     keyed = encode_batch([Record(b"k", None, timestamp=START_MS)] * 2, compression=codec)
     check(keyed, cleanup_policy=policy)
@@ -274,7 +274,7 @@ def test_a_compacted_topic_takes_no_record_without_a_key(codec: int) -> None:
 
 
 def test_log_append_time_stamps_the_batch() -> None:
-    """Every record then has the broker's time; the checksum is right, the rest untouched."""
+    """The batch gets the broker's time and a new checksum; the rest is unchanged."""
     data = make_batch(3, timestamp=START_MS - 50)
     _, header, append_time_ms = check(data, message_timestamp_type="LogAppendTime")
     assert append_time_ms == START_MS
@@ -285,8 +285,8 @@ def test_log_append_time_stamps_the_batch() -> None:
     assert header.base_timestamp == START_MS - 50
 
 
-def test_log_append_time_does_not_mind_the_producers_time() -> None:
-    """It is overwritten, even where it lies far ahead or says that the broker set it."""
+def test_log_append_time_ignores_the_producers_timestamp() -> None:
+    """The producer's timestamp is overwritten, even if it is far ahead or marked as LogAppendTime."""
     config = {"message_timestamp_type": "LogAppendTime"}
     compact = frozenset({"compact"})
     for _, header, append_time_ms in (
@@ -300,7 +300,7 @@ def test_log_append_time_does_not_mind_the_producers_time() -> None:
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("source", CODECS.values(), ids=CODECS)
 def test_a_topic_with_a_codec_of_its_own_compresses_again(source: int, target: str) -> None:
-    """Records, producer and sequence stay; a batch in that codec already is left alone."""
+    """Records, producer and sequence are kept; a batch that already has the codec is unchanged."""
     wanted = CODECS["none" if target == "uncompressed" else target]
     data = make_batch([b"abc" * 50, b"def"], sequence=5, compression=source)
     checked, header, _ = check(data, compression_type=target)
@@ -311,8 +311,8 @@ def test_a_topic_with_a_codec_of_its_own_compresses_again(source: int, target: s
     assert batch.is_crc_valid(checked, 0, header)
 
 
-def test_the_topics_level_is_used_where_the_broker_compresses() -> None:
-    """compression.gzip.level: the same records, in other bytes."""
+def test_broker_compresses_with_the_topics_level() -> None:
+    """With compression.gzip.level the records are the same and the bytes differ."""
     rng = random.Random(1)
     words = [rng.randbytes(8) for _ in range(300)]
     value = b"".join(rng.choice(words) for _ in range(8000))
@@ -325,7 +325,7 @@ def test_the_topics_level_is_used_where_the_broker_compresses() -> None:
 
 
 def test_a_batch_that_grew_by_compressing_again_is_measured_again() -> None:
-    """max.message.bytes holds for what would be stored."""
+    """The limit max.message.bytes applies to the batch as it would be stored."""
     data = make_batch([b"a" * 5000], compression=CODECS["zstd"])
     assert (
         refusal(data, compression_type="uncompressed", max_message_bytes=1000)
@@ -334,7 +334,7 @@ def test_a_batch_that_grew_by_compressing_again_is_measured_again() -> None:
 
 
 def test_the_leaders_batches_are_checked_one_by_one() -> None:
-    """Whole ones come out with their positions; a partial one at the end is left away."""
+    """Whole batches are returned with their positions; a partial one at the end is dropped."""
     first, second = make_batch(2, base_offset=10), make_batch(1, base_offset=15)
     data = memoryview(bytes(first + second + second[:-1]))
     found = [(at, header.base_offset) for at, header in validation.follower_batches(data, 10)]
@@ -350,8 +350,8 @@ def test_the_leaders_batches_are_checked_one_by_one() -> None:
         (bytes(make_batch(base_offset=10))[:-1] + b"!", ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_unsound_batches_of_a_leader_are_refused(data: bytes, code: ErrorCode) -> None:
-    """Garbage, wrong checksums, offsets that do not rise."""
+def test_invalid_batches_of_a_leader_are_rejected(data: bytes, code: ErrorCode) -> None:
+    """Garbage, wrong checksums and decreasing offsets are rejected."""
     with pytest.raises(ApiError) as error:
         list(validation.follower_batches(memoryview(data), 10))
     assert error.value.code == code
@@ -361,20 +361,20 @@ def test_unsound_batches_of_a_leader_are_refused(data: bytes, code: ErrorCode) -
 
 
 @pytest.mark.parametrize("codec", CODECS.values())
-def test_a_heavy_batch_is_left_for_later(codec: int) -> None:
-    """Many records, many bytes, or few that unpack to many: none of it is opened at once."""
+def test_heavy_batch_is_deferred(codec: int) -> None:
+    """Batches with many records or many bytes, compressed or not, are not decompressed on the loop."""
     many = encode_batch([Record(b"k", b"v", (), START_MS)] * 2001, compression=codec)
     large = encode_batch([Record(b"k", bytes(300_000), (), START_MS)], compression=codec)
     for data in (many, large):
         with pytest.raises(validation.HeavyBatchError):
             check(data, cleanup_policy=frozenset({"compact"}))
-        # Nobody has to open it, or it comes from a coordinator of this broker.
+        # No check needs the records, or the batch comes from a coordinator of this broker.
         check(bytearray(data))
         check(data, cleanup_policy=frozenset({"compact"}), from_client=False)
 
 
-def test_a_vetted_batch_is_believed_for_its_configuration() -> None:
-    """It is what `check` would have made of it; another configuration wants it judged anew."""
+def test_vetted_batch_is_accepted_for_its_configuration() -> None:
+    """A vetted batch is what `check` would return; for another configuration it is validated again."""
     data = encode_batch([Record(b"k", b"v", (), START_MS)] * 1500)
     config = LogConfig(compression_type="zstd", message_timestamp_type="LogAppendTime")
     vetted = validation.vet(bytearray(data), config, START_MS + 7)
@@ -388,7 +388,9 @@ def test_a_vetted_batch_is_believed_for_its_configuration() -> None:
 
 
 def test_a_batch_of_many_headers_is_heavy() -> None:
-    """A header takes as long as a record: on the loop, off it, and where batches are written again."""
+    """A header costs as much as a record: on the loop, on a thread, and if batches are compressed
+    again.
+    """
     record = Record(b"k", b"v", (("", None),) * 1500, START_MS)
     few, many = encode_batch([record]), encode_batch([record] * 2)
     compacted, packed = {"cleanup_policy": frozenset({"compact"})}, {"compression_type": "gzip"}
@@ -403,7 +405,7 @@ def test_a_batch_of_many_headers_is_heavy() -> None:
 
 
 def test_a_batch_of_too_many_headers_is_too_large() -> None:
-    """A few hundred bytes would stand for seconds of work and a gigabyte of memory."""
+    """Otherwise a few hundred bytes would cost seconds of work and a gigabyte of memory."""
     record = Record(b"k", b"v", (("", None),) * 1_000_000, START_MS)
     data = encode_batch([record], compression=CODECS["zstd"])
     with pytest.raises(ApiError) as error:
@@ -411,8 +413,8 @@ def test_a_batch_of_too_many_headers_is_too_large() -> None:
     assert error.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_a_vetted_batch_is_believed_for_an_equal_configuration() -> None:
-    """Any change of options makes another object; only options that records are judged by count."""
+def test_vetted_batch_is_accepted_for_an_equal_configuration() -> None:
+    """A changed topic makes another object; only options that affect records are compared."""
     data = encode_batch([Record(b"k", b"v", (), START_MS)] * 3000)
     config = LogConfig(cleanup_policy=frozenset({"compact"}), compression_type="lz4")
     before = bytes(data)
@@ -426,8 +428,8 @@ def test_a_vetted_batch_is_believed_for_an_equal_configuration() -> None:
             validation.check(vetted, replace(config, **other), START_MS, from_client=True)
 
 
-def test_what_is_too_much_for_memory_is_too_large() -> None:
-    """Sixteen times max.message.bytes, and 16 MiB at least."""
+def test_batch_that_decompresses_to_too_many_bytes_is_too_large() -> None:
+    """The decompressed limit is 16 times max.message.bytes, and at least 16 MiB."""
     data = encode_batch([Record(b"k", bytes(17 * 1024**2), (), START_MS)], compression=4)
     config = LogConfig(cleanup_policy=frozenset({"compact"}), max_message_bytes=1000_000)
     with pytest.raises(ApiError) as error:

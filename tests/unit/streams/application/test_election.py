@@ -1,4 +1,4 @@
-"""One instance of an application is the active one: the pure choice, and the group on a broker."""
+"""The election of the active instance: the pure decision, and the group on a broker."""
 
 import json
 import threading
@@ -25,13 +25,13 @@ _OPTIONS = {"group.min.session.timeout.ms": "2000"}
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Cluster]:
-    """A broker."""
+    """A broker that allows short sessions."""
     with Cluster(options=_OPTIONS) as cluster:
         yield cluster
 
 
 class _Instance:
-    """An instance, and what it hears."""
+    """An instance that records the changes of its election."""
 
     def __init__(self, broker: Cluster, application_id: str, name: str, since_ms: int) -> None:
         self.changed = threading.Condition()
@@ -44,15 +44,15 @@ class _Instance:
             self.changed.notify_all()
 
     def wait(self, is_so: Callable[[Election], bool]) -> None:
-        """Wait until the election says so."""
+        """Wait until the condition is true of the election."""
         deadline = time.monotonic() + _PATIENCE_S
         with self.changed:
             while not is_so(self.election):
                 assert self.changed.wait(deadline - time.monotonic()), self.election.verdict
 
 
-def test_what_the_broker_does_not_allow_is_told(broker: Cluster) -> None:
-    """A session's time-out below the broker's least."""
+def test_a_session_timeout_that_the_broker_rejects_is_an_error(broker: Cluster) -> None:
+    """A session timeout below the broker's minimum is reported."""
     heard = threading.Event()
     settings = ElectionSettings(broker.bootstrap, "short", 100, 50)
     election = Election(settings, Candidate("only", 1), heard.set)
@@ -69,15 +69,15 @@ def _size(count: int) -> Callable[[Election], bool]:
     return is_so
 
 
-def test_who_is_active_stays_active() -> None:
-    """Else it is the one that waits longest."""
+def test_the_active_instance_stays_active() -> None:
+    """Otherwise the instance that has waited longest becomes active."""
     old, young = Candidate("old", 1), Candidate("young", 2)
     assert elect([young, old]).active == "old"
     assert elect([old, Candidate("young", 2, is_active=True)]).active == "young"
 
 
-def test_a_verdict_travels_as_bytes() -> None:
-    """With all instances, the active one first."""
+def test_a_verdict_is_encoded_and_decoded() -> None:
+    """It contains all instances, the active one first."""
     verdict = elect([Candidate("b", 2, "b:1"), Candidate("a", 1, asks_shutdown=True)])
     assert Verdict.decode(verdict.encode()) == verdict
     assert verdict.is_shutdown
@@ -85,7 +85,7 @@ def test_a_verdict_travels_as_bytes() -> None:
 
 
 def test_the_next_instance_takes_over(broker: Cluster) -> None:
-    """A second one stands by, though it is older; when the first leaves, it is active at once."""
+    """An older second instance is on standby; it becomes active as soon as the first leaves."""
     first = _Instance(broker, "takeover", "first", 5)
     first.wait(lambda election: election.is_active)
     second = _Instance(broker, "takeover", "second", 1)
@@ -105,8 +105,8 @@ def test_the_next_instance_takes_over(broker: Cluster) -> None:
     second.election.stop()
 
 
-def test_all_instances_hear_that_the_application_ends(broker: Cluster) -> None:
-    """One asks, the other hears."""
+def test_all_instances_learn_of_a_shutdown_of_the_application(broker: Cluster) -> None:
+    """One instance requests the shutdown, and both learn of it."""
     first, second = (_Instance(broker, "ending", name, 1) for name in ("first", "second"))
     second.wait(_size(2))
     first.wait(_size(2))
@@ -117,8 +117,8 @@ def test_all_instances_hear_that_the_application_ends(broker: Cluster) -> None:
         assert each.election.error is None
 
 
-def test_an_instance_that_cannot_be_heard_is_deposed() -> None:
-    """Once its session is over: somebody else may be active by then."""
+def test_an_instance_without_connection_is_deposed() -> None:
+    """After the end of its session another instance may be active."""
     with Cluster(options=_OPTIONS) as cluster:
         only = _Instance(cluster, "lonely", "only", 1)
         only.wait(lambda election: election.is_active)
@@ -130,8 +130,8 @@ def test_an_instance_that_cannot_be_heard_is_deposed() -> None:
         assert not stopping.is_alive()
 
 
-def test_an_instance_without_metrics_is_understood_by_older_ones() -> None:
-    """They do not know the field, so that it only travels if it is set."""
+def test_an_instance_without_metrics_is_readable_by_older_versions() -> None:
+    """Older versions do not know the field, so it is encoded only if it is set."""
     plain, serving = Candidate("a", 1), Candidate("b", 2, metrics="127.0.0.1:1")
     for each in (plain, serving):
         assert Candidate(**json.loads(each.encode())) == each

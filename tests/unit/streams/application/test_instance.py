@@ -1,4 +1,4 @@
-"""An instance between its election and its engine, both of them made up here."""
+"""An instance with a fake election and a fake engine."""
 
 import math
 import threading
@@ -14,7 +14,7 @@ _PATIENCE_S = 30.0
 
 
 class _Query:
-    """A query that runs until it is told otherwise."""
+    """A query that runs until it is stopped or fails."""
 
     def __init__(self) -> None:
         self.is_active = True
@@ -29,7 +29,7 @@ class _Query:
 
 
 class _Engine:
-    """Counts what it was asked."""
+    """An engine that counts its queries."""
 
     def __init__(self) -> None:
         self.queries: list[_Query] = []
@@ -52,7 +52,7 @@ class _Engine:
 
 
 class _Elector:
-    """Says what the test says."""
+    """An election whose result the test sets."""
 
     def __init__(self, *, is_active: bool = True) -> None:
         self.is_active = is_active
@@ -73,7 +73,7 @@ class _Elector:
 
 
 class _World:
-    """An instance with all around it."""
+    """An instance with its fakes."""
 
     def __init__(self, elector: _Elector | None = None) -> None:
         self.states = StateMachine()
@@ -96,7 +96,7 @@ class _World:
 
 
 def test_the_active_instance_runs_the_queries_until_it_is_stopped() -> None:
-    """Then all is let go of."""
+    """Stopping the instance stops the query and closes the engine and the election."""
     world = _World()
     world.start()
     query = world.await_query()
@@ -111,7 +111,7 @@ def test_the_active_instance_runs_the_queries_until_it_is_stopped() -> None:
 
 
 def test_a_standby_is_running_and_takes_over() -> None:
-    """Without a query until it is elected, and again when it is deposed."""
+    """A standby runs no query until it is elected, and none after it is deposed."""
     world = _World(_Elector(is_active=False))
     world.start()
     assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
@@ -129,8 +129,8 @@ def test_a_standby_is_running_and_takes_over() -> None:
     world.instance.stop()
 
 
-def test_an_error_ends_the_instance_unless_somebody_says_otherwise() -> None:
-    """Kafka's default: SHUTDOWN_CLIENT."""
+def test_an_error_ends_the_instance_by_default() -> None:
+    """The default response is SHUTDOWN_CLIENT, as in Kafka."""
     world = _World()
     world.start()
     world.fail(world.await_query())
@@ -139,8 +139,8 @@ def test_an_error_ends_the_instance_unless_somebody_says_otherwise() -> None:
     assert not world.elector.is_shutdown
 
 
-def test_a_handler_has_the_queries_started_again() -> None:
-    """REPLACE_THREAD, as often as it says so; then all instances end."""
+def test_a_handler_can_restart_the_queries() -> None:
+    """REPLACE_THREAD restarts the queries, and SHUTDOWN_APPLICATION ends all instances."""
     world = _World()
     answers = [
         UncaughtExceptionResponse.REPLACE_THREAD,
@@ -158,7 +158,7 @@ def test_a_handler_has_the_queries_started_again() -> None:
 
 
 def test_an_instance_ends_when_the_application_does() -> None:
-    """Another one has asked for it."""
+    """The instance stops when another one requests a shutdown of the application."""
     world = _World()
     world.start()
     query = world.await_query()
@@ -168,8 +168,8 @@ def test_an_instance_ends_when_the_application_does() -> None:
     assert query.is_stopped
 
 
-def test_what_cannot_start_is_an_error() -> None:
-    """Such as a checkpoint of another topology."""
+def test_a_failed_start_is_an_error() -> None:
+    """The instance has the error of the start, such as a checkpoint of another topology."""
     world = _World()
     world.engine.failure = StreamsError("refused")
     world.start()
@@ -177,11 +177,11 @@ def test_what_cannot_start_is_an_error() -> None:
     assert str(world.instance.error) == "refused"
 
 
-def test_who_was_deposed_stands_by_though_its_queries_failed_first() -> None:
-    """The sink of a machine that was suspended is fenced before it hears that another one has taken over."""
+def test_a_deposed_instance_becomes_standby_even_if_its_queries_failed_first() -> None:
+    """The sink of a suspended machine is fenced before the instance learns that it was deposed."""
     world = _World()
-    asked: list[Exception] = []
-    world.instance.handler = lambda error: asked.append(error) or shut_down_client(error)
+    handled: list[Exception] = []
+    world.instance.handler = lambda error: handled.append(error) or shut_down_client(error)
     world.elector.heard_at = -math.inf
     world.start()
     query = world.await_query()
@@ -192,12 +192,12 @@ def test_who_was_deposed_stands_by_though_its_queries_failed_first() -> None:
     world.instance.wake()
     assert stopped.wait(_PATIENCE_S)
     assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
-    assert not asked
+    assert not handled
     world.instance.stop()
 
 
-def test_what_cannot_start_now_is_tried_again_where_the_handler_says_so() -> None:
-    """Such as a broker that is not back yet when the queries are started again."""
+def test_a_failed_start_is_retried_if_the_handler_says_so() -> None:
+    """A temporary error, such as a broker that is not up yet, can be retried."""
     world = _World()
     world.engine.failure = StreamsError("nobody listens")
 
@@ -213,8 +213,8 @@ def test_what_cannot_start_now_is_tried_again_where_the_handler_says_so() -> Non
     world.instance.stop()
 
 
-def test_a_refusal_is_final_whatever_the_handler_says() -> None:
-    """A checkpoint of another topology would be one for ever."""
+def test_a_topology_error_is_final_despite_the_handler() -> None:
+    """A retry would find the same checkpoint of another topology."""
     world = _World()
     world.engine.failure = TopologyError("another topology")
     world.instance.handler = lambda error: UncaughtExceptionResponse.REPLACE_THREAD
@@ -223,8 +223,8 @@ def test_a_refusal_is_final_whatever_the_handler_says() -> None:
     assert str(world.instance.error) == "another topology"
 
 
-def test_states_change_only_as_kafkas_do() -> None:
-    """An end is an end."""
+def test_states_change_only_as_in_kafka() -> None:
+    """NOT_RUNNING is final."""
     states = StateMachine()
     assert not states.move(State.RUNNING)
     assert states.move(State.PENDING_SHUTDOWN)
@@ -235,12 +235,12 @@ def test_states_change_only_as_kafkas_do() -> None:
 
 @pytest.mark.parametrize("response", list(UncaughtExceptionResponse))
 def test_responses_have_kafkas_names(response: UncaughtExceptionResponse) -> None:
-    """StreamThreadExceptionResponse."""
+    """The names are those of StreamThreadExceptionResponse."""
     assert response.name in ("REPLACE_THREAD", "SHUTDOWN_CLIENT", "SHUTDOWN_APPLICATION")
 
 
 def test_a_handler_that_raises_ends_the_instance_with_both_errors() -> None:
-    """The thread does not die of it: all is let go of, and whoever waits is told."""
+    """The thread cleans up, and stop returns instead of waiting."""
     world = _World()
     world.instance.handler = lambda error: UncaughtExceptionResponse[str(error)]
     world.start()

@@ -1,4 +1,4 @@
-"""`/metrics` of an application, for Prometheus and for `ottla streams describe`."""
+"""The endpoint `/metrics` of an application, for Prometheus and for `ottla streams describe`."""
 
 import re
 import socket
@@ -20,7 +20,7 @@ _PROGRESS = Progress(7, 120, 3, "", 4096, 12, {"1_0": 2, "0_1": 5})
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """Where an application with some progress serves its metrics."""
+    """The address of an application that serves its metrics."""
     server = MetricsServer("127.0.0.1:0", "words", lambda: _PROGRESS)
     yield server.start()
     server.stop()
@@ -28,7 +28,7 @@ def address() -> Iterator[str]:
 
 
 def test_metrics_are_served_in_prometheus_text_format(address: str) -> None:
-    """Dropped records are counters by task, under the name that jmx_exporter gives to Kafka's."""
+    """Dropped records are a counter by task, with the name that jmx_exporter gives to Kafka's."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         lines = answer.read().decode().splitlines()
@@ -42,8 +42,8 @@ def test_metrics_are_served_in_prometheus_text_format(address: str) -> None:
     ]
 
 
-def test_dropped_records_are_read_back(address: str) -> None:
-    """By task; another path is not there."""
+def test_dropped_records_are_read_from_the_endpoint(address: str) -> None:
+    """The counts are read by task; any other path is 404."""
     assert read_dropped(address) == {"0_1": 5, "1_0": 2}
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"http://{address}/", timeout=10)
@@ -51,7 +51,7 @@ def test_dropped_records_are_read_back(address: str) -> None:
 
 @pytest.mark.parametrize("listener", ["9404", "host:", "host:port", "host:70000", ":9404"])
 def test_a_listener_is_host_and_port(listener: str, tmp_path: Path) -> None:
-    """Anything else is refused when the application is made."""
+    """Any other form is rejected when the application is created."""
     with pytest.raises(ConfigError, match=f"metrics_listener cannot be '{listener}': write it as"):
         KafkaStreams(
             StreamsBuilder().build(),
@@ -62,7 +62,7 @@ def test_a_listener_is_host_and_port(listener: str, tmp_path: Path) -> None:
         )
 
 
-def test_an_address_that_is_used_already_is_refused() -> None:
+def test_an_address_in_use_is_rejected() -> None:
     """The error names the address and the reason."""
     with socket.create_server(("127.0.0.1", 0)) as used:
         listener = f"127.0.0.1:{used.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""How an application gets on, in one line."""
+"""The progress of an application, in one line."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ from ottla.streams.application.progress import Progress, as_bytes, line
 
 
 def test_a_line_has_rate_lag_and_state() -> None:
-    """The rate is that of the time between two looks."""
+    """The rate covers the time between two updates."""
     before = Progress(records=1000)
     now = Progress(batch=4, records=3500, lag=12, state_bytes=3 << 20, batch_ms=250)
     assert line("app RUNNING", now, before, 2.0) == (
@@ -25,22 +25,22 @@ def test_a_line_has_rate_lag_and_state() -> None:
     )
 
 
-def test_a_watermark_is_shown_where_there_is_one() -> None:
-    """Most queries have none."""
+def test_a_watermark_is_shown_if_there_is_one() -> None:
+    """Most queries have no watermark."""
     now = Progress(watermark="2026-01-01T00:00:00.000Z")
     assert "| state 0 B | watermark 2026-01-01T00:00:00.000Z |" in line("a", now, now, 1)
 
 
 def test_dropped_records_are_shown_if_there_are_any() -> None:
-    """The sum over all tasks."""
+    """The number is the sum over all tasks."""
     now = Progress(dropped={"0_0": 1_200, "1_0": 34})
     assert now.dropped_records == 1_234
     assert "| state 0 B | dropped 1,234 | batch -1 in 0 ms" in line("a", now, now, 1)
     assert "dropped" not in line("a", Progress(), Progress(), 1)
 
 
-def test_a_line_fits_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What matters least is left out first; a long name is cut."""
+def test_a_line_fits_into_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least important parts are omitted first; a long name is cut."""
     monkeypatch.setattr(progress, "_today", lambda: "2026-01-01T")
     now = Progress(7, 1_234_567, 890, "2026-01-01T10:00:00Z", 5 << 20, 12_345)
     widths = (None, 110, 90, 79, 60, 45, 35, 20, 3)
@@ -77,25 +77,25 @@ except KeyboardInterrupt:
 
 
 def _read(terminal: int, until: bytes) -> bytes:
-    told = b""
-    while until not in told:
-        told += os.read(terminal, 4096)
-    return told
+    output = b""
+    while until not in output:
+        output += os.read(terminal, 4096)
+    return output
 
 
-def test_the_line_of_a_terminal_is_written_over_until_ctrl_c() -> None:
-    """Never wider than the terminal; what is left of it is one line with what was done."""
+def test_the_line_is_rewritten_until_ctrl_c() -> None:
+    """It never exceeds the terminal's width; at the end, one line with a summary remains."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     words = [sys.executable, "-c", _APPLICATION]
     application = subprocess.Popen(words, stdin=side, stderr=side, start_new_session=True)
     os.close(side)
-    told = _read(main, b"| lag 7").decode()
+    output = _read(main, b"| lag 7").decode()
     application.send_signal(signal.SIGINT)
-    told += _read(main, b"\n").decode()
+    output += _read(main, b"\n").decode()
     assert application.wait(10) == 0
     os.close(main)
-    first, *lines = told.split("\r\x1b[2K")
+    first, *lines = output.split("\r\x1b[2K")
     assert first == ""
     assert lines[0] == "an-application-with-a-long-name RUNNING | no micro-batch yet, 0 s"
     assert max(map(len, lines)) <= 80
@@ -105,8 +105,8 @@ def test_the_line_of_a_terminal_is_written_over_until_ctrl_c() -> None:
     )
 
 
-def test_bytes_are_for_people() -> None:
-    """In the unit that fits."""
+def test_bytes_are_shown_in_a_readable_unit() -> None:
+    """The unit is the largest that fits, up to TiB."""
     assert [as_bytes(1 << bits) for bits in (0, 10, 35, 50)] == [
         "1 B",
         "1.0 KiB",

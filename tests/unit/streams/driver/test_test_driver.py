@@ -1,4 +1,4 @@
-"""TopologyTestDriver: records in, records out, virtual time, stores and errors."""
+"""TopologyTestDriver: input and output records, virtual time, stores and errors."""
 
 import re
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from ottla.streams import (
 
 
 class WordCount(Processor[str, str, str, int]):
-    """Counts words; tells the counts every second of stream time."""
+    """Count words, and forward the counts every second of stream time."""
 
     stores = (Stores.key_value("Counts", Serdes.string(), Serdes.long()),)
 
@@ -45,15 +45,15 @@ class WordCount(Processor[str, str, str, int]):
 
 
 def word_count() -> Topology:
-    """Return the word count of the Processor API."""
+    """Return the word count example of the Processor API."""
     topology = Topology()
     topology.add_source("Source", "lines", key=Serdes.string(), value=Serdes.string())
     topology.add_processor("Process", WordCount, "Source")
     return topology.add_sink("Sink", "counts", "Process", key=Serdes.string(), value=Serdes.long())
 
 
-def test_a_processor_counts_words_and_tells_them_on_stream_time() -> None:
-    """The first record makes the first tick; the next one comes a second of stream time later."""
+def test_a_processor_forwards_its_counts_on_stream_time() -> None:
+    """The first record triggers the punctuator, which runs again a second of stream time later."""
     with TopologyTestDriver(word_count()) as driver:
         lines = driver.create_input_topic("lines", Serdes.string(), Serdes.string())
         counts = driver.create_output_topic("counts", Serdes.string(), Serdes.long())
@@ -69,14 +69,14 @@ def test_a_processor_counts_words_and_tells_them_on_stream_time() -> None:
 
 @dataclass
 class Click:
-    """A visit of a page."""
+    """A visit to a page."""
 
     page: str
     at: int
 
 
-def test_time_comes_from_the_record_where_an_extractor_says_so() -> None:
-    """Windows follow the extracted time; headers go through to the sink."""
+def test_an_extractor_sets_the_time_of_records() -> None:
+    """Windows use the extracted time; headers are forwarded to the sink."""
     builder = StreamsBuilder()
     clicks = builder.stream(
         "clicks", value=Serdes.json(Click), timestamp=lambda record: record.value.at
@@ -94,10 +94,10 @@ def test_time_comes_from_the_record_where_an_extractor_says_so() -> None:
     assert record == Record(["home", 60_000], 1, 61_000, [("from", b"test")])
 
 
-def test_an_aggregate_that_is_changed_in_place_still_has_an_old_value() -> None:
-    """Stores keep bytes, so a regrouped table takes out what really was there before.
+def test_an_aggregate_that_is_modified_in_place_has_its_old_value() -> None:
+    """Stores keep bytes, so a regrouped table subtracts the previous value.
 
-    As in Kafka, what was there before the first record is the initializer's value.
+    As in Kafka, the value before the first record is that of the initializer.
     """
     builder = StreamsBuilder()
 
@@ -114,8 +114,8 @@ def test_an_aggregate_that_is_changed_in_place_still_has_an_old_value() -> None:
         assert out.read_key_values_to_list() == [(0, None), (1, 1), (1, 0), (2, 1)]
 
 
-def test_wall_clock_punctuators_follow_the_driver_alone() -> None:
-    """Time stands still until it is advanced; a cancelled punctuator is silent."""
+def test_wall_clock_punctuators_run_only_when_the_driver_advances() -> None:
+    """Time does not pass until it is advanced; a cancelled punctuator does not run."""
     calls: list[int] = []
 
     class Ticking(Processor[Any, Any, Any, Any]):
@@ -137,7 +137,7 @@ def test_wall_clock_punctuators_follow_the_driver_alone() -> None:
 
 
 def test_times_of_a_list_advance() -> None:
-    """Records of a list start at a time and follow one another."""
+    """The records of a list have the start time and its increments."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     with TopologyTestDriver(builder.build()) as driver:
@@ -148,8 +148,8 @@ def test_times_of_a_list_advance() -> None:
     assert [each.timestamp for each in records] == [5, 7, 100, 110]
 
 
-def test_an_empty_topic_says_so() -> None:
-    """Reading what is not there is an error that names the topic."""
+def test_reading_an_empty_topic_raises() -> None:
+    """The error names the topic."""
     with (
         TopologyTestDriver(word_count()) as driver,
         pytest.raises(LookupError, match="counts has no more records"),
@@ -157,8 +157,8 @@ def test_an_empty_topic_says_so() -> None:
         driver.create_output_topic("counts").read_value()
 
 
-def test_a_record_that_its_serde_does_not_read_names_its_place() -> None:
-    """Topic, partition and offset say where to look."""
+def test_a_record_that_cannot_be_deserialized_is_named() -> None:
+    """The error names topic, partition and offset."""
     builder = StreamsBuilder()
     builder.stream("in", value=Serdes.json()).to("out")
     driver = TopologyTestDriver(builder.build())
@@ -167,8 +167,8 @@ def test_a_record_that_its_serde_does_not_read_names_its_place() -> None:
         topic.pipe_input("k", "{", 0)
 
 
-def test_a_store_is_open_to_connected_processors_alone() -> None:
-    """The error lists what the processor may use."""
+def test_a_store_is_accessible_only_to_connected_processors() -> None:
+    """Access from any other processor raises an error that names the store."""
 
     class Curious(Processor[Any, Any, Any, Any]):
         def init(self, context: Any) -> None:
@@ -184,7 +184,7 @@ def test_a_store_is_open_to_connected_processors_alone() -> None:
     [
         (lambda t: t.add_source("Source", "x"), "another node is named 'Source'"),
         (lambda t: t.add_source("Again", "lines"), "read by source Source already"),
-        (lambda t: t.add_processor("p", WordCount, "nobody"), "parent nobody of p is not added"),
+        (lambda t: t.add_processor("p", WordCount, "missing"), "parent missing of p is not added"),
         (lambda t: t.add_sink("x", "y"), "x has no parent"),
         (lambda t: t.add_sink("x", "y", "Sink"), "below the sink Sink"),
         (
@@ -193,14 +193,14 @@ def test_a_store_is_open_to_connected_processors_alone() -> None:
         ),
     ],
 )
-def test_a_topology_that_is_not_well_formed_is_refused(change: Any, sentence: str) -> None:
-    """Each addition is checked at once, in a sentence that names the nodes."""
+def test_an_invalid_topology_is_rejected(change: Any, sentence: str) -> None:
+    """Each addition is checked immediately, and the error names the nodes."""
     with pytest.raises(TopologyError, match=sentence):
         change(word_count())
 
 
-def test_late_records_are_told_to_who_asks() -> None:
-    """`on_late` sees what Kafka only counts."""
+def test_late_records_are_passed_to_on_late() -> None:
+    """The callback receives the records that Kafka only counts."""
     late: list[Record[Any, Any]] = []
     builder = StreamsBuilder()
     windows = builder.stream("in").group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(10))
@@ -212,8 +212,8 @@ def test_late_records_are_told_to_who_asks() -> None:
     assert [each.value for each in late] == [2]
 
 
-def test_a_topic_that_nothing_reads_is_told_with_those_that_are_read() -> None:
-    """A slip of the pen is seen at once."""
+def test_an_unknown_input_topic_is_rejected() -> None:
+    """The error lists the topics that the topology reads, so that a misspelling is obvious."""
     builder = StreamsBuilder()
     builder.stream("orders").to("out")
     builder.stream(re.compile("users-.*")).to("out")

@@ -25,7 +25,7 @@ _STRING, _LONG = Serdes.string(), Serdes.long()
 
 @dataclass
 class Click:
-    """A visit of a page."""
+    """A visit to a page."""
 
     user: str
     page: str | None
@@ -36,8 +36,8 @@ def _of(expression: Column, **value: Any) -> Any:
     return compiled(expression)("k", value)
 
 
-def test_expressions_stand_where_functions_stand() -> None:
-    """Filter, map, select, group and split take them; fields are a dict's or an object's."""
+def test_expressions_replace_functions() -> None:
+    """Filter, map, select, group and split accept them; fields are those of a dict or an object."""
     builder = StreamsBuilder()
     clicks = builder.stream("clicks", key=_STRING, value=Serdes.json(Click))
     kept = clicks.filter(col("value.seconds") > 2).filter_not(col("value.page") == "login")
@@ -60,12 +60,12 @@ def test_expressions_stand_where_functions_stand() -> None:
     assert counts == [("a", 2)]
 
 
-def test_expressions_say_where_a_record_goes_and_when_it_was() -> None:
-    """The time of a source, the topic and the partition of a sink, both sides of a pair, a foreign key."""
+def test_expressions_as_extractor_topic_partitioner_and_foreign_key() -> None:
+    """An expression sets the time at a source, topic and partition at a sink, or a foreign key."""
     builder = StreamsBuilder()
     serde = Serdes.json()
-    told = Consumed.with_(_STRING, serde, timestamp_extractor=col("value.at"))
-    visits = builder.stream("visits", told)
+    consumed = Consumed.with_(_STRING, serde, timestamp_extractor=col("value.at"))
+    visits = builder.stream("visits", consumed)
     visits.map((col("value.user"), col("value.page"))).to(
         col("value").concat("-log"), key=_STRING, value=_STRING, partitioner=col("value").length()
     )
@@ -91,8 +91,8 @@ def test_expressions_say_where_a_record_goes_and_when_it_was() -> None:
 
 
 @pytest.mark.parametrize("pair", [(col("key"),), (col("key"), 1), col("value"), (1, 2)])
-def test_what_is_no_pair_of_expressions_is_refused(pair: Any) -> None:
-    """When the topology is built, with an example."""
+def test_an_invalid_pair_of_expressions_is_rejected(pair: Any) -> None:
+    """The error is raised when the topology is built, and contains an example."""
     stream = StreamsBuilder().stream("in")
     with pytest.raises(
         TypeError, match=r"a pair of Columns such as \(col\('key'\), col\('value'\)\)"
@@ -129,13 +129,13 @@ def test_what_is_no_pair_of_expressions_is_refused(pair: Any) -> None:
         (lit(float("nan")) > float("inf"), True),
     ],
 )
-def test_an_expression_gives_what_sql_gives(expression: Column, expected: Any) -> None:
-    """None goes through; division by zero is None; NaN is the greatest number."""
+def test_an_expression_evaluates_as_in_sql(expression: Column, expected: Any) -> None:
+    """None propagates; a division by zero is None; NaN is the largest number."""
     assert _of(expression, i=7, s="Ab ", none=None, nested={"deep": 5}) == expected
 
 
-def test_mistakes_are_told_at_once() -> None:
-    """Python's own `and`, a field of nothing, a wrong type, numbers without end, a joiner."""
+def test_mistakes_in_expressions_are_reported() -> None:
+    """Examples are Python's `and`, an unknown root, a wrong type, an overflow, and a joiner."""
     with pytest.raises(TypeError, match=r"use &, \| and ~"):
         bool(col("value.a") == 1 and col("value.b") == 2)
     with pytest.raises(ValueError, match="begins with key or value"):
@@ -149,8 +149,8 @@ def test_mistakes_are_told_at_once() -> None:
         builder.stream("a").join(builder.table("b"), col("value"))
 
 
-def test_an_expression_shows_itself_and_travels() -> None:
-    """Its text is what was written; another process evaluates it anew."""
+def test_an_expression_can_be_shown_and_pickled() -> None:
+    """Its text is its source, and another process can evaluate it."""
     expression = (col("value.a") > 1) & ~col("key").starts_with("x")
     shown = "((col('value.a') > 1) & not(starts_with(col('key'), 'x')))"
     assert str(expression) == shown

@@ -1,4 +1,4 @@
-"""Java's regular expressions and LIKE as Python's."""
+"""Java's regular expressions and LIKE patterns, translated to Python."""
 
 import pytest
 
@@ -18,22 +18,22 @@ from ottla.streams.expressions.java_patterns import of_java, of_like, replaced, 
         (r"x(?!y)#", "x#", True),
     ],
 )
-def test_a_pattern_means_what_it_means_to_java(pattern: str, text: str, expected: bool) -> None:
-    """Ends of lines, digits of ASCII, possessive repeats."""
+def test_a_pattern_matches_as_in_java(pattern: str, text: str, expected: bool) -> None:
+    """Line ends, ASCII digits and possessive quantifiers are translated."""
     assert (of_java(pattern).search(text) is not None) == expected
 
 
 @pytest.mark.parametrize(
     "pattern", [r"\p{Alpha}", r"a\b", "[a-z&&[^b]]", r"(a)\1", "(?i)a", "a{", "(?<n>a)"]
 )
-def test_a_pattern_that_may_mean_something_else_is_refused(pattern: str) -> None:
-    """The error says where it begins."""
+def test_a_pattern_with_another_meaning_is_rejected(pattern: str) -> None:
+    """The error quotes the part that Java and Python may read differently."""
     with pytest.raises(ValueError, match="Java and Python may read differently"):
         of_java(pattern)
 
 
-def test_what_is_no_pattern_is_refused() -> None:
-    """With Python's word for it."""
+def test_an_invalid_pattern_is_rejected() -> None:
+    """The error contains Python's message."""
     with pytest.raises(ValueError, match="no regular expression"):
         of_java("(a")
     with pytest.raises(ValueError, match=r"a number of a group follows \$"):
@@ -44,8 +44,8 @@ def test_what_is_no_pattern_is_refused() -> None:
         of_like("50\\x", "\\")
 
 
-def test_like_takes_what_it_escapes_as_it_is() -> None:
-    """Any character, or any number of them, ends of lines too."""
+def test_like_matches_escaped_characters_literally() -> None:
+    """The wildcards match any character, including line ends."""
     assert of_like("a_%", "\\").fullmatch("a\n\n")
     assert of_like("a!_!!", "!").fullmatch("a_!")
     assert not of_like("a!_", "!").fullmatch("ab")

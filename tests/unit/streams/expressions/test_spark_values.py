@@ -1,4 +1,4 @@
-"""Python's values as Spark casts and writes them."""
+"""Python values, cast and formatted as by Spark."""
 
 import math
 from collections.abc import Callable
@@ -25,8 +25,8 @@ from ottla.streams.expressions.spark_values import alike, cast_to, flag, floatin
         (12, "12"),
     ],
 )
-def test_a_value_becomes_a_text_as_in_java(value: Any, expected: str) -> None:
-    """Floating-point numbers above all."""
+def test_a_value_is_formatted_as_in_java(value: Any, expected: str) -> None:
+    """The format of floating-point numbers is Java's."""
     assert text(value) == expected
 
 
@@ -43,7 +43,7 @@ def test_a_value_becomes_a_text_as_in_java(value: Any, expected: str) -> None:
     ],
 )
 def test_casts(cast: Callable[[Any], Any], value: Any, expected: Any) -> None:
-    """Blanks around a text do not matter."""
+    """Whitespace around a text is ignored."""
     assert cast(value) == expected
 
 
@@ -62,14 +62,14 @@ def test_casts(cast: Callable[[Any], Any], value: Any, expected: Any) -> None:
         (text, {"a": 1}, "not known here"),
     ],
 )
-def test_casts_that_do_not_fit(cast: Callable[[Any], Any], value: Any, error: str) -> None:
-    """As with ANSI casts, Spark 4's default."""
+def test_invalid_casts_raise(cast: Callable[[Any], Any], value: Any, error: str) -> None:
+    """Casts are ANSI casts, Spark 4's default."""
     with pytest.raises((ValueError, OverflowError, TypeError), match=error):
         cast(value)
 
 
-def test_two_values_become_one_type() -> None:
-    """A text beside a number is read as one; a flag is no number."""
+def test_two_values_get_a_common_type() -> None:
+    """A text is converted to the number or boolean that it is compared with."""
     assert alike("7", 7) == (7, 7)
     assert alike(0.5, "1") == (0.5, 1.0)
     assert alike("true", False) == (True, False)

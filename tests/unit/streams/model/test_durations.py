@@ -1,4 +1,4 @@
-"""Lengths of time as users write them."""
+"""Durations in all forms that users write."""
 
 from datetime import timedelta
 
@@ -19,13 +19,13 @@ from ottla.streams.model.durations import milliseconds
         (timedelta(minutes=1, milliseconds=1), 60_001),
     ],
 )
-def test_a_duration_is_a_number_of_milliseconds(written: str, expected: int) -> None:
-    """Numbers, text with a unit and timedelta all do."""
+def test_a_duration_is_converted_to_milliseconds(written: str, expected: int) -> None:
+    """Numbers, texts with a unit, and timedelta are accepted."""
     assert milliseconds(written) == expected
 
 
 @pytest.mark.parametrize("written", ["soon", "5", "3 weeks", -1, timedelta(seconds=-1)])
-def test_what_is_no_duration_is_refused(written: str) -> None:
-    """Text without a known unit and negative lengths are errors."""
+def test_an_invalid_duration_is_rejected(written: str) -> None:
+    """A text without a known unit and a negative duration are errors."""
     with pytest.raises(ValueError, match=r"duration|unit"):
         milliseconds(written)

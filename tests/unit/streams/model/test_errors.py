@@ -1,4 +1,4 @@
-"""Errors of streams are errors of Ottla: the command line tells them in a sentence, without our frames."""
+"""Errors of streams are Ottla errors, which the command line shows without a traceback."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from ottla.tools import main
         QueryError,
     ],
 )
-def test_all_are_told_in_a_sentence(kind: type[Exception]) -> None:
-    """Whatever verb raises them."""
+def test_all_errors_are_shown_in_one_sentence(kind: type[Exception]) -> None:
+    """The form does not depend on the command that raises the error."""
     assert issubclass(kind, OttlaError)
     assert main.explain(kind("Sink out: a value is wrong.")) == "Sink out: a value is wrong"

@@ -1,4 +1,4 @@
-"""Names in camelCase are told in snake_case."""
+"""Names in camelCase are rejected with a suggestion in snake_case."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ from ottla.streams.model.spelling import snake_case
         (lambda: StreamsBuilder().nothing_like_it, "has no nothing_like_it$"),
     ],
 )
-def test_a_name_in_camel_case_is_told_in_snake_case(ask: Any, sentence: str) -> None:
-    """On objects and on classes; what is only mistyped is told as well."""
+def test_an_unknown_name_is_rejected_with_a_suggestion(ask: Any, sentence: str) -> None:
+    """This applies to objects and classes, and to misspelt names, too."""
     with pytest.raises(AttributeError, match=sentence):
         ask()
 
 
-def test_names_that_python_keeps_get_an_underscore() -> None:
-    """As in Materialized.as_."""
+def test_reserved_words_get_an_underscore() -> None:
+    """An example is Materialized.as_."""
     assert [snake_case(each) for each in ("as", "with", "ofTimeDifference")] == [
         "as_",
         "with_",

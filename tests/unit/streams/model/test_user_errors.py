@@ -1,4 +1,4 @@
-"""What a user's function raises is shown as the user's: its file and line, the record, the node, and what to do."""
+"""Errors of user functions show the user's file and line, the record, the node, and the fix."""
 
 import logging
 import traceback
@@ -29,7 +29,7 @@ def _breaks(value: Any) -> Any:
 
 
 class _Broken(Processor[Any, Any, Any, Any]):
-    """Fails where it is told to."""
+    """A processor that fails in the given method."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -41,7 +41,7 @@ class _Broken(Processor[Any, Any, Any, Any]):
         context.schedule("1 s", PunctuationType.WALL_CLOCK_TIME, _breaks_at)
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Fail, at a record 0."""
+        """Fail if the value is 0."""
         _breaks(record.value)
 
 
@@ -70,8 +70,8 @@ def _processing(builder: StreamsBuilder) -> None:
 
 
 @pytest.mark.parametrize("add", [_mapping, _grouped, _extracting, _processing])
-def test_the_error_is_the_users_with_a_note_of_where(add: Callable[[StreamsBuilder], None]) -> None:
-    """Its type stays; the last frame is the user's, above it stands the call of the driver and nothing of how it works."""
+def test_the_users_error_has_a_note_with_the_record(add: Callable[[StreamsBuilder], None]) -> None:
+    """Its type is unchanged, and the traceback contains only frames of the user and the driver."""
     builder = StreamsBuilder()
     add(builder)
     with TopologyTestDriver(builder.build()) as driver:
@@ -89,8 +89,8 @@ def test_the_error_is_the_users_with_a_note_of_where(add: Callable[[StreamsBuild
     assert {Path(each.filename).name for each in frames} == {_HERE, "test_driver.py"}
 
 
-def test_a_punctuator_is_outside_of_a_record() -> None:
-    """The node is named all the same."""
+def test_an_error_of_a_punctuator_has_no_record() -> None:
+    """The note still names the node."""
     topology = Topology()
     topology.add_source("read", "in")
     topology.add_processor("divide", lambda: _Broken("later"), "read")
@@ -101,8 +101,8 @@ def test_a_punctuator_is_outside_of_a_record() -> None:
     ]
 
 
-def test_a_processor_that_cannot_begin_is_named() -> None:
-    """Before there is a record."""
+def test_an_error_in_init_names_the_processor() -> None:
+    """It is raised before the first record."""
     topology = Topology()
     topology.add_source("read", "in")
     topology.add_processor("divide", lambda: _Broken("init"), "read")
@@ -115,8 +115,8 @@ def test_a_processor_that_cannot_begin_is_named() -> None:
     ]
 
 
-def test_a_serde_that_does_not_fit_is_told_with_what_to_do() -> None:
-    """At the source and at the sink."""
+def test_a_wrong_serde_is_reported_with_the_fix() -> None:
+    """The error at the source and at the sink names the record and the option to set."""
     builder = StreamsBuilder()
     builder.stream("in", value=Serdes.long(), name="read").to("out", value=Serdes.string())
     with TopologyTestDriver(builder.build()) as driver:
@@ -136,8 +136,8 @@ def test_a_serde_that_does_not_fit_is_told_with_what_to_do() -> None:
 _BOTH: tuple[Any, Any] = (Serdes.string(), Serdes.long())
 
 
-def test_an_error_is_told_with_its_notes_and_the_users_frames() -> None:
-    """For terminals and logs; where nobody waits for it, it becomes one of Ottla's."""
+def test_a_reported_error_has_its_notes_and_the_users_frames() -> None:
+    """UsersErrors wraps it in an Ottla error for terminals and logs."""
     with pytest.raises(StreamsError) as caught, UsersErrors("It failed.", StreamsError):
         _breaks(0)
     lines = str(caught.value).splitlines()
@@ -149,10 +149,10 @@ def test_an_error_is_told_with_its_notes_and_the_users_frames() -> None:
     assert told(ValueError("x")) == "ValueError: x"
 
 
-def test_a_state_listener_that_fails_is_told_and_changes_nothing(
+def test_a_failing_state_listener_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The state has changed before it is called."""
+    """The state has changed before the listener is called."""
     states = StateMachine()
     states.listener = lambda new, old: _breaks(0)
     with caplog.at_level(logging.ERROR):

@@ -1,4 +1,4 @@
-"""Windows reject the sizes, advances and graces that Kafka rejects, however they are made."""
+"""Windows reject the sizes, advances and grace periods that Kafka rejects, in each form."""
 
 import pickle
 from datetime import timedelta
@@ -53,7 +53,7 @@ from ottla.streams.model.durations import milliseconds
     ],
 )
 def test_windows_reject_what_kafka_rejects(make: Any, sentence: str) -> None:
-    """With the value."""
+    """The error quotes the value."""
     with pytest.raises(ValueError, match=sentence):
         make()
 
@@ -69,16 +69,16 @@ def test_windows_reject_what_kafka_rejects(make: Any, sentence: str) -> None:
         (lambda: TimeWindow(0, 5)._replace(end=-1) and TimeWindow(0, -1), "ends at '-1'"),
     ],
 )
-def test_a_window_ends_after_it_starts(make: Any, sentence: str) -> None:
-    """And starts at 0 or later; a session of one record ends when it starts."""
+def test_a_window_must_end_after_it_starts(make: Any, sentence: str) -> None:
+    """A window starts at 0 or later; a session of one record may end when it starts."""
     with pytest.raises(ValueError, match=sentence):
         make()
     assert SessionWindow(5, 5).end == 5
 
 
 @pytest.mark.parametrize("window", [TimeWindow(0, 5), SessionWindow(5, 5)])
-def test_a_window_is_a_tuple_of_two_times(window: Any) -> None:
-    """It is compared, shown and pickled as one."""
+def test_a_window_is_a_pair_of_times(window: Any) -> None:
+    """It is compared, shown and pickled like a tuple."""
     start, end = window
     assert window == (start, end)
     assert repr(window) == f"{type(window).__name__}(start={start}, end={end})"
@@ -88,7 +88,7 @@ def test_a_window_is_a_tuple_of_two_times(window: Any) -> None:
 
 @pytest.mark.parametrize("length", [-2, "-2 ms", timedelta(milliseconds=-2)])
 def test_one_side_of_a_join_window_may_be_negative(length: Any) -> None:
-    """The other record is then at least so long after, or before, this one."""
+    """The other record is then at least that much later, or earlier, than this one."""
     windows = JoinWindows.of_time_difference_with_no_grace(5)
     assert windows.before(length) == JoinWindows(-2, 5)
     assert windows.after(length) == JoinWindows(5, -2)
@@ -105,10 +105,10 @@ def test_one_side_of_a_join_window_may_be_negative(length: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("left_first", [True, False])
-def test_a_join_with_a_negative_side_finds_what_kafkas_finds(
+def test_a_join_with_a_negative_side_joins_as_in_kafka(
     windows: JoinWindows, joined: list[int], left_first: bool
 ) -> None:
-    """A left record at 10 has the partners between 10 - before and 10 + after, whichever comes first."""
+    """A left record at 10 joins records from 10 - before to 10 + after, in any order of arrival."""
     builder = StreamsBuilder()
     one, two = builder.stream("one"), builder.stream("two")
     one.join(two, lambda _, value: value, windows.grace(100)).to("out")
@@ -123,8 +123,8 @@ def test_a_join_with_a_negative_side_finds_what_kafkas_finds(
         assert driver.create_output_topic("out").read_values_to_list() == joined
 
 
-def test_a_left_join_with_a_negative_side_emits_what_finds_no_partner() -> None:
-    """Once the window and the grace are over."""
+def test_a_left_join_with_a_negative_side_emits_unjoined_records() -> None:
+    """The record is emitted when the window and the grace period have ended."""
     builder = StreamsBuilder()
     one, two = builder.stream("one"), builder.stream("two")
     one.left_join(two, lambda _, value: value, JoinWindows(-2, 5)).to("out")

@@ -1,4 +1,4 @@
-"""Windows of a stream that falls silent close on the wall clock, where they are asked to."""
+"""The idle timeout: windows of an idle stream close by the wall clock if it is set."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def _written(driver: TopologyTestDriver) -> list[Any]:
 
 
 def test_a_window_closes_without_a_next_record() -> None:
-    """Time goes on with the wall clock once nothing came for the timeout, and not before."""
+    """After the idle timeout, and not before, stream time advances with the wall clock."""
     with TopologyTestDriver(_suppressed([])) as driver:
         _pipe(driver, 1000)
         driver.advance_wall_clock_time("29 s")
@@ -53,8 +53,8 @@ def test_a_window_closes_without_a_next_record() -> None:
         assert not _written(driver)
 
 
-def test_a_stream_that_goes_on_closes_by_its_own_time() -> None:
-    """A record begins the silence anew; the window stays open as long as its grace says."""
+def test_an_active_stream_closes_windows_by_stream_time() -> None:
+    """Each record restarts the timeout; the window stays open for its grace period."""
     with TopologyTestDriver(_suppressed([])) as driver:
         _pipe(driver, 1000)
         for second in (20, 40, 60):
@@ -65,8 +65,8 @@ def test_a_stream_that_goes_on_closes_by_its_own_time() -> None:
         assert _written(driver) == [("a@0", 4)]
 
 
-def test_a_change_of_a_window_that_was_closed_in_silence_is_late() -> None:
-    """There is one result a window; who asks is told of what came too late for it."""
+def test_a_record_for_a_window_closed_by_the_timeout_is_late() -> None:
+    """Each window has one result; `on_late` receives the late record."""
     late: list[Record[Any, Any]] = []
     with TopologyTestDriver(_suppressed(late)) as driver:
         _pipe(driver, 1000)
@@ -79,7 +79,7 @@ def test_a_change_of_a_window_that_was_closed_in_silence_is_late() -> None:
 
 
 def test_without_a_timeout_a_window_waits_for_the_next_record() -> None:
-    """As in Kafka."""
+    """The behaviour without the option is Kafka's."""
     with TopologyTestDriver(_suppressed([], None)) as driver:
         _pipe(driver, 1000)
         driver.advance_wall_clock_time("10 h")
@@ -94,10 +94,8 @@ def test_without_a_timeout_a_window_waits_for_the_next_record() -> None:
         (SessionWindows.of_inactivity_gap_with_no_grace("10 s"), ["[a@11000/11000]"]),
     ],
 )
-def test_windows_that_are_emitted_on_close_close_in_silence(
-    windows: Any, expected: list[str]
-) -> None:
-    """Tumbling, sliding and session windows alike; a record that comes for one later is late."""
+def test_windows_with_emit_on_close_close_by_the_timeout(windows: Any, expected: list[str]) -> None:
+    """Tumbling, sliding and session windows close, and a later record is late."""
     late: list[Any] = []
     builder = StreamsBuilder()
     stream = builder.stream("in", key=_STRING, value=_STRING)

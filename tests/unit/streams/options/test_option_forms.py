@@ -1,4 +1,4 @@
-"""Options as objects, in each form that Kafka's have."""
+"""Options as objects, in all forms of Kafka's classes."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -80,12 +80,12 @@ def chooser(_topic: str, _key: Any, _value: Any, _count: int) -> int:
     ],
 )
 def test_options_are_written_as_in_java(theirs: object, ours: object) -> None:
-    """Each form gives the same value."""
+    """Java's forms and the constructor yield equal values."""
     assert theirs == ours
 
 
-def test_join_windows_of_is_deprecated_and_keeps_the_grace_of_java() -> None:
-    """The old name warns, names the replacements, and has 24 hours of grace less the size of the window."""
+def test_join_windows_of_is_deprecated_and_has_javas_grace() -> None:
+    """The warning names the replacements; the grace period is 24 hours less the window size."""
     with pytest.warns(DeprecationWarning, match="use of_time_difference_with_no_grace") as warned:
         windows = JoinWindows.of("1 h")
     assert windows.grace_period_ms == 22 * 3_600_000
@@ -94,7 +94,7 @@ def test_join_windows_of_is_deprecated_and_keeps_the_grace_of_java() -> None:
 
 
 def test_time_windows_of_is_deprecated_and_has_no_grace() -> None:
-    """The old name warns that Java's had a grace of 24 hours, and gives the same windows as before."""
+    """The warning mentions Java's grace of 24 hours; the result is the same as before."""
     with pytest.warns(DeprecationWarning, match="which had a grace of 24 hours; use of_size_with"):
         windows = TimeWindows.of("1 min")
     assert windows == TimeWindows.of_size_with_no_grace("1 min")
@@ -107,16 +107,16 @@ def test_time_windows_of_is_deprecated_and_has_no_grace() -> None:
         (lambda: AutoOffsetReset.by_duration("1 h"), "with a filter on their timestamps"),
     ],
 )
-def test_a_start_that_is_not_done_is_told_what_to_do(
+def test_an_unsupported_offset_reset_is_rejected_with_the_alternative(
     make: Callable[[], object], sentence: str
 ) -> None:
-    """Instead of one that would be taken for another."""
+    """The policies none and by_duration raise instead of being ignored."""
     with pytest.raises(TopologyError, match=sentence):
         make()
 
 
-def test_the_stores_of_a_join_may_be_supplied() -> None:
-    """They have its length and its duplicates (KIP-479); whichever do not are told what they are to be."""
+def test_the_stores_of_a_join_can_be_supplied() -> None:
+    """Their size and duplicates must match the join (KIP-479); otherwise the error shows them."""
     windows = JoinWindows.of_time_difference_with_no_grace(5)
     stores = [Stores.in_memory_window_store(name, 10, 10, True) for name in ("this", "other")]
     builder = StreamsBuilder()
@@ -136,27 +136,27 @@ def test_the_stores_of_a_join_may_be_supplied() -> None:
         one.join(two, lambda a, b: [a, b], windows, wrong)
 
 
-def test_the_other_table_of_a_foreign_key_may_be_partitioned_otherwise() -> None:
-    """Who asks for its entries then finds them (KIP-775)."""
-    asked: list[Any] = []
+def test_the_other_table_of_a_foreign_key_join_can_have_a_partitioner() -> None:
+    """The join uses it to find the partition of the other table's key (KIP-775)."""
+    calls: list[Any] = []
 
     def first(_topic: str, key: Any, value: Any, _count: int) -> int:
-        asked.append((key, value))
+        calls.append((key, value))
         return 1
 
     builder = StreamsBuilder()
     orders, users = builder.table("orders"), builder.table("users")
-    told = TableJoined.as_("bought").with_other_partitioner(first)
-    orders.join(users, lambda v: v, lambda order, user: user, told).to_stream().to("out")
+    options = TableJoined.as_("bought").with_other_partitioner(first)
+    orders.join(users, lambda v: v, lambda order, user: user, options).to_stream().to("out")
     with TopologyTestDriver(builder.build(), settings=TaskSettings("app", partitions=2)) as driver:
         driver.create_input_topic("users").pipe_input("ann", "Ann")
         driver.create_input_topic("orders").pipe_input(1, "ann")
         assert driver.create_output_topic("out").read_key_value() == (1, "Ann")
-    assert asked == [("ann", None)]
+    assert calls == [("ann", None)]
 
 
-def test_cogroups_by_window_take_their_options_as_in_java() -> None:
-    """Named and Materialized after the initializer, after the merger where there are sessions."""
+def test_windowed_cogroups_accept_options_as_in_java() -> None:
+    """Named and Materialized follow the initializer, or the merger of sessions."""
     builder = StreamsBuilder()
     cogroup = builder.stream("in").group_by_key().cogroup(lambda value, total: total + value)
     name, kept = Named.as_("name"), Materialized.as_("kept")
@@ -172,29 +172,29 @@ def test_cogroups_by_window_take_their_options_as_in_java() -> None:
 
 
 class Counted(ValueTransformerWithKey[str, Any, list[Any]]):
-    """Counts the changes of an entry."""
+    """Count the changes of an entry."""
 
     def transform(self, key: str, value: Any) -> list[Any]:
-        """Count."""
+        """Count the change."""
         store = self.context.get_state_store("changes")
         store.put(key, (store.get(key) or 0) + 1)
         return [value, store.get(key)]
 
 
 class CountedSupplier(ValueTransformerWithKeySupplier[str, Any, list[Any]]):
-    """Brings the store along."""
+    """A supplier with its store."""
 
     def get(self) -> Counted:
-        """Make one."""
+        """Return a new transformer."""
         return Counted()
 
     def stores(self) -> Iterable[StoreBuilder]:
-        """Name it."""
+        """Return the store."""
         return [Stores.key_value("changes")]
 
 
-def test_a_tables_transformer_brings_its_stores_and_is_kept() -> None:
-    """Materialized and Named stand where Java has them."""
+def test_a_table_transformer_has_stores_and_is_materialized() -> None:
+    """Materialized and Named are accepted in Java's positions."""
     builder = StreamsBuilder()
     table = builder.table("in")
     table.transform_values(CountedSupplier(), Materialized.as_("kept"), Named.as_("counted"))
@@ -205,13 +205,13 @@ def test_a_tables_transformer_brings_its_stores_and_is_kept() -> None:
         assert driver.get_key_value_store("kept").get("a") == ["y", 2]
 
 
-def test_a_global_table_tells_the_name_of_its_store() -> None:
-    """As a table does."""
+def test_a_global_table_has_a_queryable_store_name() -> None:
+    """The property is that of a table."""
     assert StreamsBuilder().global_table("in", Materialized.as_("g")).queryable_store_name == "g"
 
 
-def test_a_changelog_has_options_of_its_own() -> None:
-    """Of the store that is described, or of the table that is kept."""
+def test_a_changelog_has_its_own_settings() -> None:
+    """They are set with logging of a store or of a materialized table."""
     options = {"retention.ms": "1000"}
     builder = StreamsBuilder()
     grouped = builder.stream("in", key=KEY, value=VALUE).group_by_key()

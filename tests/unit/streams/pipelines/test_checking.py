@@ -1,4 +1,4 @@
-"""A pipeline file is checked whole: every mistake is told at once, with its line and column."""
+"""The checker reports all mistakes of a pipeline file at once, with line and column."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,13 +51,13 @@ def _check(text: str) -> Checked:
     return check(dedent(text))
 
 
-def _told(text: str) -> list[str]:
+def _problems(text: str) -> list[str]:
     return [str(problem) for problem in _check(text).problems]
 
 
 def _changed(old: str, new: str) -> list[str]:
     assert old in GOOD
-    return _told(GOOD.replace(old, new))
+    return _problems(GOOD.replace(old, new))
 
 
 def _good() -> Pipeline:
@@ -67,8 +67,8 @@ def _good() -> Pipeline:
     return found.pipeline
 
 
-def test_a_file_becomes_values() -> None:
-    """Sources, steps in the order they depend on each other, and sinks."""
+def test_a_file_is_parsed_into_a_pipeline() -> None:
+    """The pipeline has sources, steps in the order of their dependencies, and sinks."""
     pipeline = _good()
     flights = pipeline.sources["flights"]
     assert isinstance(flights, TopicSource)
@@ -79,8 +79,8 @@ def test_a_file_becomes_values() -> None:
     assert isinstance(pipeline.sinks["totals"], TopicSink)
 
 
-def test_steps_may_stand_in_any_order() -> None:
-    """A step may read one that stands below it."""
+def test_steps_can_be_in_any_order() -> None:
+    """A step may read a step that is defined after it."""
     text = """\
         name: x
         sources: {a: {topic: a}}
@@ -95,7 +95,7 @@ def test_steps_may_stand_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (
             "trigger: 5 seconds",
@@ -175,14 +175,14 @@ def test_steps_may_stand_in_any_order() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_place(old: str, new: str, told: str) -> None:
-    """Line, column, what is wrong, and what may have been meant."""
-    assert told in _changed(old, new)
+def test_a_mistake_is_reported_with_its_position(old: str, new: str, message: str) -> None:
+    """The message has line and column, the reason, and a suggestion."""
+    assert message in _changed(old, new)
 
 
-def test_all_mistakes_are_told_at_once_in_order() -> None:
-    """Nobody corrects a file one error a run; what cannot be read is not told of twice."""
-    found = _told(
+def test_all_mistakes_are_reported_in_order() -> None:
+    """A part that cannot be read is reported once."""
+    found = _problems(
         """\
         name: x
         sources:
@@ -202,8 +202,8 @@ def test_all_mistakes_are_told_at_once_in_order() -> None:
     ]
 
 
-def test_circles_are_named() -> None:
-    """Steps that read each other are told of once, in the order of the circle."""
+def test_cycles_are_reported() -> None:
+    """Steps that read each other are reported once, in the order of the cycle."""
     text = """\
         name: x
         sources: {s: {topic: s}}
@@ -213,12 +213,14 @@ def test_circles_are_named() -> None:
           c: {from: a, do: [{select: ['*']}]}
         sinks: {out: {from: a, topic: out}}
         """
-    assert _told(text) == ["line 4, column 3: step a: cyclic reference: a reads b reads c reads a."]
+    assert _problems(text) == [
+        "line 4, column 3: step a: cyclic reference: a reads b reads c reads a."
+    ]
 
 
-def test_totals_without_a_watermark_are_refused() -> None:
-    """Spark would refuse them when the pipeline starts, or keep them for ever."""
-    # The airlines that are joined are static, and totals of those are whole at once: not ours to say.
+def test_aggregates_of_a_stream_without_a_watermark_are_rejected() -> None:
+    """Spark would reject them at the start, or keep their state for ever."""
+    # The joined airlines are static, and aggregates of static tables are complete.
     assert _changed("    watermark: {column: _timestamp, delay: 10 minutes}\n", "") == []
     text = """\
         name: x
@@ -228,16 +230,16 @@ def test_totals_without_a_watermark_are_refused() -> None:
         sinks:
           out: {from: n, topic: out}
         """
-    assert _told(text) == [
+    assert _problems(text) == [
         "line 6, column 3: sink out: aggregates of a stream without a watermark are never final: add a "
         "watermark to a source, so that windows close, or use `mode: update` in the sink to write "
         "every change of an aggregate."
     ]
-    assert _told(text.replace("topic: out}", "topic: out, mode: update}")) == []
+    assert _problems(text.replace("topic: out}", "topic: out, mode: update}")) == []
 
 
-def test_what_no_sink_reads_is_a_warning() -> None:
-    """It does no harm, and is hardly meant; the pipeline can run."""
+def test_an_unused_source_or_step_is_a_warning() -> None:
+    """The pipeline can still run."""
     found = _check(GOOD.replace("from: totals, topic", "from: late, topic"))
     assert found.pipeline is not None
     assert [str(each) for each in found.problems] == [
@@ -247,7 +249,7 @@ def test_what_no_sink_reads_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "line 1, column 1: The file is empty."),
         ("- a\n", "line 1, column 1: A pipeline must be a mapping of keys, not a list."),
@@ -268,13 +270,13 @@ def test_what_no_sink_reads_is_a_warning() -> None:
         ),
     ],
 )
-def test_what_is_no_pipeline_is_told(text: str, told: str) -> None:
-    """No text of any kind ends in a traceback."""
-    assert any(line.startswith(told) for line in _told(text)), _told(text)
+def test_a_file_that_is_no_pipeline_is_rejected(text: str, message: str) -> None:
+    """No input causes a traceback."""
+    assert any(line.startswith(message) for line in _problems(text)), _problems(text)
 
 
-def test_words_mean_what_is_written() -> None:
-    """No, on and 010 are texts, not false, true and 8 as YAML 1.1 has it."""
+def test_plain_scalars_are_texts() -> None:
+    """No, on and 010 are texts, not false, true and 8 as in YAML 1.1."""
     text = GOOD.replace("carrier: string\n", "no: string\n").replace("name: flights", "name: 010")
     pipeline = check(text).pipeline
     assert pipeline is not None
@@ -282,8 +284,8 @@ def test_words_mean_what_is_written() -> None:
     assert list(pipeline.sources["flights"].schema or ()) == ["no", "delays"]
 
 
-def test_topics_of_a_cluster() -> None:
-    """A topic to read must be there; one to write may come."""
+def test_topics_are_checked_against_the_cluster() -> None:
+    """A source topic must exist; for a sink topic that does not exist there is a warning."""
     found = [str(each) for each in check_topics(_good(), ["flight", "airlines"])]
     assert found == [
         "line 5, column 12: source flights: there is no topic flights. Did you mean flight?",
@@ -293,8 +295,8 @@ def test_topics_of_a_cluster() -> None:
     assert check_topics(_good(), ["flights", "airlines", "totals"]) == []
 
 
-def test_a_mirror_is_of_one_topic() -> None:
-    """Offsets can be translated where a partition of the one is a partition of the other."""
+def test_a_mirror_copies_one_topic() -> None:
+    """Offsets can only be translated if each partition mirrors one partition."""
     text = """\
         name: x
         sources: {a: {topic: a}, b: {topics: [a, b]}}
@@ -305,7 +307,7 @@ def test_a_mirror_is_of_one_topic() -> None:
           three: {from: c, mirror: x}
           good: {from: a, mirror: a, bootstrap: 'other:9092', groups: billing}
         """
-    assert [line.partition(": sink")[0] for line in _told(text)] == [
+    assert [line.partition(": sink")[0] for line in _problems(text)] == [
         "line 5, column 26",
         "line 6, column 15",
         "line 7, column 17",
@@ -330,8 +332,8 @@ def _mirror_of(text: str) -> MirrorSink:
     return replace(found)
 
 
-def test_windows_and_groups_are_read() -> None:
-    """A window alone may group; sizes are lengths of time."""
+def test_windows_and_groups_are_parsed() -> None:
+    """A group can consist of a window only; sizes are intervals."""
     text = """\
         name: x
         sources: {a: {topic: a, watermark: {column: _timestamp, delay: 1 minute}}}
@@ -351,19 +353,19 @@ def test_windows_and_groups_are_read() -> None:
     assert isinstance(step.operations[0], GroupBy)
     assert step.operations[0].window is not None
     assert step.operations[0].window.slide == "10 minutes"
-    assert _told(text.replace("size: 1 hour", "size: hour")) == [
+    assert _problems(text.replace("size: 1 hour", "size: hour")) == [
         "line 8, column 44: step n: window: size must be an interval, such as 10 minutes, not 'hour'."
     ]
 
 
-def test_a_password_does_not_stand_in_a_file() -> None:
-    """It is named by the variable of the environment that holds it."""
+def test_a_password_in_a_file_is_rejected() -> None:
+    """The error suggests the name of an environment variable instead."""
     text = """\
         name: x
         sources: {a: {topic: a}}
         sinks: {out: {from: a, jdbc: 'jdbc:derby:x', table: t, password: secret}}
         """
-    assert [line for line in _told(text) if "password_variable" in line]
+    assert [line for line in _problems(text) if "password_variable" in line]
 
 
 _AVRO = """\
@@ -376,8 +378,8 @@ _AVRO = """\
 _FLIGHT = '{"type":"record","name":"F","fields":[{"name":"carrier","type":"string"}]}'
 
 
-def test_avro_values_have_a_schema_or_a_registry(tmp_path: Path) -> None:
-    """A schema stands in the file or in one of its own; a registry is found by its address."""
+def test_avro_values_need_a_schema_or_a_registry(tmp_path: Path) -> None:
+    """The schema is in the pipeline file or in its own file; a registry is given by its URL."""
     file = tmp_path / "flight.avsc"
     file.write_text(_FLIGHT)
     source = _check(_AVRO % (f"avro: {file}", "registry: 'http://registry:8081'"))
@@ -387,7 +389,7 @@ def test_avro_values_have_a_schema_or_a_registry(tmp_path: Path) -> None:
     assert isinstance(flights, TopicSource)
     assert isinstance(out, TopicSink)
     assert (flights.avro, out.avro) == (Avro(schema=_FLIGHT), Avro(registry="http://registry:8081"))
-    assert _told(_AVRO % (f"avro: '{_FLIGHT}'", "compression: zstd")) == []
+    assert _problems(_AVRO % (f"avro: '{_FLIGHT}'", "compression: zstd")) == []
 
 
 @pytest.mark.parametrize(
@@ -403,16 +405,16 @@ def test_avro_values_have_a_schema_or_a_registry(tmp_path: Path) -> None:
         ('avro: \'{"type":"recor"}\'', "key: carrier", "the Avro schema is invalid"),
     ],
 )
-def test_what_is_wrong_about_avro_is_told(source: str, sink: str, message: str) -> None:
-    """With its place and the remedy."""
-    (told,) = _told(_AVRO % (source, sink))
-    assert message in told
+def test_mistakes_about_avro_are_reported(source: str, sink: str, message: str) -> None:
+    """The message has the position and the fix."""
+    (problem,) = _problems(_AVRO % (source, sink))
+    assert message in problem
 
 
-def test_words_of_avro_belong_to_avro() -> None:
-    """Another format has neither."""
+def test_avro_options_require_the_avro_format() -> None:
+    """With another format they are errors."""
     text = (_AVRO % ("registry: 'http://x'", "registry: 'http://x'")).replace("avro,", "json,")
-    assert ["registry requires format avro, not json" in each for each in _told(text)] == [
+    assert ["registry requires format avro, not json" in each for each in _problems(text)] == [
         True,
         True,
     ]

@@ -12,21 +12,21 @@ from ottla.streams.pipelines.data_types import check_type, columns_of
         "struct<a: int, `b c`: struct<d string>>", "struct<a int>",
     ],
 )  # fmt: skip
-def test_types_of_spark(text: str) -> None:
-    """As they are written in Spark's DDL."""
+def test_spark_types_are_accepted(text: str) -> None:
+    """The types are in the syntax of Spark's DDL."""
     assert check_type(text) == ""
 
 
 @pytest.mark.parametrize(
     "text", ["strng", "array<>", "array<int", "map<string>", "struct<a>", "list<int>"]
 )
-def test_what_is_no_type(text: str) -> None:
-    """A sentence says what is wrong."""
+def test_invalid_types_are_rejected(text: str) -> None:
+    """The result is an error message."""
     assert check_type(text)
 
 
 def test_columns_of_a_schema() -> None:
-    """Names and types, nested commas and colons included."""
+    """Names and types may contain nested commas and colons."""
     assert columns_of("a int, b map<string, int> NOT NULL, c: decimal(10,2)") == {
         "a": "int",
         "b": "map<string, int>",

@@ -1,4 +1,4 @@
-"""The example files are good ones, and the guide shows what the checker says."""
+"""The example files are valid, and the guide shows the checker's actual messages."""
 
 import re
 from pathlib import Path
@@ -15,8 +15,8 @@ _FILES = re.findall(r"```yaml\n(.*?)```\n(?:\n```text\n(.*?)```)?", _GUIDE, re.D
 
 
 @pytest.mark.parametrize("file", _EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_is_right(file: Path) -> None:
-    """Not even a warning; every part of it is explained."""
+def test_an_example_is_valid(file: Path) -> None:
+    """The checker reports no warnings, and explain describes every part."""
     checked = check(file.read_text(encoding="utf-8"))
     assert checked.problems == []
     assert checked.pipeline is not None
@@ -26,17 +26,17 @@ def test_an_example_is_right(file: Path) -> None:
     assert all(row["promises"] for row in rows if row["kind"] == "sink")
 
 
-@pytest.mark.parametrize(("text", "told"), _FILES)
-def test_a_file_of_the_guide_is_right_or_shows_what_is_wrong(text: str, told: str) -> None:
-    """What the guide says the checker says, it says."""
+@pytest.mark.parametrize(("text", "problems"), _FILES)
+def test_a_file_of_the_guide_has_the_shown_problems(text: str, problems: str) -> None:
+    """The messages in the guide are those of the checker."""
     found = [
         f"broken.yaml:{each.place.line}:{each.place.column}: {each.severity}: {each.message}"
         for each in check(text).problems
     ]
-    assert found == told.splitlines()
+    assert found == problems.splitlines()
 
 
-def test_the_guide_names_every_example() -> None:
-    """None is forgotten."""
+def test_the_guide_mentions_every_example() -> None:
+    """No example file is missing from the guide."""
     assert len(_EXAMPLES) >= 5
     assert [path.name for path in _EXAMPLES if path.name not in _GUIDE] == []

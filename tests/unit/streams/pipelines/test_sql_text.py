@@ -1,4 +1,4 @@
-"""The tables a query names are found without Spark; Spark has the last word on everything else."""
+"""The tables of a query are found without Spark, which validates the rest of the query later."""
 
 import pytest
 
@@ -25,6 +25,6 @@ from ottla.streams.pipelines.sql_text import tables
     ],
 )
 def test_tables_of_a_query(sql: str, names: list[str]) -> None:
-    """Those after FROM, JOIN and commas; none of functions, strings, comments or WITH."""
+    """Tables follow FROM, JOIN and commas, but not in functions, strings, comments or WITH."""
     assert [each.name for each in tables(sql)] == names
     assert all(sql[each.start :].strip("`").startswith(each.name) for each in tables(sql))

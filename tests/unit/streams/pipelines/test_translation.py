@@ -1,4 +1,4 @@
-"""Offsets of a mirror: nothing is missed, and at a point nothing is seen again."""
+"""Translation of a mirror's offsets: no record is skipped, and at a point none is repeated."""
 
 from hypothesis import given
 from hypothesis import strategies as some
@@ -6,8 +6,8 @@ from hypothesis import strategies as some
 from ottla.streams.pipelines.translation import Point, Translation
 
 
-def test_an_offset_goes_to_the_point_before_it() -> None:
-    """At a point it is exact; before the first one nothing is known; partitions have their own."""
+def test_an_offset_is_translated_to_the_point_before_it() -> None:
+    """At a point it is exact; before the first point it is None; partitions are independent."""
     translation = Translation([Point(0, 10, 13), Point(0, 20, 24), Point(1, 0, 0)])
     assert [translation.translate(0, offset) for offset in (9, 10, 19, 20, 99)] == [
         None, 13, 13, 24, 24,
@@ -16,13 +16,13 @@ def test_an_offset_goes_to_the_point_before_it() -> None:
     assert translation.translate(2, 5) is None
 
 
-def test_of_a_point_that_was_noted_twice_the_later_place_counts() -> None:
-    """After a restart the target may have grown by a marker."""
+def test_the_later_target_of_a_repeated_point_is_used() -> None:
+    """After a restart a transaction marker may precede the repeated point in the target."""
     assert Translation([Point(0, 10, 14), Point(0, 10, 13)]).translate(0, 10) == 14
 
 
-def test_points_are_read_as_they_are_written() -> None:
-    """Records of other topics, and whatever else is in the topic, are left out."""
+def test_points_are_encoded_and_decoded() -> None:
+    """Points of other topics, and other records in the topic, are ignored."""
     point = Point(3, 17, 21)
     assert Point.decode("orders", *point.encode("orders")) == point
     assert Point.decode("others", *point.encode("orders")) is None
@@ -35,8 +35,8 @@ def test_points_are_read_as_they_are_written() -> None:
     gap=some.integers(0, 2),
     data=some.data(),
 )
-def test_nothing_is_missed(batches: list[list[int]], gap: int, data: some.DataObject) -> None:
-    """Whatever gaps both sides have: every record that was not read comes after the translated offset."""
+def test_no_record_is_skipped(batches: list[list[int]], gap: int, data: some.DataObject) -> None:
+    """With any gaps on both sides, every unread record comes after the translated offset."""
     source = target = 0
     records: list[tuple[int, int]] = []
     points = [Point(0, 0, 0)]
@@ -44,7 +44,7 @@ def test_nothing_is_missed(batches: list[list[int]], gap: int, data: some.DataOb
         for step in batch:
             records.append((source, target))
             source, target = source + step, target + 1
-        # A marker of the transaction, or what an attempt that failed has left.
+        # A transaction marker, or the records of a failed attempt.
         target += gap
         points.append(Point(0, source, target))
     committed = data.draw(some.integers(0, source))

@@ -1,4 +1,4 @@
-"""Processors as Kafka Streams has them: suppliers, punctuators, times, topics and partitions of records."""
+"""Processors with the API of Kafka Streams: suppliers, punctuators, extractors and partitioners."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -36,29 +36,29 @@ from ottla.streams.task.task import TaskSettings
 
 
 class Counting(ContextualProcessor[str, Any, str, int]):
-    """Counts the records of each key."""
+    """Count the records of each key."""
 
     def process(self, record: Record[str, Any]) -> None:
-        """Count."""
+        """Count the record."""
         store = self.context.get_state_store("counts")
         store.put(record.key, (store.get(record.key) or 0) + 1)
         self.context.forward(record.with_value(store.get(record.key)))
 
 
 class CountingSupplier(ProcessorSupplier[str, Any, str, int]):
-    """Brings its store along."""
+    """A supplier with its store."""
 
     def get(self) -> Counting:
-        """Make one."""
+        """Return a new processor."""
         return Counting()
 
     def stores(self) -> Iterable[StoreBuilder]:
-        """Name it."""
+        """Return the store."""
         return [Stores.key_value("counts")]
 
 
-def test_a_supplier_makes_processors_and_brings_their_stores() -> None:
-    """As `ProcessorSupplier.get` and `stores` (KIP-401)."""
+def test_a_supplier_creates_processors_and_their_stores() -> None:
+    """The methods are `ProcessorSupplier.get` and `stores` (KIP-401)."""
     builder = StreamsBuilder()
     builder.stream("in").process(CountingSupplier()).to("out")
     with TopologyTestDriver(builder.build()) as driver:
@@ -67,10 +67,10 @@ def test_a_supplier_makes_processors_and_brings_their_stores() -> None:
 
 
 class StoresAsMethod(Counting):
-    """Names its stores as a supplier does."""
+    """A processor that wrongly has a method `stores`, like a supplier."""
 
     def stores(self) -> Any:  # type: ignore[override]
-        """Name it."""
+        """Return nothing."""
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ class StoresAsMethod(Counting):
         (StoresAsMethod, "the stores of StoresAsMethod must be a list in its class"),
     ],
 )
-def test_what_makes_no_processors_is_told_what_does(supplier: Any, sentence: str) -> None:
-    """Where it is written, not in the first record."""
+def test_an_invalid_supplier_is_rejected(supplier: Any, sentence: str) -> None:
+    """The step raises, before the first record."""
     with pytest.raises(TopologyError, match=sentence):
         StreamsBuilder().stream("in").process(supplier)
 
 
 def scheduled(start: int | datetime, clock: PunctuationType) -> list[int]:
-    """Return when a punctuator of 10 ms was called that begins at a time; the driver's clock begins at 25."""
+    """Return the times at which a punctuator of 10 ms ran; the driver's clock starts at 25."""
     called: list[int] = []
 
     class Scheduling(Processor[Any, Any, Any, Any]):
@@ -97,7 +97,7 @@ def scheduled(start: int | datetime, clock: PunctuationType) -> list[int]:
             context.schedule(10, clock, called.append, start=start)
 
         def process(self, record: Record[Any, Any]) -> None:
-            """Leave it."""
+            """Ignore the record."""
 
     builder = StreamsBuilder()
     builder.stream("in").process(Scheduling)
@@ -110,16 +110,16 @@ def scheduled(start: int | datetime, clock: PunctuationType) -> list[int]:
     return called
 
 
-def test_a_punctuator_may_begin_at_a_time() -> None:
-    """It is called at whole intervals from there, also if that is past (KIP-1146)."""
+def test_a_punctuator_can_have_a_start_time() -> None:
+    """It runs at whole intervals from the start time, which may be in the past (KIP-1146)."""
     assert scheduled(36, PunctuationType.STREAM_TIME) == [36, 57]
     assert scheduled(33, PunctuationType.WALL_CLOCK_TIME) == [37, 43]
     past = datetime.fromtimestamp(0.004, UTC)
     assert scheduled(past, PunctuationType.WALL_CLOCK_TIME) == [37, 49]
 
 
-def test_a_punctuator_in_the_wrong_order_is_told_the_right_one() -> None:
-    """Kafka's start comes first, here it has a name."""
+def test_wrong_arguments_of_schedule_are_rejected() -> None:
+    """In Kafka the start is the second argument; here it is a keyword argument."""
 
     class Scheduling(Processor[Any, Any, Any, Any]):
         def init(self, context: Any) -> None:
@@ -131,8 +131,8 @@ def test_a_punctuator_in_the_wrong_order_is_told_the_right_one() -> None:
         TopologyTestDriver(builder.build())
 
 
-def test_a_topic_may_be_named_of_the_records_context() -> None:
-    """As Kafka's TopicNameExtractor: key, value and where the record was read."""
+def test_a_topic_can_be_computed_from_the_record_context() -> None:
+    """A TopicNameExtractor receives key, value and the origin of the record, as in Kafka."""
     seen: list[RecordContext] = []
 
     def named(key: str, value: str, context: RecordContext) -> str:
@@ -149,7 +149,7 @@ def test_a_topic_may_be_named_of_the_records_context() -> None:
 
 
 def test_a_partitioner_chooses_one_several_or_no_partitions() -> None:
-    """A set of them multicasts a record, an empty one drops it (KIP-837)."""
+    """A set of partitions multicasts a record, and an empty set drops it (KIP-837)."""
     builder = StreamsBuilder()
     chosen = {"one": 2, "both": {0, 1}, "none": set(), "any": None}
     stream = builder.stream("in")
@@ -160,18 +160,18 @@ def test_a_partitioner_chooses_one_several_or_no_partitions() -> None:
     assert found == [(b'"one"', 2), (b'"both"', 0), (b'"both"', 1), (b'"any"', None)]
 
 
-def times(extractor: Any, *given: int) -> list[int]:
-    """Return the times that records have behind a source with an extractor."""
+def times(extractor: Any, *timestamps: int) -> list[int]:
+    """Return the times of the records after a source with an extractor."""
     builder = StreamsBuilder()
     builder.stream("in", timestamp=extractor).to("out")
     with TopologyTestDriver(builder.build()) as driver:
-        for time in given:
+        for time in timestamps:
             driver.pipe("in", TopicRecord(b"1", b"1", time))
         return [each.timestamp for each in driver.produced("out")]
 
 
-def test_kafkas_extractors_say_what_an_invalid_time_means() -> None:
-    """Each as a class or an object."""
+def test_kafkas_extractors_handle_an_invalid_time() -> None:
+    """Each can be passed as a class or an object."""
     assert times(LogAndSkipOnInvalidTimestamp, 5, -1, 3) == [5, 3]
     assert times(UsePartitionTimeOnInvalidTimestamp(), 5, 3, -1) == [5, 3, 5]
     assert min(times(WallclockTimestampExtractor, 5, -1)) > 1_700_000_000_000
@@ -193,7 +193,7 @@ def test_kafkas_extractors_say_what_an_invalid_time_means() -> None:
     ],
 )
 def test_an_extractor_that_returns_no_valid_timestamp_fails(found: Any, sentence: str) -> None:
-    """The error names the extractor, the value, the record and what to return instead."""
+    """The error names the extractor, the value, the record and the fix."""
 
     def at(_record: TimestampedRecord) -> Any:
         return found
@@ -203,14 +203,14 @@ def test_an_extractor_that_returns_no_valid_timestamp_fails(found: Any, sentence
     assert "the record of in-0 at offset 0: a timestamp is" in str(raised.value)
 
 
-def test_an_extractor_may_return_the_whole_numbers_of_numpy() -> None:
-    """Anything with __index__ is a whole number; the task goes on with an int."""
+def test_an_extractor_can_return_an_integer_of_numpy() -> None:
+    """Any object with __index__ is converted to an int."""
     (time,) = times(lambda _: np.int64(7), 5)
     assert (time, type(time)) == (7, int)
 
 
-def test_only_an_object_with_extract_may_return_a_negative_time_to_drop_a_record() -> None:
-    """Kafka's interface TimestampExtractor says so; a plain function that returns one is a mistake."""
+def test_only_an_object_with_extract_can_drop_a_record_with_a_negative_time() -> None:
+    """This is Kafka's interface TimestampExtractor; for a plain function it is an error."""
 
     class Positive:
         def extract(self, record: TimestampedRecord, partition_time: int) -> int:
@@ -219,8 +219,8 @@ def test_only_an_object_with_extract_may_return_a_negative_time_to_drop_a_record
     assert times(Positive(), 3, 5) == [1]
 
 
-def test_an_extractor_of_two_arguments_is_told_the_time_of_its_partition() -> None:
-    """As `TimestampExtractor.extract(record, partitionTime)`."""
+def test_an_extractor_with_two_parameters_receives_the_partition_time() -> None:
+    """The parameters are those of `TimestampExtractor.extract(record, partitionTime)`."""
 
     def next_to(record: TimestampedRecord, partition_time: int) -> int:
         return max(record.timestamp, partition_time + 1)
@@ -228,8 +228,8 @@ def test_an_extractor_of_two_arguments_is_told_the_time_of_its_partition() -> No
     assert times(next_to, 5, 3, 3) == [5, 6, 7]
 
 
-def test_an_application_has_an_extractor_for_sources_without_one() -> None:
-    """Kafka's default.timestamp.extractor; internal topics keep the times of their records."""
+def test_an_application_has_a_default_extractor() -> None:
+    """It is default.timestamp.extractor; records of internal topics keep their times."""
     builder = StreamsBuilder()
     builder.stream("in").select_key(lambda v: v).repartition(name="by-value").to("out")
     builder.stream("own", timestamp=lambda record: 1).to("out")
@@ -241,23 +241,23 @@ def test_an_application_has_an_extractor_for_sources_without_one() -> None:
 
 
 class UpperCase:
-    """A ValueMapper as it is written in Java."""
+    """A ValueMapper in the style of Java."""
 
     def apply(self, value: str) -> str:
-        """Map."""
+        """Convert to upper case."""
         return value.upper()
 
 
-def test_an_object_of_one_method_is_told_to_hand_it_over() -> None:
-    """Kafka's functional interfaces are functions here."""
+def test_an_object_with_one_method_is_rejected_with_a_suggestion() -> None:
+    """Kafka's functional interfaces are functions here, so the method must be passed."""
     stream = StreamsBuilder().stream("in", value=Serdes.string())
     with pytest.raises(TypeError, match=r"pass its method: UpperCase\(\)\.apply"):
         stream.map_values(UpperCase())  # type: ignore[call-overload]
     stream.map_values(UpperCase().apply)
 
 
-def test_a_processor_is_tested_alone_with_a_mocked_context() -> None:
-    """What it forwards, schedules and commits is kept; stores and times are given (KIP-267)."""
+def test_a_processor_is_tested_with_a_mock_context() -> None:
+    """The context records forwards, punctuators and commits, and has stores and times (KIP-267)."""
     context = MockProcessorContext()
     context.add_state_store(Stores.key_value("counts"))
     context.set_record_metadata("in", 1, 2)
@@ -285,15 +285,15 @@ def test_a_processor_is_tested_alone_with_a_mocked_context() -> None:
 
 
 class Renaming(FixedKeyProcessor[str, Any, Any]):
-    """Changes keys, which it must not."""
+    """A processor that changes keys, which is not allowed."""
 
     def process(self, record: Record[str, Any]) -> None:
-        """Forward under the key that the value says."""
+        """Forward with the value as the key."""
         self.context.forward(record.with_key(record.value))
 
 
-def test_a_fixed_key_processor_keeps_keys() -> None:
-    """What comes below it is not brought together by key again."""
+def test_a_fixed_key_processor_must_keep_keys() -> None:
+    """The records after it are not repartitioned by key."""
     builder = StreamsBuilder()
     builder.stream("in").process_values(Renaming).to("out")
     with TopologyTestDriver(builder.build()) as driver:

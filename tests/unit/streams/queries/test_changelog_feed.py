@@ -1,4 +1,4 @@
-"""A changelog is read from its beginning and on, as far as it is committed."""
+"""A changelog is read from its beginning, up to the last stable offset."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,8 +25,8 @@ def _producer(broker: Cluster, **settings: Any) -> confluent_kafka.Producer:
     return confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, **settings})
 
 
-def test_what_was_there_is_read_before_anybody_asks(broker: Cluster) -> None:
-    """All partitions; what an open transaction wrote is not there."""
+def test_existing_records_are_read_first(broker: Cluster) -> None:
+    """All partitions are read, without records of open transactions."""
     broker.create_topic("log", partitions=2)
     plain = _producer(broker)
     for number in range(10):
@@ -47,8 +47,8 @@ def test_what_was_there_is_read_before_anybody_asks(broker: Cluster) -> None:
     assert sorted(int(each.key or b"") for each in found) == list(range(10))
 
 
-def test_a_feed_that_finds_nobody_says_so() -> None:
-    """After the time it was given."""
+def test_a_feed_without_a_broker_times_out() -> None:
+    """The error names the topic."""
     feed = ChangelogFeed("127.0.0.1:1", "log", 1, lambda records: None)
     with pytest.raises(StreamsError, match="log could not be read in"):
         feed.await_caught_up(0.3)

@@ -1,4 +1,4 @@
-"""Stores are asked for by their kind, and queries are values (KIP-796)."""
+"""Queries as values (KIP-796), and stores that are accessed by their type."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,31 +32,35 @@ from ottla.streams.queries.store_views import view_of
 from ottla.streams.stores.builders import DefaultSerdes
 
 
-def kept(name: str) -> Materialized[Any, Any]:
-    """Return how windows are kept for a while."""
+def retained(name: str) -> Materialized[Any, Any]:
+    """Return options that retain windows for an hour."""
     return Materialized.as_(name).with_retention("1 h")
 
 
 @pytest.fixture
 def driver() -> Iterator[TopologyTestDriver]:
-    """A driver with a store of each kind, after three records."""
+    """A driver with a store of each type, after three records."""
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key()
     grouped.count("counts")
-    grouped.windowed_by(TimeWindows.of_size_with_no_grace(10)).count(kept("windows"))
-    grouped.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(5)).count(kept("sessions"))
+    grouped.windowed_by(TimeWindows.of_size_with_no_grace(10)).count(retained("windows"))
+    grouped.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(5)).count(
+        retained("sessions")
+    )
     history = Stores.persistent_versioned_key_value_store("history", "1 h")
     builder.table("in-table", Materialized.as_(history))
     builder.global_table("global", Materialized.as_("names"))
-    with TopologyTestDriver(builder.build()) as made:
+    with TopologyTestDriver(builder.build()) as test_driver:
         for key, time in (("a", 1), ("a", 12), ("b", 13)):
             for topic in ("in", "in-table", "global"):
-                made.create_input_topic(topic).pipe_input(key, f"{key}{time}", timestamp=time)
-        yield made
+                test_driver.create_input_topic(topic).pipe_input(
+                    key, f"{key}{time}", timestamp=time
+                )
+        yield test_driver
 
 
-def asked(driver: TopologyTestDriver, store: str, query: Query[Any]) -> Any:
-    """Return the one result of a query; what is walked as a list."""
+def result_of(driver: TopologyTestDriver, store: str, query: Query[Any]) -> Any:
+    """Return the only result of a query; an iterator as a list."""
     result = driver.query(StateQueryRequest.in_store(store).with_query(query))
     only = result.get_only_partition_result()
     found = None if only is None else only.get_result()
@@ -64,42 +68,44 @@ def asked(driver: TopologyTestDriver, store: str, query: Query[Any]) -> Any:
 
 
 def test_key_value_stores_answer_queries_of_keys_and_ranges(driver: TopologyTestDriver) -> None:
-    """With times or without them."""
-    assert asked(driver, "counts", KeyQuery.with_key("a").skip_cache()) == 2
-    assert asked(driver, "counts", KeyQuery.with_key("x")) is None
-    assert asked(driver, "counts", TimestampedKeyQuery.with_key("a")) == ValueAndTimestamp(2, 12)
-    assert asked(driver, "counts", RangeQuery.with_no_bounds()) == [("a", 2), ("b", 1)]
+    """The results are with or without timestamps."""
+    assert result_of(driver, "counts", KeyQuery.with_key("a").skip_cache()) == 2
+    assert result_of(driver, "counts", KeyQuery.with_key("x")) is None
+    assert result_of(driver, "counts", TimestampedKeyQuery.with_key("a")) == ValueAndTimestamp(
+        2, 12
+    )
+    assert result_of(driver, "counts", RangeQuery.with_no_bounds()) == [("a", 2), ("b", 1)]
     descending = RangeQuery.with_range("a", "b").with_descending_keys()
-    assert asked(driver, "counts", descending) == [("b", 1), ("a", 2)]
-    assert asked(driver, "counts", RangeQuery.with_lower_bound("b")) == [("b", 1)]
+    assert result_of(driver, "counts", descending) == [("b", 1), ("a", 2)]
+    assert result_of(driver, "counts", RangeQuery.with_lower_bound("b")) == [("b", 1)]
     timed = TimestampedRangeQuery.with_upper_bound("a").with_ascending_keys()
-    assert asked(driver, "counts", timed) == [("a", ValueAndTimestamp(2, 12))]
+    assert result_of(driver, "counts", timed) == [("a", ValueAndTimestamp(2, 12))]
 
 
 def test_windows_and_sessions_answer_queries(driver: TopologyTestDriver) -> None:
-    """Windows by key and time, or of all keys by time; sessions by key."""
+    """Windows are queried by key and time, or by time; sessions by key."""
     windows = WindowKeyQuery.with_key_and_window_start_range("a", 0, 10)
-    assert asked(driver, "windows", windows) == [(0, (1, 1)), (10, (1, 12))]
+    assert result_of(driver, "windows", windows) == [(0, (1, 1)), (10, (1, 12))]
     every = WindowRangeQuery.with_window_start_range(10, 10)
-    assert [key.key for key, _ in asked(driver, "windows", every)] == ["a", "b"]
-    sessions = asked(driver, "sessions", WindowRangeQuery.with_key("a"))
+    assert [key.key for key, _ in result_of(driver, "windows", every)] == ["a", "b"]
+    sessions = result_of(driver, "sessions", WindowRangeQuery.with_key("a"))
     assert [(key.window.start, value) for key, value in sessions] == [(1, 1), (12, 1)]
 
 
-def test_versioned_stores_answer_queries_of_times(driver: TopologyTestDriver) -> None:
-    """The latest, the one of a time, and all of a while."""
-    assert asked(driver, "history", VersionedKeyQuery.with_key("a")) == ("a12", 12, None)
-    assert asked(driver, "history", VersionedKeyQuery.with_key("a").as_of(5)) == ("a1", 1, 12)
+def test_versioned_stores_answer_queries_by_time(driver: TopologyTestDriver) -> None:
+    """The result is the latest version, the one at a time, or all in a range."""
+    assert result_of(driver, "history", VersionedKeyQuery.with_key("a")) == ("a12", 12, None)
+    assert result_of(driver, "history", VersionedKeyQuery.with_key("a").as_of(5)) == ("a1", 1, 12)
     versions = MultiVersionedKeyQuery.with_key("a")
-    assert [each.value for each in asked(driver, "history", versions)] == ["a12", "a1"]
+    assert [each.value for each in result_of(driver, "history", versions)] == ["a12", "a1"]
     ascending = versions.from_time(0).to_time(12).with_ascending_timestamps()
-    assert [each.value for each in asked(driver, "history", ascending)] == ["a1", "a12"]
+    assert [each.value for each in result_of(driver, "history", ascending)] == ["a1", "a12"]
     early = versions.to_time(5).with_descending_timestamps()
-    assert [each.value for each in asked(driver, "history", early)] == ["a1"]
+    assert [each.value for each in result_of(driver, "history", early)] == ["a1"]
 
 
-def test_a_global_store_answers_once(driver: TopologyTestDriver) -> None:
-    """It has no partitions."""
+def test_a_global_store_has_one_result(driver: TopologyTestDriver) -> None:
+    """The result is global, not by partition."""
     request = StateQueryRequest.in_store("names").with_query(KeyQuery.with_key("b"))
     result = driver.query(request.require_active().enable_execution_info())
     assert result.get_partition_results() == {}
@@ -108,8 +114,8 @@ def test_a_global_store_answers_once(driver: TopologyTestDriver) -> None:
     assert (found.is_success(), found.get_result()) == (True, "b13")
 
 
-def test_what_a_store_does_not_answer_is_a_failure(driver: TopologyTestDriver) -> None:
-    """Told by partition, with a reason and in words; its result is an error."""
+def test_an_unsupported_query_is_a_failure(driver: TopologyTestDriver) -> None:
+    """The failure of each partition has a reason and a message; reading its result raises."""
     request = StateQueryRequest.in_store("windows").with_query(KeyQuery.with_key("a"))
     result = driver.query(request.with_position_bound(PositionBound.unbounded()))
     failed = result.get_partition_results()[0]
@@ -123,8 +129,8 @@ def test_what_a_store_does_not_answer_is_a_failure(driver: TopologyTestDriver) -
     assert result.get_only_partition_result() is None
 
 
-def test_each_partition_answers_for_itself() -> None:
-    """Where several have a result there is no only one."""
+def test_each_partition_has_its_own_result() -> None:
+    """If several partitions have a result, get_only_partition_result raises."""
     builder = Stores.key_value("s", Serdes.string(), Serdes.string())
     stores: list[Any] = [builder.build(DefaultSerdes(), None) for _ in range(3)]
     for number in (0, 2):
@@ -146,8 +152,8 @@ def test_each_partition_answers_for_itself() -> None:
         parameters.with_partition(3).narrow(view)
 
 
-def test_a_store_is_asked_for_by_name_and_kind(driver: TopologyTestDriver) -> None:
-    """As in Kafka; one of another kind is told."""
+def test_a_store_is_accessed_by_name_and_type(driver: TopologyTestDriver) -> None:
+    """A wrong type is an error, as in Kafka."""
 
     def named(name: str, kind: Any) -> Any:
         return driver.store(StoreQueryParameters.from_name_and_type(name, kind))

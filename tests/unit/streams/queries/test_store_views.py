@@ -1,4 +1,4 @@
-"""Views of stores: several tasks' stores as one, read-only."""
+"""Read-only views that combine the stores of several tasks."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _DEFAULTS = DefaultSerdes(_TEXT, _TEXT)
 
 
 def _logged(builder: StoreBuilder, partition: int, *puts: tuple[Any, ...]) -> list[Change]:
-    """Return what a store logs in a task."""
+    """Return the changelog records of a store in a task."""
     found: list[Change] = []
 
     def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
@@ -33,8 +33,8 @@ def _logged(builder: StoreBuilder, partition: int, *puts: tuple[Any, ...]) -> li
     return found
 
 
-def test_keys_are_found_in_whichever_task_has_them() -> None:
-    """Walks go through one task after the other."""
+def test_keys_are_found_in_all_tasks() -> None:
+    """Iterators read one task after the other."""
     builder = Stores.timestamped_key_value("store")
     view: Any = empty_view(builder, _DEFAULTS, 2)
     view.apply(
@@ -48,8 +48,8 @@ def test_keys_are_found_in_whichever_task_has_them() -> None:
     assert view.approximate_num_entries() == 3
 
 
-def test_values_come_with_their_times_where_asked_for() -> None:
-    """As Kafka's timestampedKeyValueStore gives them."""
+def test_values_have_timestamps_on_request() -> None:
+    """The type is Kafka's timestampedKeyValueStore."""
     builder = Stores.timestamped_key_value("store")
     view: Any = empty_view(builder, _DEFAULTS, 1, with_timestamps=True)
     view.apply(_logged(builder, 0, ("a", ValueAndTimestamp("1", 5))))
@@ -57,7 +57,7 @@ def test_values_come_with_their_times_where_asked_for() -> None:
 
 
 def test_windows_are_fetched() -> None:
-    """One by its start, some of a key, some of all keys."""
+    """A window is fetched by start, some by key, and some over all keys."""
     builder = Stores.timestamped_window("store", 10_000, 10)
     view: Any = empty_view(builder, _DEFAULTS, 2)
     one, two = ValueAndTimestamp("1", 1), ValueAndTimestamp("2", 11)
@@ -74,7 +74,7 @@ def test_windows_are_fetched() -> None:
 
 
 def test_sessions_are_fetched() -> None:
-    """Those that were removed are gone."""
+    """Removed sessions are not returned."""
     builder = Stores.session("store", 10_000)
     first, second = Windowed("a", SessionWindow(1, 5)), Windowed("a", SessionWindow(1, 9))
     view: Any = empty_view(builder, _DEFAULTS, 1)
@@ -84,8 +84,8 @@ def test_sessions_are_fetched() -> None:
     assert list(view.find_sessions("a", 6, 1)) == [(second, "2")]
 
 
-def test_versions_are_asked_as_of_a_time() -> None:
-    """The latest, and the one before."""
+def test_versions_are_read_as_of_a_time() -> None:
+    """The latest version and the one before are returned."""
     builder = Stores.versioned("store", 10_000)
     view: Any = empty_view(builder, _DEFAULTS, 1)
     view.apply(_logged(builder, 0, ("a", "1", 10), ("a", "2", 20)))
@@ -93,7 +93,7 @@ def test_versions_are_asked_as_of_a_time() -> None:
     assert view.get_as_of("a", 15).value == "1"
 
 
-def test_buffers_are_no_stores_to_query() -> None:
-    """An operator's own state has no meaning outside."""
+def test_buffers_cannot_be_queried() -> None:
+    """An operator's internal state is not accessible."""
     with pytest.raises(StreamsError, match="cannot be queried"):
         empty_view(StoreBuilder("buffer", "suppress_buffer"), _DEFAULTS, 1)

@@ -1,4 +1,4 @@
-"""How far the time of records has come, asked of a broker."""
+"""The stream time of an application, read from a broker."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +10,8 @@ from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
 
 
-def test_it_is_the_latest_time_of_all_partitions(ottla_cluster: Cluster) -> None:
-    """Not that of the last record; topics may come later, and nobody need answer."""
+def test_it_is_the_maximum_over_all_partitions(ottla_cluster: Cluster) -> None:
+    """It is not the time of the last record; missing topics and brokers yield an empty text."""
     time = StreamTime(ottla_cluster.bootstrap, "app", ["app-x-changelog", "app-y-changelog"])
     assert time.read() == ""
     ottla_cluster.create_topic("app-x-changelog", partitions=2, config={"retention.ms": "-1"})

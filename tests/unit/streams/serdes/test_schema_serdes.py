@@ -1,4 +1,4 @@
-"""Avro, Protobuf and classes: bytes that other people's serializers write and read."""
+"""Serdes for Avro, Protobuf and classes, compared with those of other libraries."""
 
 import sys
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ USER = {
 
 @dataclass
 class User:
-    """A user of Avro's schema."""
+    """A user, as in the Avro schema."""
 
     name: str
     age: int | None = None
@@ -51,7 +51,7 @@ class Struct(msgspec.Struct):
 
 
 class Model(pydantic.BaseModel):
-    """A place."""
+    """A place with a number."""
 
     name: str
     at: int = 0
@@ -59,14 +59,14 @@ class Model(pydantic.BaseModel):
 
 @dataclass
 class Both:
-    """Classes of three kinds in one value."""
+    """A value with classes of several libraries."""
 
     struct: Struct
     models: list[Model]
 
 
 def _protobuf() -> dict[str, Any]:
-    """Return message classes: two of a file that imports another one, one of them inside the other."""
+    """Return the message classes of a file that imports another one, including a nested message."""
     text = descriptor_pb2.FieldDescriptorProto
     pool = descriptor_pool.DescriptorPool()
     shared = descriptor_pb2.FileDescriptorProto(name="shared.proto", package="t", syntax="proto3")
@@ -102,7 +102,7 @@ MESSAGES = _protobuf()
 
 @pytest.fixture
 def registry() -> Iterator[FakeSchemaRegistry]:
-    """Serve a registry."""
+    """A running fake registry."""
     with FakeSchemaRegistry() as found:
         yield found
 
@@ -126,22 +126,22 @@ def _messages() -> list[Any]:
         (list[Model], [Model(name="a")], b'[{"name":"a","at":0}]'),
     ],
 )
-def test_json_takes_classes_of_msgspec_and_pydantic(kind: Any, value: Any, data: bytes) -> None:
-    """They are written and read by their own rules, alone and within one another."""
+def test_json_supports_classes_of_msgspec_and_pydantic(kind: Any, value: Any, data: bytes) -> None:
+    """They are encoded by their own rules, alone and nested."""
     serde = Serdes.json(kind)
     assert serde.to_bytes(value) == data
     assert serde.from_bytes(data) == value
 
 
 @pytest.mark.parametrize("kind", [Struct, Model])
-def test_json_that_does_not_fit_a_class_is_refused(kind: Any) -> None:
-    """A wrong type is an error of the record, which a task names."""
+def test_json_that_does_not_match_a_class_is_rejected(kind: Any) -> None:
+    """A wrong type is an error of the record."""
     with pytest.raises(ValueError, match="name"):
         Serdes.json(kind).deserialize(b'{"name":1}')
 
 
 def test_avro_without_a_registry() -> None:
-    """The bytes are Avro's binary form and nothing else; a dataclass may stand for a dict."""
+    """The bytes are plain Avro binary; a dataclass can be used instead of a dict."""
     serde = Serdes.avro(USER, User)
     assert serde.serialize(User("ann", 3, ["x"])) == b"\x06ann\x02\x06\x02\x02x\x00"
     assert serde.deserialize(b"\x06ann\x02\x06\x02\x02x\x00") == User("ann", 3, ["x"])
@@ -158,8 +158,8 @@ def test_avro_without_a_registry() -> None:
         (lambda: Serdes.protobuf(MESSAGES["User"]).deserialize(b"\xff"), "not a t.User"),
     ],
 )
-def test_what_does_not_fit_a_schema_is_told(work: Any, sentence: str) -> None:
-    """The sentence names the schema."""
+def test_values_that_do_not_match_a_schema_are_rejected(work: Any, sentence: str) -> None:
+    """The error names the schema."""
     with pytest.raises(SerializationError, match=sentence):
         work()
 
@@ -172,15 +172,15 @@ def test_what_does_not_fit_a_schema_is_told(work: Any, sentence: str) -> None:
         st.lists(st.text(max_size=3), max_size=3),
     )
 )
-def test_avro_keeps_any_value(user: User) -> None:
-    """What is written is read."""
+def test_avro_round_trips_any_value(user: User) -> None:
+    """Deserializing the serialized value yields an equal value."""
     serde = Serdes.avro(USER, User)
     assert serde.deserialize(serde.serialize(user)) == user
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=4))
-def test_the_place_of_a_message_is_read_as_written(indexes: list[int]) -> None:
-    """Whatever follows it."""
+def test_message_indexes_are_decoded_as_encoded(indexes: list[int]) -> None:
+    """Bytes that follow the indexes are not read."""
     written = write_indexes(indexes)
     assert read_indexes(written + b"rest", 0) == (indexes, len(written))
 
@@ -189,10 +189,10 @@ def test_the_place_of_a_message_is_read_as_written(indexes: list[int]) -> None:
     ("schema", "value"),
     [(USER, {"name": "ann", "age": 3, "tags": ["x"]}), ("string", "text"), ("bytes", b"\0\1")],
 )
-def test_confluents_avro_and_ours_write_the_same(
+def test_avro_is_compatible_with_confluents_serdes(
     registry: FakeSchemaRegistry, schema: Any, value: Any
 ) -> None:
-    """The same schema number, the same bytes; each reads what the other wrote."""
+    """Schema id and bytes are equal, and each side reads the other's bytes."""
     ours = Serdes.avro(schema, registry=SchemaRegistry(registry.url)).of("users", is_key=False)
     text = registry.schema(_first(registry, ours, value))
     client = SchemaRegistryClient({"url": registry.url})
@@ -204,17 +204,17 @@ def test_confluents_avro_and_ours_write_the_same(
 
 
 def _first(registry: FakeSchemaRegistry, serde: Serde[Any], value: Any) -> int:
-    """Write a value; return the number of the schema that this registered."""
+    """Serialize a value; return the id of the schema that this registered."""
     serde.serialize(value)
     ((number,),) = registry.subjects.values()
     return number
 
 
 @pytest.mark.parametrize("message", _messages(), ids=["first", "second", "nested"])
-def test_confluents_protobuf_and_ours_write_the_same(
+def test_protobuf_is_compatible_with_confluents_serdes(
     registry: FakeSchemaRegistry, message: Any
 ) -> None:
-    """Schema, imports and the message's place in its file; each reads what the other wrote."""
+    """Schema, imports and message indexes are equal, and each side reads the other's bytes."""
     client = SchemaRegistryClient({"url": registry.url})
     theirs = ProtobufSerializer(type(message), client)
     written = theirs(message, _CONTEXT)
@@ -227,8 +227,8 @@ def test_confluents_protobuf_and_ours_write_the_same(
     assert ProtobufDeserializer(type(message), {})(written, _CONTEXT) == message
 
 
-def test_a_newer_reader_reads_what_an_older_writer_wrote() -> None:
-    """The writer's schema comes from the registry, the reader's fills in the defaults."""
+def test_a_newer_reader_reads_old_values() -> None:
+    """The writer's schema comes from the registry; the reader's schema has defaults."""
     registry = FakeSchemaRegistry()
     old = {"type": "record", "name": "User", "fields": [{"name": "name", "type": "string"}]}
     written = Serdes.avro(old, registry=registry, subject="s").serialize({"name": "ann"})
@@ -236,8 +236,8 @@ def test_a_newer_reader_reads_what_an_older_writer_wrote() -> None:
     assert serde.deserialize(written) == User("ann", None, [])
 
 
-def test_schemas_are_asked_for_once(registry: FakeSchemaRegistry) -> None:
-    """A registry that is gone is not missed by who knows the schemas already."""
+def test_schemas_are_fetched_once(registry: FakeSchemaRegistry) -> None:
+    """Schemas that are known can be used while the registry is down."""
     serde = Serdes.avro(USER, registry=SchemaRegistry(registry.url), subject="s")
     data = serde.serialize({"name": "ann"})
     assert serde.deserialize(data)["name"] == "ann"
@@ -246,8 +246,8 @@ def test_schemas_are_asked_for_once(registry: FakeSchemaRegistry) -> None:
     registry.__enter__()
 
 
-def test_a_schema_that_may_not_be_registered_has_to_be_there(registry: FakeSchemaRegistry) -> None:
-    """`registers=False` only looks it up; the registry's own words say what is missing."""
+def test_a_schema_must_exist_if_it_may_not_be_registered(registry: FakeSchemaRegistry) -> None:
+    """`registers=False` only looks it up; the error contains the registry's message."""
     client = SchemaRegistry(registry.url)
     serde = Serdes.avro(USER, registry=client, subject="users-value", registers=False)
     with pytest.raises(SerializationError, match=r"'users-value' not found.*40401"):
@@ -260,15 +260,15 @@ def test_a_schema_that_may_not_be_registered_has_to_be_there(registry: FakeSchem
     ("data", "sentence"),
     [(b"\0\0", "too few"), (b"\1\0\0\0\1xx", "first byte is 1"), (b"\0\0\0\0\7x", "7 not found")],
 )
-def test_bytes_without_the_wire_format_are_told(data: bytes, sentence: str) -> None:
-    """The sentence says what was probably done."""
+def test_bytes_without_the_wire_format_are_rejected(data: bytes, sentence: str) -> None:
+    """The error explains the probable cause."""
     serde = Serdes.avro(USER, registry=FakeSchemaRegistry(), subject="s")
     with pytest.raises(SerializationError, match=sentence):
         serde.deserialize(data)
 
 
-def test_a_registry_that_is_not_there_is_told() -> None:
-    """Its address is in the sentence."""
+def test_an_unreachable_registry_is_an_error() -> None:
+    """The error contains its address."""
     with pytest.raises(SerializationError, match="must begin with http"):
         SchemaRegistry("localhost:8081").schema(1)
     with FakeSchemaRegistry() as gone:
@@ -277,22 +277,24 @@ def test_a_registry_that_is_not_there_is_told() -> None:
         SchemaRegistry(url).schema(1)
 
 
-def test_a_serde_without_topic_or_subject_says_what_it_needs() -> None:
-    """There is no name to register under."""
+def test_a_serde_with_a_registry_needs_a_topic_or_subject() -> None:
+    """Without one there is no name for the registration."""
     with pytest.raises(SerializationError, match="set its subject"):
         Serdes.avro(USER, registry=FakeSchemaRegistry()).serialize({"name": "ann"})
 
 
-def test_a_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentence is a command."""
+def test_a_missing_library_is_reported_with_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error contains the pip command."""
     monkeypatch.setitem(sys.modules, "fastavro", None)
     monkeypatch.delitem(sys.modules, "ottla.streams.serdes.avro", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'ottla\[avro\]'"):
         Serdes.avro(USER)
 
 
-def test_topologies_register_under_the_names_of_their_topics() -> None:
-    """Sinks, repartition topics and changelogs each have their subjects, as in Kafka Streams."""
+def test_schemas_are_registered_under_the_topic_names() -> None:
+    """Sinks, repartition topics and changelogs have their own subjects, as in Kafka Streams."""
     registry = FakeSchemaRegistry()
     users, text = Serdes.avro(USER, registry=registry), Serdes.avro("string", registry=registry)
     builder = StreamsBuilder()
@@ -313,7 +315,7 @@ def test_topologies_register_under_the_names_of_their_topics() -> None:
 
 
 def test_errors_of_records_name_their_topic() -> None:
-    """Reading names the record's place, writing the topic and which of the two did not fit."""
+    """An error on reading names the record; one on writing names the topic and key or value."""
     builder = StreamsBuilder()
     builder.stream("in", value=Serdes.avro(USER)).map_values(lambda _: {"name": 1}).to(
         "out", value=Serdes.avro(USER)
@@ -328,6 +330,6 @@ def test_errors_of_records_name_their_topic() -> None:
         bad.pipe_input("k", b"\x02a\x00\x00", 0)
 
 
-def test_schemas_travel_as_json() -> None:
-    """What has no type is Avro, as registries answer."""
+def test_schemas_are_encoded_as_json() -> None:
+    """A schema without a type is Avro, as in the registry's responses."""
     assert Schema.from_json({"schema": '"int"'}) == Schema('"int"')

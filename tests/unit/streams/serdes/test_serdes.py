@@ -1,4 +1,4 @@
-"""Serdes write Kafka's bytes and read them back."""
+"""Serdes write and read the bytes of Kafka's serializers."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -18,7 +18,7 @@ from ottla.streams.serdes import (
 
 @dataclass
 class Place:
-    """Somewhere."""
+    """A place with its neighbours."""
 
     name: str
     near: "list[Place] | None" = None
@@ -59,7 +59,7 @@ class Place:
         ),
     ],
 )
-def test_a_serde_writes_known_bytes_and_reads_them(
+def test_a_serde_writes_and_reads_known_bytes(
     serde: Serde[object], value: object, data: bytes
 ) -> None:
     """The bytes are those of Kafka's own serializers."""
@@ -67,18 +67,18 @@ def test_a_serde_writes_known_bytes_and_reads_them(
     assert serde.from_bytes(data) == value
 
 
-def test_a_serde_is_found_by_its_type_or_made_of_functions() -> None:
-    """As `Serdes.serdeFrom`; int and float are Kafka's long and double."""
+def test_a_serde_is_found_by_type_or_built_from_functions() -> None:
+    """The function is `Serdes.serdeFrom`; int and float are Kafka's long and double."""
     assert Serdes.serde_from(int) is Serdes.long()
     assert Serdes.serde_from(float) is Serdes.double()
-    made = Serdes.serde_from(str.encode, bytes.decode)
-    assert made.deserialize(made.serialize("ß")) == "ß"
+    text_serde = Serdes.serde_from(str.encode, bytes.decode)
+    assert text_serde.deserialize(text_serde.serialize("ß")) == "ß"
     with pytest.raises(TypeError, match="serde_from supports str, bytes, int"):
         Serdes.serde_from(Place)
 
 
-def test_serdes_of_windowed_keys_have_kafkas_names_too() -> None:
-    """Of a type or of a serde."""
+def test_windowed_serdes_have_kafkas_factories() -> None:
+    """They accept a type or a serde."""
     windowed = Windowed("k", TimeWindow(5, 1_005))
     theirs = WindowedSerdes.time_windowed_serde_from(str, "1 s")
     assert theirs.deserialize(theirs.serialize(windowed)) == windowed
@@ -92,41 +92,41 @@ def test_serdes_of_windowed_keys_have_kafkas_names_too() -> None:
 @pytest.mark.parametrize(
     ("serde", "data"), [(Serdes.boolean(), b"\2"), (Serdes.void(), b"x"), (Serdes.uuid(), b"x")]
 )
-def test_bytes_that_are_no_value_are_refused(serde: Serde[object], data: bytes) -> None:
-    """A source then asks its handler."""
+def test_invalid_bytes_are_rejected(serde: Serde[object], data: bytes) -> None:
+    """A source then calls its exception handler."""
     with pytest.raises(ValueError):
         serde.deserialize(data)
 
 
-def test_nothing_stays_nothing() -> None:
-    """No serde sees a tombstone."""
+def test_none_is_not_serialized() -> None:
+    """A tombstone does not reach the serde."""
     assert Serdes.json().to_bytes(None) is None
     assert Serdes.long().from_bytes(None) is None
 
 
-def test_json_reads_dataclasses_within_dataclasses() -> None:
-    """Type hints say what is read; unknown fields of a newer writer are left out."""
+def test_json_reads_nested_dataclasses() -> None:
+    """Type hints select the classes; unknown fields of a newer writer are ignored."""
     serde = Serdes.json(Place)
     place = Place("a", [Place("b")])
     assert serde.deserialize(serde.serialize(place)) == place
     assert serde.deserialize(b'{"name":"c","later":1}') == Place("c")
 
 
-def test_json_refuses_what_has_no_json_form() -> None:
-    """The error says what to do."""
+def test_json_rejects_values_without_a_json_form() -> None:
+    """The error suggests another serde."""
     with pytest.raises(TypeError, match="use a serde"):
         Serdes.json().serialize(object())
 
 
 @pytest.mark.parametrize("change", [Change("n", None), Change(None, "o"), Change("n", "o", False)])
-def test_changes_keep_what_they_do_not_have(change: Change[str]) -> None:
-    """A missing new or old value is not an empty one."""
+def test_a_change_keeps_missing_values(change: Change[str]) -> None:
+    """A missing new or old value differs from an empty one."""
     serde = changes(Serdes.string())
     assert serde.deserialize(serde.serialize(change)) == change
 
 
-def test_a_serde_over_the_default_is_made_when_that_is_known() -> None:
-    """Windowed keys of a topic without serdes are written with the default one's bytes."""
+def test_a_windowed_serde_can_wrap_the_default_serde() -> None:
+    """The windowed keys of a topic without serdes are serialized with the default serde."""
     serde = resolve(over_default(Serdes.session_windowed), Serdes.long())
     assert len(serde.serialize(Windowed(1, SessionWindow(0, 1)))) == 24
     assert resolve(None, Serdes.string()) is Serdes.string()

@@ -1,4 +1,4 @@
-"""The options of an application: known ones, and words about the others."""
+"""The options of an application and the errors for invalid ones."""
 
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,16 @@ from ottla.streams.settings.application import (
 )
 
 
-def test_an_unknown_option_is_refused_with_the_nearest_one() -> None:
-    """Also where it is written as Kafka's properties are."""
+def test_an_unknown_option_is_rejected_with_a_suggestion() -> None:
+    """The name may have Kafka's spelling with dots."""
     with pytest.raises(ConfigError, match="did you mean commit_interval_ms"):
         read_settings({"commit.interval.ms": 5})
     with pytest.raises(ConfigError, match="known options: processing_guarantee"):
         read_settings({"qwertz": 5})
 
 
-def test_guarantees_are_kafkas() -> None:
-    """Version 2 of exactly once is the one there is."""
+def test_processing_guarantees_are_kafkas() -> None:
+    """Exactly once is supported only in version 2."""
     assert read_settings({"processing_guarantee": "exactly_once_v2"}).is_exactly_once
     assert not AppSettings().is_exactly_once
     with pytest.raises(ConfigError, match="choose at_least_once or exactly_once_v2"):
@@ -32,14 +32,14 @@ def test_guarantees_are_kafkas() -> None:
 
 
 def test_a_checkpoint_is_named_after_its_application() -> None:
-    """In the folder that was told, or in one of all applications."""
+    """The checkpoint is in the given folder, or in a default one for all applications."""
     assert AppSettings(state_dir="/state/").checkpoint("app") == "/state/app"
     assert checkpoint_of(None, "app") == AppSettings().checkpoint("app")
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "ü", ".."])
 def test_an_application_id_can_name_topics_and_folders(name: str) -> None:
-    """What cannot is refused."""
+    """An id that is not allowed in names is rejected."""
     assert check_application_id("my_app-1.2") == "my_app-1.2"
     with pytest.raises(ConfigError, match="it is part of topic names"):
         check_application_id(name)
@@ -55,8 +55,8 @@ def test_an_application_id_can_name_topics_and_folders(name: str) -> None:
         ("num_stream_threads", True, 1),
     ],
 )
-def test_numbers_are_numbers(name: str, value: Any, least: int) -> None:
-    """Before Spark starts, which would say it in words of its own."""
+def test_numbers_are_validated(name: str, value: Any, least: int) -> None:
+    """The check comes before the start of Spark, whose error would be less clear."""
     with pytest.raises(
         ConfigError, match=f"{name} cannot be .*: set a whole number of at least {least}"
     ):
@@ -64,8 +64,8 @@ def test_numbers_are_numbers(name: str, value: Any, least: int) -> None:
     assert read_settings({"num_stream_threads": None, "commit_interval_ms": 0}).max_records > 0
 
 
-def test_a_state_dir_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    """A folder that is not there is made; a URL is left to Spark."""
+def test_an_invalid_state_dir_is_rejected(tmp_path: Path) -> None:
+    """A missing folder is created; a URL is left to Spark."""
     check_state_dir(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     check_state_dir("hdfs://nowhere/state")

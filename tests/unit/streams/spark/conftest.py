@@ -1,4 +1,4 @@
-"""Topics of a real broker, for planners and tasks that run here without Spark."""
+"""Topics of a real broker, for planners and tasks that run without Spark."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Records and columns for the tests of this folder: numbered values, a second apart."""
+"""Records and columns for the tests of this folder: numbered values, one per second."""
 
 import time
 
@@ -11,12 +11,12 @@ from ottla.client.sender import ColumnSender
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
 
-# A whole second an hour ago: brokers refuse records of the future, and delete old ones.
+# A whole second an hour ago: brokers reject records of the future and delete old ones.
 EPOCH = (int(time.time()) - 3600) * 1000
 
 
 def write(cluster: Cluster, topic: str, partition: int, count: int, first: int = 0) -> None:
-    """Append `count` records, the values and the seconds after EPOCH counting from `first`."""
+    """Append `count` records whose values and seconds after EPOCH begin with `first`."""
     numbers = range(first, first + count)
     values = pa.array([b"%d" % number for number in numbers], pa.binary())
     keys = pa.array([b"k%d" % (number % 3) for number in numbers], pa.binary())
@@ -45,6 +45,6 @@ _TYPES: dict[str, types.DataType] = {
 
 
 def struct(columns: str) -> types.StructType:
-    """Spark's type of "name type, name type": Spark itself needs a JVM to read that."""
+    """Return Spark's type of "name type, name type", which Spark itself parses in the JVM."""
     pairs = [column.split() for column in columns.split(",")]
     return types.StructType([types.StructField(name, _TYPES[kind]) for name, kind in pairs])

@@ -1,4 +1,4 @@
-"""Where the records of topics go that have not as many partitions as there are tasks."""
+"""The routes of records of topics whose partition count differs from the number of tasks."""
 
 import pyarrow as pa
 import pytest
@@ -21,7 +21,7 @@ def _entry() -> SourceStage:
 
 
 def _batch(partition: int, count: int) -> pa.RecordBatch:
-    """The records of a partition, as a producer chose it among `count`."""
+    """The records of a partition, partitioned by a producer with `count` partitions."""
     chosen = partitions_of(pa.array(KEYS), count, 0).tolist()
     keys = [key for key, each in zip(KEYS, chosen, strict=True) if each == partition]
     row = {"partition": partition, "timestamp": 0, "value": b"x", "headers": None}
@@ -31,7 +31,7 @@ def _batch(partition: int, count: int) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_a_key_stays_with_its_task(count: int) -> None:
-    """However many partitions its topic has by now: its state is there."""
+    """The task has the key's state, even if the topic now has more partitions."""
     entry = _entry()
     tasks: dict[bytes | None, int] = {}
     for partition in range(count):

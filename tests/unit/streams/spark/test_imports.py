@@ -1,4 +1,4 @@
-"""What the processes that Spark starts have to import: there are six beside the workers."""
+"""The imports of the processes that Spark starts, of which there are six besides the workers."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ print("pandas" in sys.modules)
 """
 
 
-def test_who_plans_a_micro_batch_does_not_import_pandas() -> None:
-    """It takes longer than all the rest, and only stages with state hand data frames to Spark."""
+def test_planning_a_micro_batch_does_not_import_pandas() -> None:
+    """The import takes long, and only stages with state pass data frames to Spark."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )

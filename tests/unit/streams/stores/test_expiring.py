@@ -1,4 +1,4 @@
-"""A store with a time to live forgets, in stream time."""
+"""A store with a time to live expires entries in stream time."""
 
 from typing import Any
 
@@ -12,18 +12,18 @@ _TTL = 10
 
 
 class Dedup(Processor[Any, Any, Any, Any]):
-    """Forwards what it has not seen for a while."""
+    """Forward a key only once within the time to live."""
 
     stores = (Stores.key_value("seen", Serdes.string(), Serdes.string(), ttl=_TTL),)
 
     def process(self, record: Record[Any, Any]) -> None:
-        """Take one record."""
+        """Forward the record unless its key is in the store."""
         if self.context.store("seen").put_if_absent(record.key, "x") is None:
             self.context.forward(record)
 
 
-def test_a_processor_sees_an_entry_until_it_is_too_old() -> None:
-    """The changelog hears of it with the next write."""
+def test_an_entry_is_visible_until_it_expires() -> None:
+    """The changelog contains the expiry before the next write."""
     text = Serdes.string()
     topology = Topology().add_source("s", "in", key=text, value=text)
     topology.add_processor("p", Dedup, "s").add_sink("o", "out", "p", key=text, value=text)
@@ -42,8 +42,8 @@ def test_a_processor_sees_an_entry_until_it_is_too_old() -> None:
         st.tuples(st.integers(0, 6), st.sampled_from("abc"), st.sampled_from(("put", "delete")))
     )
 )
-def test_a_store_forgets_as_a_list_of_times_does(steps: list[tuple[int, str, str]]) -> None:
-    """Whatever is put and removed when, the live entries are those that were put within the time to live."""
+def test_a_store_expires_entries_like_a_model(steps: list[tuple[int, str, str]]) -> None:
+    """The live entries are always those that were put within the time to live."""
     now = 0
     builder = Stores.key_value("s", Serdes.string(), Serdes.integer(), ttl=_TTL)
     store: Any = builder.build(DefaultSerdes(), None, stream_time=lambda: now)

@@ -1,4 +1,4 @@
-"""The ordered map of bytes is a sorted dictionary, and segments forget what is too old."""
+"""The ordered map of bytes behaves like a sorted dictionary, and segments expire."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,10 +10,10 @@ WRITES = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.binary(max_size=1)), s
 
 
 @given(WRITES, KEYS, KEYS)
-def test_a_walk_sees_what_a_sorted_dictionary_has(
+def test_a_scan_returns_a_sorted_dictionary(
     writes: list[tuple[bytes, bytes | None, bool]], low: bytes, high: bytes
 ) -> None:
-    """Whatever was put, removed and walked before, in any order."""
+    """Puts, removals and scans may come in any order."""
     held, model = MemoryBytes(), {}
     for key, value, walks in writes:
         held.put(key, value)
@@ -27,8 +27,8 @@ def test_a_walk_sees_what_a_sorted_dictionary_has(
     assert len(held) == len(expected)
 
 
-def test_what_is_past_the_retention_is_not_seen() -> None:
-    """Time is the latest that was put; the edge is seen only where that is asked for."""
+def test_expired_entries_are_not_visible() -> None:
+    """Time is the latest put; the edge of the retention is visible only with `edge_is_seen`."""
     for edge_is_seen, first in ((False, 91), (True, 90)):
         segments = Segments(10, edge_is_seen=edge_is_seen)
         assert segments.put(100, b"new", b"1")
@@ -37,8 +37,8 @@ def test_what_is_past_the_retention_is_not_seen() -> None:
         assert (segments.get(90, b"old") == b"2") is edge_is_seen
 
 
-def test_a_segment_that_is_too_old_is_dropped_whole() -> None:
-    """Segments are at least a minute long; nothing goes into one that is over."""
+def test_an_expired_segment_is_dropped() -> None:
+    """Segments cover at least a minute; a put into an expired segment is rejected."""
     segments = Segments(60_000)
     segments.put(0, b"a", b"1")
     segments.put(200_000, b"b", b"2")
@@ -49,8 +49,8 @@ def test_a_segment_that_is_too_old_is_dropped_whole() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 400_000), st.sampled_from((b"a", b"b", b"c")), st.booleans()))
 )
-def test_an_index_of_times_finds_what_a_walk_finds(writes: list[tuple[int, bytes, bool]]) -> None:
-    """Of the time asked for, also after keys were removed and segments dropped."""
+def test_an_index_by_time_equals_a_scan(writes: list[tuple[int, bytes, bool]]) -> None:
+    """The results are equal for any time range, also after removals and dropped segments."""
     plain, indexed = (Segments(150_000, by_time=by_time) for by_time in (False, True))
     for time, name, is_removed in writes:
         key = name + time.to_bytes(8, "big")
@@ -64,10 +64,10 @@ def test_an_index_of_times_finds_what_a_walk_finds(writes: list[tuple[int, bytes
 
 
 @given(WRITES)
-def test_the_first_key_is_taken_out_again_and_again(
+def test_the_first_key_is_removed_repeatedly(
     writes: list[tuple[bytes, bytes | None, bool]],
 ) -> None:
-    """In the order of keys, whatever was removed before."""
+    """Keys are returned in order, also after other removals."""
     held, model = MemoryBytes(), {}
     for key, value, takes in writes:
         held.put(key, value)

@@ -1,4 +1,4 @@
-"""How stores are walked, with the forms that Kafka's stores have, and how they are described."""
+"""Reading stores with Kafka's methods, and describing them with Kafka's factories."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,8 +41,8 @@ def during(key: str, start: int, end: int) -> Windowed[str]:
     return Windowed(key, SessionWindow(start, end))
 
 
-def test_entries_are_walked_as_by_kafkas_iterator() -> None:
-    """One may look ahead, close it, or just go through it; an entry is a pair with names."""
+def test_an_iterator_has_kafkas_methods() -> None:
+    """It can peek, close and be used in a loop; an entry is a named pair."""
     store, _ = opened(Stores.key_value("s"))
     store.put_all([("a", "1"), ("b", "2")])
     with store.all() as entries:
@@ -57,8 +57,8 @@ def test_entries_are_walked_as_by_kafkas_iterator() -> None:
     assert list(walked) == []
 
 
-def test_keys_are_found_by_their_beginning() -> None:
-    """Of the keys' own serde, or of another one (KIP-614)."""
+def test_keys_are_found_by_prefix() -> None:
+    """The prefix is serialized with the keys' serde or with another one (KIP-614)."""
     for store in opened(Stores.key_value("s")):
         if hasattr(store, "put"):
             store.put_all([(key, "1") for key in ("a", "ab", "abc", "ac", "b")])
@@ -81,8 +81,8 @@ def test_keys_are_found_by_their_beginning() -> None:
     assert list(expiring.prefix_scan("a")) == [("a", "1")]
 
 
-def test_windows_are_fetched_forward_and_backward_of_one_key_or_several() -> None:
-    """Times are ms or datetimes, ends included; None is no bound of keys (KIP-763)."""
+def test_windows_are_fetched_in_both_directions_by_key_or_range() -> None:
+    """Times are ms or datetime and inclusive; None is no bound of the keys (KIP-763)."""
     store, view = opened(Stores.window("s", "1 h", 10))
     for key, start in (("a", 0), ("b", 0), ("a", 10), ("c", 10), ("a", 20)):
         store.put(key, f"{key}{start}", start)
@@ -106,8 +106,8 @@ def test_windows_are_fetched_forward_and_backward_of_one_key_or_several() -> Non
         assert [value for _, value in each.backward_all()] == forward[::-1]
 
 
-def test_sessions_are_found_forward_and_backward_of_one_key_or_several() -> None:
-    """As in Kafka's ReadOnlySessionStore."""
+def test_sessions_are_fetched_in_both_directions_by_key_or_range() -> None:
+    """The methods are those of Kafka's ReadOnlySessionStore."""
     store, view = opened(Stores.session("s", "1 h"))
     for key, start, end in (("a", 0, 5), ("a", 20, 25), ("b", 10, 15)):
         store.put(during(key, start, end), f"{key}{start}")
@@ -126,8 +126,8 @@ def test_sessions_are_found_forward_and_backward_of_one_key_or_several() -> None
     assert [value for _, value in store.find_sessions(5, 15)] == ["a0", "b10"]
 
 
-def test_versions_of_a_value_are_asked_for_by_time() -> None:
-    """The latest, the one of a time, or all of a while (KIP-889, KIP-968)."""
+def test_versions_are_read_by_time() -> None:
+    """The result is the latest version, the one at a time, or all in a range (KIP-889, KIP-968)."""
     store, view = opened(Stores.versioned("s", "1 h"))
     for value, time in (("1", 10), ("2", 20), (None, 30), ("4", 40)):
         store.put("a", value, time)
@@ -139,17 +139,17 @@ def test_versions_of_a_value_are_asked_for_by_time() -> None:
     assert [each.value for each in store.versions("a", 15, 20)] == ["2", "1"]
 
 
-def test_values_with_their_time_are_made_as_in_java() -> None:
-    """None stays None both ways."""
-    made = ValueAndTimestamp.make("x", 5)
-    assert made == ("x", 5)
+def test_values_with_timestamps_are_created_as_in_java() -> None:
+    """None maps to None in both directions."""
+    record = ValueAndTimestamp.make("x", 5)
+    assert record == ("x", 5)
     assert ValueAndTimestamp.make(None, 5) is None
-    assert ValueAndTimestamp.get_value_or_null(made) == "x"
+    assert ValueAndTimestamp.get_value_or_null(record) == "x"
     assert ValueAndTimestamp.get_value_or_null(None) is None
 
 
-def test_windows_tell_their_times_and_whether_they_overlap() -> None:
-    """The end of a session is in it, that of a time window is not."""
+def test_windows_have_times_and_overlap() -> None:
+    """The end of a session is inclusive, that of a time window exclusive."""
     assert TimeWindow(0, 1_000).end_time == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     assert SessionWindow(0, 1_000).start_time == datetime(1970, 1, 1, tzinfo=UTC)
     assert TimeWindow(0, (1 << 63) - 1).end_time.year == 9999
@@ -199,15 +199,15 @@ _KEY, _VALUE = Serdes.string(), Serdes.long()
         ),
     ],
 )
-def test_a_store_is_built_of_a_supplier_as_in_kafka(
+def test_a_store_builder_with_a_supplier_equals_the_short_form(
     theirs: StoreBuilder, ours: StoreBuilder
 ) -> None:
     """Both forms describe the same store."""
     assert theirs == ours
 
 
-def test_a_window_may_hold_several_values() -> None:
-    """Of a supplier that retains duplicates."""
+def test_a_window_store_can_retain_duplicates() -> None:
+    """The supplier has the option to retain duplicates."""
     supplier = Stores.persistent_window_store("s", "1 h", 10, True)
     store = Stores.window_store_builder(supplier).build(_DEFAULTS, None)
     for value in ("x", "y"):
@@ -215,8 +215,8 @@ def test_a_window_may_hold_several_values() -> None:
     assert list(store.fetch("a", 0, 0)) == [(0, "x"), (0, "y")]  # type: ignore[attr-defined]
 
 
-def test_a_supplier_of_another_kind_is_refused() -> None:
-    """With the kind that is wanted."""
+def test_a_supplier_of_another_type_is_rejected() -> None:
+    """The error names the expected type."""
     with pytest.raises(TopologyError, match="s is a session store; expected key_value"):
         Stores.key_value_store_builder(Stores.persistent_session_store("s", "1 h"))
     with pytest.raises(TypeError, match=r"shorter: Stores\.key_value"):
@@ -225,8 +225,8 @@ def test_a_supplier_of_another_kind_is_refused() -> None:
         Stores.persistent_timestamped_window_store("s", "1 h", "1 min", True)
 
 
-def test_a_table_is_kept_in_the_store_that_is_supplied() -> None:
-    """Any store of its shape does; another one is told."""
+def test_a_table_is_materialized_in_the_supplied_store() -> None:
+    """Any store of the right type is accepted; another one is rejected."""
     builder = StreamsBuilder()
     grouped = builder.stream("in").group_by_key()
     grouped.count(Materialized.as_(Stores.in_memory_key_value_store("counts")))

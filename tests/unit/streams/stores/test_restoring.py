@@ -1,4 +1,4 @@
-"""A store that takes its changelog back answers as the one that wrote it."""
+"""A store that is restored from its changelog has the contents of the original."""
 
 from typing import Any
 
@@ -57,8 +57,8 @@ def _fill_session(store: Any) -> None:
     ],
     ids=lambda each: each.kind if isinstance(each, StoreBuilder) else "",
 )
-def test_a_changelog_restores_its_store(builder: StoreBuilder, fill: Any) -> None:
-    """Values, their times and what was removed."""
+def test_a_store_is_restored_from_its_changelog(builder: StoreBuilder, fill: Any) -> None:
+    """Values, their times and removals are restored."""
     logged: list[tuple[bytes, bytes | None, int | None]] = []
     written: Any = builder.build(_DEFAULTS, lambda *record: logged.append(record))
     fill(written)
@@ -70,7 +70,7 @@ def test_a_changelog_restores_its_store(builder: StoreBuilder, fill: Any) -> Non
 
 
 def test_versions_are_restored_with_their_history() -> None:
-    """Also a version that was written late."""
+    """This includes a version that was written late."""
     builder = Stores.versioned("store", 1000)
     logged: list[tuple[bytes, bytes | None, int | None]] = []
     written: Any = builder.build(_DEFAULTS, lambda *record: logged.append(record))

@@ -1,4 +1,4 @@
-"""The record cache: of several updates of a key the last one goes on, when the task commits."""
+"""The record cache: of several updates of a key, only the last is emitted, at a commit."""
 
 from typing import Any
 
@@ -47,13 +47,13 @@ def _written(driver: TopologyTestDriver, topic: str = "out") -> list[Any]:
 
 
 def test_updates_wait_for_a_commit() -> None:
-    """The store answers at once; the topic and the changelog hear the last value of each key."""
+    """The store has each update immediately; topic and changelog get the last value of each key."""
     with _driver(_counts(Materialized.as_("counts"))) as driver:
         _pipe(driver, "aabab")
         assert driver.get_state_store("counts").get("a").value == 3
         assert not driver.produced_topic_names
         driver.advance_wall_clock_time(100)
-        # The key that was updated last comes last.
+        # Keys are in the order of their last update.
         assert _written(driver) == [("a", 3), ("b", 2)]
         assert _written(driver, "app-counts-changelog") == [("a", 3), ("b", 2)]
         driver.commit()
@@ -61,14 +61,14 @@ def test_updates_wait_for_a_commit() -> None:
 
 
 def test_a_table_without_a_cache_emits_every_update() -> None:
-    """So Kafka's withCachingDisabled."""
+    """This is Kafka's withCachingDisabled."""
     with _driver(_counts(Materialized.as_("counts").with_caching_disabled())) as driver:
         _pipe(driver, "aa")
         assert _written(driver) == [("a", 1), ("a", 2)]
 
 
 def test_a_full_cache_writes_early() -> None:
-    """The room is shared; what does not fit goes on before the commit."""
+    """Stores share the cache; entries that do not fit are emitted before the commit."""
     with _driver(_counts(Materialized.as_("counts")), max_bytes=250) as driver:
         _pipe(driver, "aab")
         assert not _written(driver)
@@ -76,8 +76,8 @@ def test_a_full_cache_writes_early() -> None:
         assert _written(driver) == [("a", 2), ("b", 1), ("c", 1)]
 
 
-def test_what_came_and_went_between_two_commits_is_not_heard_of() -> None:
-    """A key that was there at the last commit is taken out with a tombstone."""
+def test_a_key_that_was_put_and_deleted_between_commits_is_not_emitted() -> None:
+    """A key that existed at the last commit is deleted with a tombstone."""
     builder = StreamsBuilder()
     table = builder.table("in", key=_STRING, value=_STRING, materialized="table")
     table.to_stream().to("out", key=_STRING, value=_STRING)
@@ -91,8 +91,8 @@ def test_what_came_and_went_between_two_commits_is_not_heard_of() -> None:
     assert found == [("b", "y"), ("b", None)]
 
 
-def test_a_processor_may_ask_for_a_commit_and_for_a_cached_store() -> None:
-    """The changelog of a cached store hears of a key once."""
+def test_a_processor_can_request_a_commit_and_a_cached_store() -> None:
+    """The changelog of a cached store contains a key once per commit."""
 
     class Counting(Processor[Any, Any, Any, Any]):
         stores = (Stores.key_value("seen", _STRING, _LONG).with_caching_enabled(),)
@@ -113,8 +113,8 @@ def test_a_processor_may_ask_for_a_commit_and_for_a_cached_store() -> None:
 
 
 @given(st.lists(st.sampled_from("abcC"), max_size=30))
-def test_a_cache_changes_what_is_told_never_what_is_true(keys: list[str]) -> None:
-    """With commits anywhere (C), regrouped counts end up as without a cache."""
+def test_a_cache_changes_updates_but_not_results(keys: list[str]) -> None:
+    """With commits at any time (C), regrouped counts are the same as without a cache."""
     builder = StreamsBuilder()
     counts = builder.stream("in", key=_STRING, value=_STRING).group_by_key().count("counts")
     by_count = counts.group_by(lambda key, count: (str(count), key), key=_STRING, value=_STRING)
@@ -127,7 +127,7 @@ def test_a_cache_changes_what_is_told_never_what_is_true(keys: list[str]) -> Non
             else:
                 _pipe(cached, key)
                 _pipe(plain, key)
-        # The second one lets go on what came back through the repartition topic.
+        # The second commit emits the updates that returned through the repartition topic.
         cached.commit()
         cached.commit()
         stores = [dict(each.get_state_store("by-count").all()) for each in (cached, plain)]

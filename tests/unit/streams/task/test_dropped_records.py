@@ -1,4 +1,4 @@
-"""Records that are dropped are counted as Kafka's dropped-records, and logged at a limited rate."""
+"""Dropped records are counted as Kafka's dropped-records, and logged at a limited rate."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ def _dropped(driver: TopologyTestDriver) -> dict[str, float]:
 
 
 def _drops(build: Callable[[StreamsBuilder], object], *piped: _Piped, **settings: Any) -> float:
-    """Return how many records a topology drops of what is piped into its topic `in`."""
+    """Return the number of records that a topology drops of those in its topic `in`."""
     builder = StreamsBuilder()
     build(builder)
     with TopologyTestDriver(builder.build(), TaskSettings("app", **settings)) as driver:
@@ -156,19 +156,19 @@ def test_a_dropped_record_is_counted_and_logged(
     logged: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Every reason for which Kafka Streams counts a dropped record; the line is Kafka's."""
+    """All reasons for which Kafka Streams counts a dropped record are covered, with their logs."""
     assert _drops(build, *piped) == dropped
     assert f"Skipping record {logged}" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["processing"])
-def test_a_record_that_a_handler_leaves_out_is_counted(kind: str) -> None:
-    """The handler logs it, and the counter has it, as in Kafka."""
+def test_a_record_that_a_handler_skips_is_counted(kind: str) -> None:
+    """The handler logs it, and the counter includes it, as in Kafka."""
     assert _drops(lambda b: b.stream("in").map_values(_fails), ("a", 1, 0), **_SETTINGS[kind]) == 1
 
 
-def test_a_record_that_cannot_be_read_is_counted() -> None:
-    """If the deserialization handler goes on."""
+def test_an_unreadable_record_is_counted() -> None:
+    """This requires a deserialization handler that continues."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     settings = TaskSettings("app", **_SETTINGS["deserialization"])
@@ -177,8 +177,8 @@ def test_a_record_that_cannot_be_read_is_counted() -> None:
         assert _dropped(driver)["dropped-records-total"] == 1
 
 
-def test_nothing_is_dropped_of_an_outer_join_and_of_records_in_time() -> None:
-    """A record without a key is joined with nothing; the metrics exist all the same."""
+def test_outer_joins_and_records_in_time_drop_nothing() -> None:
+    """An outer join emits a record without a key; the metrics exist with the value 0."""
 
     def build(builder: StreamsBuilder) -> None:
         windows = JoinWindows.of_time_difference_with_no_grace(10)
@@ -187,8 +187,8 @@ def test_nothing_is_dropped_of_an_outer_join_and_of_records_in_time() -> None:
     assert _drops(build, (None, 1, 0), ("a", 1, 5)) == 0
 
 
-def test_the_log_is_limited_and_the_counter_is_not(caplog: pytest.LogCaptureFixture) -> None:
-    """A node logs a reason once in ten seconds of the wall clock, and how many there were meanwhile."""
+def test_the_log_is_limited_but_the_counter_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    """A node logs a reason once in ten seconds of wall-clock time, with the number in between."""
     builder = StreamsBuilder()
     builder.stream("in").group_by_key().count()
     with TopologyTestDriver(builder.build()) as driver:
@@ -202,7 +202,7 @@ def test_the_log_is_limited_and_the_counter_is_not(caplog: pytest.LogCaptureFixt
         assert caplog.messages[1].endswith(
             "offset=[5] node=[KSTREAM-AGGREGATE-0000000002] (4 more like it before)"
         )
-        # Kafka's rate counts one window of 30 s as if it were over.
+        # Kafka's rate counts a window of 30 s as complete.
         assert _dropped(driver) == {
             "dropped-records-total": 6,
             "dropped-records-rate": pytest.approx(6 / 30),
@@ -212,7 +212,7 @@ def test_the_log_is_limited_and_the_counter_is_not(caplog: pytest.LogCaptureFixt
 
 
 def test_metrics_have_kafkas_names_and_tags() -> None:
-    """As `driver.metrics()` of TopologyTestDriver."""
+    """The metrics are those of `driver.metrics()` in TopologyTestDriver."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     with TopologyTestDriver(builder.build()) as driver:

@@ -1,4 +1,4 @@
-"""Topics that are joined by key need the same number of partitions: told when the topology is built."""
+"""Topics that are joined by key need equal partition counts; else building the topology fails."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def _joiner(one: Any, other: Any) -> Any:
 
 
 def test_repartition_topics_of_different_sizes_are_not_joined() -> None:
-    """The sentence says which they are and what to do."""
+    """The error names the topics and the fix."""
     builder = StreamsBuilder()
     streams = [
         builder.stream(topic).repartition(name=topic, number_of_partitions=count)
@@ -31,7 +31,7 @@ def test_repartition_topics_of_different_sizes_are_not_joined() -> None:
 
 @pytest.mark.parametrize("kind", ["stream", "table", "tables", "cogroup"])
 def test_topics_of_different_sizes_are_not_joined(kind: str) -> None:
-    """Streams with streams and tables, tables with tables, cogroups."""
+    """This applies to streams, tables and cogroups."""
     builder = StreamsBuilder()
     if kind == "stream":
         builder.stream("a").join(builder.stream("b"), _joiner, _WINDOWS).to("out")
@@ -51,8 +51,8 @@ def test_topics_of_different_sizes_are_not_joined(kind: str) -> None:
         TopologyTestDriver(topology, settings=TaskSettings("x", partitions_of={"a": 2, "b": 3}))
 
 
-def test_what_is_not_joined_by_key_may_differ() -> None:
-    """Global tables, foreign keys, merged streams and streams with a new key."""
+def test_topics_that_are_not_joined_by_key_may_differ() -> None:
+    """Examples are global tables, foreign keys, merged streams and streams with a new key."""
     builder = StreamsBuilder()
     stream = builder.stream("a")
     stream.join(builder.global_table("b"), lambda value: value, _joiner).to("out")

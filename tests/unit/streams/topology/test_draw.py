@@ -1,4 +1,4 @@
-"""A topology draws itself, and tells where its nodes run on Spark."""
+"""A topology can be drawn, and can explain where its nodes run on Spark."""
 
 import xml.etree.ElementTree as ET
 
@@ -20,7 +20,7 @@ def _titles(topology: Topology) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_topology_is_drawn(name: str) -> None:
-    """Each node, store and topic is there once; boxes do not overlap and lie within the picture."""
+    """Each node, store and topic appears once; boxes do not overlap and are inside the picture."""
     topology = build(name)
     root = ET.fromstring(topology.to_svg())
     boxes = []
@@ -41,14 +41,14 @@ def test_every_topology_is_drawn(name: str) -> None:
             assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
 
 
-def test_names_with_signs_of_xml_are_drawn() -> None:
-    """They are escaped."""
+def test_names_with_xml_characters_are_escaped() -> None:
+    """Names of topologies may contain such characters."""
     topology = Topology().add_source("a<b>&", "in")
     assert "source a<b>&" in _titles(topology)
 
 
 def test_an_explanation_marks_nodes_shuffles_and_expressions() -> None:
-    """What runs where the source is read, what in a stage, and what moves in between."""
+    """It shows what runs at the source, what runs in a stage, and the shuffles in between."""
     builder = StreamsBuilder()
     stream = builder.stream("in").filter(col("value.a") > 1)
     stream.group_by(lambda value: value).count("counts").to_stream().to("out")
@@ -65,6 +65,6 @@ def test_an_explanation_marks_nodes_shuffles_and_expressions() -> None:
     ]
 
 
-def test_an_explanation_names_topics_that_lead_back() -> None:
-    """The answers of a foreign-key join are on the broker."""
+def test_an_explanation_names_topics_on_the_broker() -> None:
+    """The responses of a foreign-key join go through the broker."""
     assert "stays on the broker: it closes a cycle" in explain(build("foreign_key_join"))

@@ -1,4 +1,4 @@
-"""A topology of processors: stores that are filled from topics, and what stands in a wrong place."""
+"""A topology of processors: stores that are filled from topics, and misplaced arguments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,24 +19,24 @@ from ottla.streams import (
 
 
 class Filling(Processor[str, str, Any, Any]):
-    """Puts what it takes into a store."""
+    """A processor that puts its records into a store."""
 
     def process(self, record: Record[str, str]) -> None:
-        """Put."""
+        """Put the record."""
         self.context.get_state_store("names").put(record.key, record.value)
 
 
 class Naming(Processor[str, str, str, str]):
-    """Looks values up."""
+    """A processor that replaces values by entries of a store."""
 
     def process(self, record: Record[str, str]) -> None:
-        """Look up."""
+        """Look up the value."""
         name = self.context.get_state_store("names").get(record.value)
         self.context.forward(record.with_value(name))
 
 
 def named(add: Callable[[Topology], object], *, connects: bool) -> tuple[list[str], set[str]]:
-    """Return what is read behind a store that is filled from a topic, and all topics written."""
+    """Return the values behind a store that is filled from a topic, and all written topics."""
     topology = Topology()
     text = Serdes.string()
     topology.add_source("Source", "in", key=text, value=text).add_processor(
@@ -54,7 +54,7 @@ def named(add: Callable[[Topology], object], *, connects: bool) -> tuple[list[st
 
 
 def test_a_global_store_is_filled_from_a_topic() -> None:
-    """It is open to every processor; its own serdes read the topic."""
+    """Every processor can access it; its own serdes read the topic."""
     store = Stores.key_value("names", Serdes.string(), Serdes.string())
     found = named(
         lambda t: t.add_global_store(store, "Names", "names", "Fill", Filling), connects=False
@@ -63,7 +63,7 @@ def test_a_global_store_is_filled_from_a_topic() -> None:
 
 
 def test_a_read_only_store_is_filled_from_a_topic() -> None:
-    """The topic is its changelog (KIP-813); whoever reads it is connected."""
+    """The topic is its changelog (KIP-813); processors must be connected to it."""
     store = Stores.key_value("names", Serdes.string(), Serdes.string())
     consumed = Consumed.with_(Serdes.string(), Serdes.string())
     found = named(
@@ -91,7 +91,9 @@ def test_a_read_only_store_is_filled_from_a_topic() -> None:
         (lambda t: t.add_processor("P", Filling(), "Source"), "each task has one of its own"),
     ],
 )
-def test_what_stands_where_java_has_it_is_told_its_name(add: Any, sentence: str) -> None:
-    """Instead of being taken for a topic or a parent."""
+def test_an_argument_in_javas_position_is_rejected_with_its_keyword(
+    add: Any, sentence: str
+) -> None:
+    """Otherwise it would be used as a topic or a parent."""
     with pytest.raises(TopologyError, match=sentence):
         add(Topology())

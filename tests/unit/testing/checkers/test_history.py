@@ -1,4 +1,4 @@
-"""The history checker: planted histories, each with the faults that it must find, and no others."""
+"""The history checker: constructed histories, and the faults that it has to find in each."""
 
 import time
 from collections.abc import Callable
@@ -11,12 +11,12 @@ PARTITION = ("t", 0)
 
 
 def log(*values: object, start: int = 0, epoch: int = 0) -> list[ReadRecord]:
-    """Records of consecutive offsets."""
+    """Return records with consecutive offsets."""
     return [ReadRecord(offset, value, epoch) for offset, value in enumerate(values, start)]
 
 
 def acknowledged(history: History, values: str, offset: int, producer: str = "p") -> None:
-    """Send one value for each letter and have it acknowledged."""
+    """Send one value for each letter, and acknowledge it."""
     history.sent(producer, PARTITION, values).acknowledged(offset)
 
 
@@ -82,7 +82,7 @@ GOOD = [
 
 @pytest.mark.parametrize("history_of", GOOD)
 def test_good_histories_pass(history_of: Callable[[History], list[ReadRecord]]) -> None:
-    """What a correct log may do is no violation."""
+    """A history that a correct log allows is no violation."""
     history = History()
     assert check(history, {PARTITION: history_of(history)}) == []
 
@@ -181,15 +181,17 @@ BAD = [
 def test_planted_faults_are_found(
     history_of: Callable[[History], list[ReadRecord]], faults: list[Fault]
 ) -> None:
-    """Each fault is found by its name, and nothing else is reported."""
+    """Each fault is found by its name, and no other one is reported."""
     history = History()
-    found = check(history, {PARTITION: history_of(history)})
-    assert [violation.fault for violation in found] == faults
-    assert str(found[0]).startswith("t-0: ")
+    violations = check(history, {PARTITION: history_of(history)})
+    assert [violation.fault for violation in violations] == faults
+    assert str(violations[0]).startswith("t-0: ")
 
 
-def test_without_durable_acknowledgements_power_may_take_the_end() -> None:
-    """The last records of a life may go, read or not; their offsets come again in a later epoch."""
+def test_power_loss_may_lose_the_tail_without_flush_on_ack() -> None:
+    """The last records before the power loss may be lost; their offsets are used again in a later
+    epoch.
+    """
     history = History()
     acknowledged(history, "abc", 0)
     history.read("r", PARTITION, log("a", "b", "c"))
@@ -211,8 +213,12 @@ def test_without_durable_acknowledgements_power_may_take_the_end() -> None:
         (log("a", "b", "c", "y"), Fault.LOST),
     ],
 )
-def test_power_excuses_nothing_else(final: list[ReadRecord], fault: Fault) -> None:
-    """No hole, no later loss of what was found again, no offset twice in an epoch, no loss without it."""
+def test_other_faults_are_reported_after_a_power_loss(
+    final: list[ReadRecord], fault: Fault
+) -> None:
+    """A hole, a later loss of recovered records, a repeated offset, and a loss without power loss
+    are faults.
+    """
     history = History()
     acknowledged(history, "abc", 0)
     history.read("r", PARTITION, log("a", "b"))
@@ -223,19 +229,19 @@ def test_power_excuses_nothing_else(final: list[ReadRecord], fault: Fault) -> No
     if fault is Fault.LOST:
         history.sent("q", PARTITION, "y")
         acknowledged(history, "z", 4)
-    found = check(history, {PARTITION: final}, Rules(may_lose_tail=True))
-    assert fault in {violation.fault for violation in found}
+    violations = check(history, {PARTITION: final}, Rules(may_lose_tail=True))
+    assert fault in {violation.fault for violation in violations}
 
 
 def test_producers_that_are_not_idempotent_may_duplicate() -> None:
-    """Sending again after a time-out may write twice."""
+    """A retry after a timeout may write the record twice."""
     history = History()
     history.sent("p", PARTITION, "a")
     assert check(history, {PARTITION: log("a", "a")}, Rules(may_duplicate=True)) == []
 
 
-def test_a_value_sent_twice_is_a_mistake_of_the_test() -> None:
-    """Without unique values nothing could be told."""
+def test_value_sent_twice_is_an_error() -> None:
+    """Without unique values no fault could be detected."""
     history = History()
     history.sent("p", PARTITION, "a")
     history.sent("p", PARTITION, "a")
@@ -243,8 +249,8 @@ def test_a_value_sent_twice_is_a_mistake_of_the_test() -> None:
         check(history, {})
 
 
-def test_a_hundred_thousand_records_are_checked_in_seconds() -> None:
-    """The checker keeps up with a chaos run."""
+def test_hundred_thousand_records_are_checked_in_seconds() -> None:
+    """The checker is fast enough for a chaos run."""
     history = History()
     for start in range(0, 100_000, 100):
         values = range(start, start + 100)

@@ -1,4 +1,4 @@
-"""The simulated disk: what survives a loss of power, and calls that fail."""
+"""The simulated disk: the content after a power loss, and calls that fail."""
 
 import errno
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SEEDS = range(60)
 
 
 def after_power_loss(seed: int, work: Callable[[SimFileSystem], None]) -> SimFileSystem:
-    """Do some work in a durable folder `d`, lose power, and return what is found."""
+    """Do some work in a durable directory `d`, lose power, and return the content."""
     files = SimFileSystem()
     files.make_directories("d")
     files.sync_directory("/")
@@ -27,7 +27,7 @@ def after_power_loss(seed: int, work: Callable[[SimFileSystem], None]) -> SimFil
 
 
 def test_synced_bytes_of_a_synced_name_survive() -> None:
-    """Both syncs together are a promise."""
+    """After both syncs, the content is guaranteed."""
 
     def work(files: SimFileSystem) -> None:
         file = files.open("d/f", create=True)
@@ -41,7 +41,7 @@ def test_synced_bytes_of_a_synced_name_survive() -> None:
 
 
 def test_unsynced_bytes_may_survive_in_any_part() -> None:
-    """Over many seeds the tail is there, torn, absent, and full of holes."""
+    """Over many seeds the tail is complete, torn, absent, or has holes."""
     tail = bytes(range(1, 255)) * 12
 
     def work(files: SimFileSystem) -> None:
@@ -59,12 +59,12 @@ def test_unsynced_bytes_may_survive_in_any_part() -> None:
     for data in found:
         for position in range(0, len(data), 512):
             sector, written = data[position : position + 512], tail[position : position + 512]
-            # Every sector holds what was written, up to some byte, or zeros.
+            # Every sector has the written bytes up to some byte, or zeros.
             assert written.startswith(sector.rstrip(b"\0"))
 
 
 def test_unsynced_names_may_vanish() -> None:
-    """A file whose folder was not synced is there or not; its synced bytes are not lost with it."""
+    """A file in an unsynced directory exists or not; if it exists, it has its synced bytes."""
 
     def work(files: SimFileSystem) -> None:
         file = files.open("d/f", create=True)
@@ -77,8 +77,8 @@ def test_unsynced_names_may_vanish() -> None:
     assert set(there) == {b"x"}
 
 
-def test_unsynced_rename_happened_whole_or_not_at_all() -> None:
-    """The file has exactly one of its two names, and the replaced one is old or new."""
+def test_unsynced_rename_is_atomic() -> None:
+    """The file has exactly one of its two names, and the replaced file is old or new."""
 
     def work(files: SimFileSystem) -> None:
         for name in ("old", "new"):
@@ -95,8 +95,8 @@ def test_unsynced_rename_happened_whole_or_not_at_all() -> None:
     assert results == {(("new", "old"), b"old"), (("old",), b"new")}
 
 
-def test_unsynced_removal_may_come_back() -> None:
-    """A removed file is gone for good only when its folder is synced."""
+def test_unsynced_removal_may_be_undone() -> None:
+    """A removed file is gone for good only after a sync of its directory."""
 
     def work(files: SimFileSystem) -> None:
         for name in ("a", "b"):
@@ -109,8 +109,8 @@ def test_unsynced_removal_may_come_back() -> None:
     assert found == {(), ("b",)}
 
 
-def test_replace_is_all_or_nothing_wherever_power_goes() -> None:
-    """Whichever of its steps is the last one, the old content or the new one is found."""
+def test_replace_is_atomic_on_power_loss() -> None:
+    """After a power loss at any of its steps the file has the old content or the new one."""
     seen = set()
     for step in range(1, 12):
         for seed in range(20):
@@ -130,8 +130,8 @@ def test_replace_is_all_or_nothing_wherever_power_goes() -> None:
     assert len(seen) == 3
 
 
-def test_failed_sync_drops_what_was_dirty() -> None:
-    """Linux marks the pages clean: a second sync succeeds and saves nothing of them."""
+def test_failed_sync_drops_dirty_bytes() -> None:
+    """Linux marks the pages clean: a second sync succeeds without writing them."""
 
     def work(files: SimFileSystem) -> None:
         file = files.open("d/f", create=True)
@@ -149,7 +149,7 @@ def test_failed_sync_drops_what_was_dirty() -> None:
 
 
 def test_the_nth_call_of_an_operation_fails() -> None:
-    """Faults count calls, may be bound to a path, and may last."""
+    """Faults count calls, can be limited to a path, and can be permanent."""
     files = SimFileSystem()
     one, other = files.open("/one", create=True), files.open("/other", create=True)
     files.faults.fail("append", nth=2, error=errno.ENOSPC, path="one")
@@ -158,7 +158,7 @@ def test_the_nth_call_of_an_operation_fails() -> None:
     with pytest.raises(OSError) as refusal:
         one.append(b"5678")
     assert refusal.value.errno == errno.ENOSPC
-    # Half of it was taken before the system noticed.
+    # Half of it was written before the error.
     assert one.read_at(0, 99) == b"123456"
     one.append(b"9")
     files.faults.fail("sync", times=-1)
@@ -167,8 +167,8 @@ def test_the_nth_call_of_an_operation_fails() -> None:
             other.sync()
 
 
-def test_a_full_disk_takes_what_fits() -> None:
-    """ENOSPC follows a short write, and removal makes room again."""
+def test_full_disk_writes_what_fits() -> None:
+    """A short write is followed by ENOSPC, and a removal frees space."""
     files = SimFileSystem(Disk(capacity_bytes=10))
     file = files.open("/f", create=True)
     file.append(b"12345678")
@@ -181,8 +181,8 @@ def test_a_full_disk_takes_what_fits() -> None:
     files.open("/g", create=True).append(b"1234567890")
 
 
-def test_the_dead_cannot_write() -> None:
-    """What an earlier life still holds fails, whatever it tries; its locks are free."""
+def test_killed_process_cannot_write() -> None:
+    """Every operation on a handle of an earlier process fails, and its locks are released."""
     files = SimFileSystem()
     files.lock("/lock")
     file = files.open("/f", create=True)
@@ -247,17 +247,17 @@ def _do(files: FileSystem, root: str, operation: str, *arguments: object) -> obj
 
 
 @given(steps=STEPS)
-def test_without_faults_it_behaves_as_the_real_one(
+def test_simulated_disk_behaves_like_the_real_one(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, ...]]
 ) -> None:
-    """The same calls give the same answers, the same errors and the same files."""
+    """The same calls return the same results, raise the same errors, and leave the same files."""
     real_root = str(tmp_path_factory.mktemp("real"))
     real, sim = RealFileSystem(), SimFileSystem()
     sim.make_directories("/root")
     for step in steps:
         expected = _do(real, real_root, *step)
         if step[0] == "size" and real.is_directory(f"{real_root}/{step[1]}"):
-            # The size of a folder means something to the system only.
+            # The size of a directory depends on the file system.
             continue
         assert _do(sim, "/root", *step) == expected, step
     assert _tree(sim, "/root") == {
@@ -267,12 +267,12 @@ def test_without_faults_it_behaves_as_the_real_one(
 
 
 def _tree(files: SimFileSystem, root: str) -> dict[str, bytes | None]:
-    found: dict[str, bytes | None] = {}
+    result: dict[str, bytes | None] = {}
     for name in files.list(root):
         path = f"{root}/{name}"
         if files.is_directory(path):
-            found[name] = None
-            found |= {f"{name}/{key}": data for key, data in _tree(files, path).items()}
+            result[name] = None
+            result |= {f"{name}/{key}": data for key, data in _tree(files, path).items()}
         else:
-            found[name] = files.read(path)
-    return found
+            result[name] = files.read(path)
+    return result

@@ -23,13 +23,13 @@ from ottla.testing.sim.trace import Trace
 
 @pytest.fixture
 def loop() -> Iterator[SimLoop]:
-    """A loop of one seed."""
+    """Return a loop with one seed."""
     with SimLoop(SeededRng(3)) as made:
         yield made
 
 
 def order_of_tasks(seed: int) -> tuple[list[int], str]:
-    """Run ten tasks that are ready at once; return the order they ran in and the trace's hash."""
+    """Run ten tasks that are ready at once; return their order and the hash of the trace."""
     trace = Trace()
     order: list[int] = []
 
@@ -46,7 +46,7 @@ def order_of_tasks(seed: int) -> tuple[list[int], str]:
 
 
 def test_a_seed_decides_the_order_of_tasks() -> None:
-    """One seed gives one order and one trace; other seeds give others."""
+    """The same seed has the same order and trace; other seeds have others."""
     assert order_of_tasks(1) == order_of_tasks(1)
     results = [order_of_tasks(seed) for seed in range(5)]
     assert len({tuple(order) for order, _ in results}) > 1
@@ -55,7 +55,7 @@ def test_a_seed_decides_the_order_of_tasks() -> None:
 
 
 def test_plain_callbacks_keep_their_order(loop: SimLoop) -> None:
-    """asyncio promises it, so programs may rely on it."""
+    """Programs may rely on this guarantee of asyncio."""
     order: list[int] = []
 
     async def main() -> None:
@@ -68,7 +68,7 @@ def test_plain_callbacks_keep_their_order(loop: SimLoop) -> None:
 
 
 def test_a_day_passes_at_once(loop: SimLoop) -> None:
-    """Waiting costs no real time, and timers fire at their moment."""
+    """Waiting takes no real time, and timers fire at their time."""
     clock = VirtualClock(loop)
     began = time.monotonic()
 
@@ -82,7 +82,7 @@ def test_a_day_passes_at_once(loop: SimLoop) -> None:
 
 
 def test_the_wall_clock_moves_alone(loop: SimLoop) -> None:
-    """Setting the clock back two days moves no timer."""
+    """Setting the clock back two days affects no timer."""
     clock = VirtualClock(loop)
 
     async def main() -> None:
@@ -95,8 +95,8 @@ def test_the_wall_clock_moves_alone(loop: SimLoop) -> None:
     assert clock.monotonic() == pytest.approx(1002)
 
 
-def test_everybody_waiting_for_ever_is_reported(loop: SimLoop) -> None:
-    """Instead of hanging, the simulation names who waits."""
+def test_deadlock_is_reported(loop: SimLoop) -> None:
+    """Instead of hanging, the simulation names the waiting tasks."""
 
     async def waits_for_nobody() -> None:
         await asyncio.Event().wait()
@@ -106,7 +106,7 @@ def test_everybody_waiting_for_ever_is_reported(loop: SimLoop) -> None:
 
 
 def test_time_standing_still_is_reported(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that never waits for time would otherwise run for ever."""
+    """A task that never waits for time would otherwise run forever."""
     monkeypatch.setattr("ottla.testing.sim.loop.STEPS_AT_ONE_MOMENT_MAX", 100)
 
     async def spins() -> None:
@@ -128,8 +128,8 @@ def test_time_standing_still_is_reported(loop: SimLoop, monkeypatch: pytest.Monk
         "asyncio.to_thread(print)",
     ],
 )
-def test_reaching_for_the_real_world_raises(loop: SimLoop, reach: str) -> None:
-    """A thread or a socket would bring in an order that no seed decides."""
+def test_access_to_the_real_world_raises(loop: SimLoop, reach: str) -> None:
+    """A thread or a socket would cause an order that does not depend on the seed."""
 
     async def main() -> None:
         result = eval(reach, {"loop": loop, "asyncio": asyncio, "print": print})
@@ -140,7 +140,7 @@ def test_reaching_for_the_real_world_raises(loop: SimLoop, reach: str) -> None:
 
 
 def test_a_killed_process_never_runs_again(loop: SimLoop) -> None:
-    """Timers, tasks and last words of the dead have no effect; others go on."""
+    """Timers, tasks and cleanup of a killed process have no effect; other processes continue."""
     said: list[str] = []
 
     async def talk(name: str) -> None:
@@ -175,8 +175,10 @@ def test_a_killed_process_never_runs_again(loop: SimLoop) -> None:
     assert "alive timer" in said
 
 
-def test_what_a_dead_process_begins_never_begins(loop: SimLoop) -> None:
-    """Nor does the garbage collector complain of it, at a moment that no seed decides."""
+def test_tasks_of_a_killed_process_never_start(loop: SimLoop) -> None:
+    """The garbage collector does not complain about it either, at a time that does not depend on
+    the seed.
+    """
     said: list[str] = []
 
     async def talk() -> None:
@@ -205,7 +207,7 @@ def test_what_a_dead_process_begins_never_begins(loop: SimLoop) -> None:
 
 
 def test_unnoticed_failures_are_raised_at_the_end(loop: SimLoop) -> None:
-    """A callback that failed fails the simulation, even if nobody awaited it."""
+    """A failed callback fails the simulation, even if its result was never awaited."""
 
     async def main() -> None:
         loop.call_soon(lambda: 1 / 0)
@@ -217,7 +219,7 @@ def test_unnoticed_failures_are_raised_at_the_end(loop: SimLoop) -> None:
 
 
 def test_trace_is_the_same_in_another_process() -> None:
-    """Neither addresses nor the hash seed of the process leak into the order."""
+    """The order depends neither on addresses nor on the hash seed of the process."""
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
         "from tests.unit.testing.sim.test_loop import order_of_tasks;"

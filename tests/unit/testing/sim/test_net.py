@@ -1,4 +1,4 @@
-"""The simulated network: what a protocol sees of it, and what faults do."""
+"""The simulated network: the view of a protocol, and faults."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -15,7 +15,7 @@ from ottla.testing.sim.transport import PIPE_BYTES
 
 
 class Recorder(asyncio.BufferedProtocol):
-    """Remembers what it was told, and wakes whoever waits for it."""
+    """Records its calls, and wakes the tasks that wait for them."""
 
     def __init__(self, buffer_bytes: int = 1000) -> None:
         self.buffer = bytearray(buffer_bytes)
@@ -53,7 +53,7 @@ class Recorder(asyncio.BufferedProtocol):
         self._note("resume")
 
     async def until(self, condition: Callable[["Recorder"], bool]) -> None:
-        """Wait until a condition holds."""
+        """Wait until the condition is true."""
         async with asyncio.timeout(60):
             while not condition(self):
                 self._changed.clear()
@@ -61,7 +61,7 @@ class Recorder(asyncio.BufferedProtocol):
 
 
 async def pair(net: Net, other: Net | None = None) -> tuple[Recorder, Recorder]:
-    """Connect two recorders; return the near one and the accepted one."""
+    """Connect two recorders; return the client and the accepted one."""
     accepted: list[Recorder] = []
 
     def accept() -> Recorder:
@@ -98,7 +98,7 @@ async def bytes_arrive_in_order(net: Net) -> None:
 
 
 async def closing_sends_what_is_left(net: Net) -> None:
-    """The peer reads everything, then the end; both ends hear that it is over."""
+    """The peer reads all bytes, then the end; both ends are notified."""
     near, far = await pair(net)
     near.transport.write(b"x" * 5000)
     near.transport.close()
@@ -112,7 +112,7 @@ async def closing_sends_what_is_left(net: Net) -> None:
 
 
 async def a_slow_reader_pauses_the_writer(net: Net) -> None:
-    """What the socket does not take stays in the transport, and the protocol hears of it."""
+    """Bytes that the socket does not accept stay in the transport, and the protocol is paused."""
     near, far = await pair(net)
     far.transport.pause_reading()
     near.transport.set_write_buffer_limits(high=1000)
@@ -132,7 +132,7 @@ async def a_slow_reader_pauses_the_writer(net: Net) -> None:
 
 
 async def nobody_listens(net: Net) -> None:
-    """A port without a listener refuses, a port with one refuses a second."""
+    """Connecting to a port without a listener fails, and so does a second listener on a port."""
     listener = await net.listen("127.0.0.1", 0, Recorder)
     with pytest.raises(OSError, match="in use"):
         await net.listen("127.0.0.1", listener.port, Recorder)
@@ -143,7 +143,7 @@ async def nobody_listens(net: Net) -> None:
 
 
 async def ends_know_their_addresses(net: Net) -> None:
-    """One end's name is the other's peer."""
+    """The address of one end is the peer address of the other."""
     near, far = await pair(net)
     assert near.transport.get_extra_info("peername") == far.transport.get_extra_info("sockname")
     assert far.transport.get_extra_info("peername") == near.transport.get_extra_info("sockname")
@@ -161,21 +161,21 @@ SCENARIOS: list[Scenario] = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda item: item.__name__)
-async def test_the_real_network_behaves_so(scenario: Scenario) -> None:
-    """What is expected of the simulation is true of TCP on this machine."""
+async def test_real_network_has_the_assumed_properties(scenario: Scenario) -> None:
+    """TCP on this machine has the properties that the simulation assumes."""
     await scenario(RealNet())
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda item: item.__name__)
 @pytest.mark.parametrize("seed", range(10))
 def test_the_simulated_network_behaves_the_same(scenario: Scenario, seed: int) -> None:
-    """The same scenarios, on virtual time, for several seeds."""
+    """The same scenarios run on virtual time, for several seeds."""
     with SimLoop(SeededRng(seed)) as loop:
         loop.run(scenario(SimNetwork(SeededRng(seed)).host("127.0.0.1")))
 
 
 def test_a_partition_holds_bytes_until_it_heals() -> None:
-    """TCP sends again: nothing is lost, and nothing passes meanwhile, nor can anybody connect."""
+    """No byte is lost, because TCP retransmits; meanwhile no byte arrives and no connection succeeds."""
     network = SimNetwork(SeededRng(1))
     one, two = network.host("one"), network.host("two")
 
@@ -194,7 +194,7 @@ def test_a_partition_holds_bytes_until_it_heals() -> None:
 
 
 def test_a_partition_may_cut_one_direction() -> None:
-    """Answers pass while requests do not."""
+    """Responses arrive while requests do not."""
     network = SimNetwork(SeededRng(1))
     one, two = network.host("one"), network.host("two")
 
@@ -211,7 +211,7 @@ def test_a_partition_may_cut_one_direction() -> None:
 
 
 def test_a_reset_breaks_both_ends() -> None:
-    """Both protocols hear of it as the reset that it is."""
+    """Both protocols get a ConnectionResetError."""
     network = SimNetwork(SeededRng(1))
     one, two = network.host("one"), network.host("two")
 
@@ -227,21 +227,21 @@ def test_a_reset_breaks_both_ends() -> None:
 
 
 def test_the_death_of_a_process_resets_its_connections() -> None:
-    """The kernel cleans up after it: peers see a reset, its port is free."""
+    """Peers get a reset and the port is free, as the kernel does it."""
     network = SimNetwork(SeededRng(1))
     server, client = network.host("server"), network.host("client")
 
     async def main(loop: SimLoop) -> None:
         process = loop.process("server")
-        made = loop.create_future()
+        future = loop.create_future()
 
         async def serve() -> None:
             listener = await server.listen("", 9092, Recorder)
-            made.set_result(listener.port)
+            future.set_result(listener.port)
             await asyncio.Event().wait()
 
         loop.spawn(process, serve())
-        _, near = await client.connect("server", await made, Recorder)
+        _, near = await client.connect("server", await future, Recorder)
         assert isinstance(near, Recorder)
         process.kill()
         await near.until(lambda it: "lost ConnectionResetError" in it.events)

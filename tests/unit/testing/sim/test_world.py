@@ -1,4 +1,4 @@
-"""A world from one seed: machines, their lives, and what keeps the real world out."""
+"""A simulated world with one seed: machines, their processes, and the guard against real effects."""
 
 import asyncio
 import threading
@@ -15,13 +15,13 @@ from ottla.testing.sim.world import Machine, World
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """A world of one seed."""
+    """Yield a world with one seed."""
     with World(1) as made:
         yield made
 
 
-def test_a_purpose_has_its_own_random_numbers() -> None:
-    """A stream depends on the seed and its name, not on what others have drawn."""
+def test_each_name_has_its_own_random_numbers() -> None:
+    """A stream depends on the seed and its name, not on other streams."""
     with World(1) as one, World(1) as same, World(2) as other:
         one.stream("x").below(1000)
         assert random_uuid(one.stream("y")) == random_uuid(same.stream("y"))
@@ -42,8 +42,8 @@ async def write_for_ever(machine: Machine) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_a_killed_process_leaves_what_it_wrote(world: World) -> None:
-    """The next life finds every byte, and its ports work."""
+def test_files_of_a_killed_process_are_kept(world: World) -> None:
+    """The next process reads every byte, and can use the ports."""
     machine = world.machine("m")
 
     async def main() -> None:
@@ -51,18 +51,18 @@ def test_a_killed_process_leaves_what_it_wrote(world: World) -> None:
         await asyncio.sleep(0.0255)
         machine.kill()
         assert machine.is_off.is_set()
-        found = machine.files.size("/log")
-        assert 24 <= found <= 26
+        size = machine.files.size("/log")
+        assert 24 <= size <= 26
         machine.start(lambda: write_for_ever(machine))
         await asyncio.sleep(0.01)
-        assert machine.files.size("/log") > found
+        assert machine.files.size("/log") > size
         assert machine.lives == 2
 
     world.run(main())
 
 
-def test_power_that_goes_inside_a_call_ends_the_process_there(world: World) -> None:
-    """Nothing of it runs after that change, and what was synced is found."""
+def test_power_loss_during_a_call_ends_the_process_there(world: World) -> None:
+    """The process executes nothing after that change, and the synced content is kept."""
     machine = world.machine("m")
 
     async def main() -> None:
@@ -76,8 +76,8 @@ def test_power_that_goes_inside_a_call_ends_the_process_there(world: World) -> N
     world.run(main())
 
 
-def test_a_process_may_be_given_more_to_do(world: World) -> None:
-    """What runs in it dies with it."""
+def test_process_can_get_further_tasks(world: World) -> None:
+    """All tasks of a process end with it."""
     machine = world.machine("m")
     done: list[str] = []
 
@@ -97,8 +97,10 @@ def test_a_process_may_be_given_more_to_do(world: World) -> None:
     assert done == ["0.1"]
 
 
-def test_our_own_code_cannot_reach_the_real_world(world: World) -> None:
-    """A module of Ottla that asks the machine for the time is told to use the port; others may ask."""
+def test_ottla_code_cannot_use_the_real_world(world: World) -> None:
+    """A module of Ottla that reads the real time gets an error that names the port; others may read
+    it.
+    """
 
     async def main() -> int:
         return RealClock().time_ms()
@@ -112,7 +114,7 @@ def test_our_own_code_cannot_reach_the_real_world(world: World) -> None:
 
 
 def test_the_real_world_is_back_afterwards() -> None:
-    """The guard goes with the world."""
+    """The guard ends with the world."""
     with World(1):
         pass
     assert RealClock().time_ms() > 0

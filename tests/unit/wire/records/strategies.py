@@ -1,4 +1,4 @@
-"""Generated records and batches for the tests of this folder."""
+"""Generated records and batches for the tests of this directory."""
 
 from hypothesis import strategies as st
 
@@ -8,7 +8,7 @@ from ottla.wire.records.records import BatchFields, Record
 codecs = st.sampled_from(sorted(CODECS.values()))
 blobs = st.binary(max_size=40) | st.binary(min_size=60, max_size=300)
 headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=12)), max_size=3)
-# Around a moment, so that deltas have both signs, and now and then far away.
+# Around one time, so that deltas have both signs, and sometimes far away.
 timestamps = st.integers(1_700_000_000_000 - 5000, 1_700_000_000_000 + 5000) | st.integers(
     -1, 2**53
 )
@@ -26,7 +26,7 @@ record_lists = st.lists(records, min_size=1, max_size=30)
 
 @st.composite
 def batch_fields(draw: st.DrawFn) -> BatchFields:
-    """The header's fields of a batch that a broker may hold."""
+    """Return the header fields of a batch that a broker may store."""
     return BatchFields(
         base_offset=draw(st.integers(0, 2**62)),
         compression=draw(codecs),

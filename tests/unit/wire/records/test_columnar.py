@@ -1,4 +1,4 @@
-"""Columns decode to what record-by-record decoding gives, and damage stays an error."""
+"""Columns have the same content as decoded records, and damage is an error."""
 
 import random
 import struct
@@ -52,7 +52,7 @@ def _rows(records: Sequence[Record], types: Sequence[int] = ()) -> list[dict[str
 
 
 def _plain(table: pa.Table) -> list[dict[str, object]]:
-    """The rows with timestamps as numbers: some lie beyond what datetime can hold."""
+    """Return the rows with timestamps as numbers: some are beyond the range of datetime."""
     index = table.schema.get_field_index("timestamp")
     numbers = table.column("timestamp").cast(pa.int64())
     return table.set_column(index, "timestamp", numbers).to_pylist()
@@ -60,7 +60,7 @@ def _plain(table: pa.Table) -> list[dict[str, object]]:
 
 @st.composite
 def _logs(draw: st.DrawFn) -> tuple[bytearray, list[Record], list[int]]:
-    """Some batches in a row as a broker holds them, the records in them and their timestamp types."""
+    """Return consecutive batches as a broker stores them, their records and their timestamp types."""
     log, records, types = bytearray(), [], []
     offset = 1000
     for batch_records in draw(st.lists(strategies.record_lists, min_size=1, max_size=4)):
@@ -81,29 +81,31 @@ Generated = tuple[bytearray, list[Record], list[int]]
 
 
 @given(_logs())
-def test_columns_hold_what_records_decode_to(generated: Generated) -> None:
+def test_columns_agree_with_decoded_records(generated: Generated) -> None:
     """Keys, values, nulls, headers, offsets and times are those of `decode_batch`."""
     log, records, types = generated
     assert _plain(_table(log)) == _rows(records, types)
 
 
 @given(_logs(), st.integers(990, 1060), st.integers(0, 60))
-def test_only_the_offsets_asked_for_come(generated: Generated, start: int, count: int) -> None:
+def test_only_the_requested_offsets_are_returned(
+    generated: Generated, start: int, count: int
+) -> None:
     """The range may begin and end within a batch."""
     log, records, _ = generated
     wanted = [record.offset for record in records if start <= record.offset < start + count]
     assert _table(log, start, start + count).column("offset").to_pylist() == wanted
 
 
-def test_columns_come_in_the_order_asked_for() -> None:
-    """Only what is asked for is built."""
+def test_columns_are_in_the_requested_order() -> None:
+    """Only the requested columns are built."""
     log = encode_batch([Record(b"k", b"v", (), NOW)])
     table = _table(log, columns=["value", "offset"])
     assert table.to_pylist() == [{"value": b"v", "offset": 0}]
 
 
-def test_log_append_time_shows_in_time_and_type() -> None:
-    """The batch's own time stands for each record's, and the type says so."""
+def test_log_append_time_is_in_timestamp_and_type() -> None:
+    """The batch's timestamp replaces that of each record, and the type is LogAppendTime."""
     log = encode_batch([Record(None, b"", (), NOW)] * 2)
     batch.patch_max_timestamp(log, 0, max_timestamp=NOW + 5, log_append_time=True)
     log += encode_batch([Record(None, b"", (), NOW)], base_offset=2)
@@ -116,7 +118,7 @@ def test_log_append_time_shows_in_time_and_type() -> None:
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 @pytest.mark.parametrize("size", [10, 1000, 3_000_000])
 def test_long_runs_and_large_records(codec: int, size: int) -> None:
-    """Runs of equal records are skipped over, and records may be larger than 1 MiB."""
+    """Runs of equal records are skipped quickly, and records may be larger than 1 MiB."""
     count = 3000 if size < 2000 else 3
     records = [Record(b"k%06d" % index, b"v" * size, (), NOW) for index in range(count)]
     records.insert(count // 2, Record(None, b"odd one out", (), NOW))
@@ -127,8 +129,10 @@ def test_long_runs_and_large_records(codec: int, size: int) -> None:
     assert table.column("offset").to_pylist() == list(range(len(records)))
 
 
-def test_compressed_data_comes_in_pieces_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What unpacks to much becomes several Arrow batches."""
+def test_compressed_data_is_split_into_batches_of_bounded_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large decompressed size is split into several Arrow batches."""
     monkeypatch.setattr(columnar, "_GROUP_BYTES", 1000)
     log = bytearray()
     for offset in range(4):
@@ -140,7 +144,7 @@ def test_compressed_data_comes_in_pieces_of_bounded_size(monkeypatch: pytest.Mon
 
 
 def test_a_record_with_very_many_headers_is_read() -> None:
-    """Records with few headers and records with very many stand side by side."""
+    """Records with few headers and records with very many are in the same batch."""
     many = tuple((f"name-{index}", b"%d" % index) for index in range(500))
     few = (("a", None), ("b", b""), ("c", b"x"))
     records = [Record(None, b"", headers) for headers in (few, many, (), many, few)]
@@ -148,8 +152,8 @@ def test_a_record_with_very_many_headers_is_read() -> None:
     assert found == [row["headers"] for row in _rows(records)]
 
 
-def test_control_batches_do_not_show() -> None:
-    """Markers are no records."""
+def test_control_batches_are_skipped() -> None:
+    """Control records are no records."""
     log = encode_batch([Record(None, b"a")])
     commit = EndTransactionMarker(ControlType.COMMIT, 0)
     log += encode_marker(commit, producer_id=1, producer_epoch=0, timestamp=NOW, base_offset=1)
@@ -176,8 +180,8 @@ def _marker(offset: int, producer: int, kind: ControlType) -> bytearray:
     )
 
 
-def test_aborted_transactions_do_not_show() -> None:
-    """From its first offset to its abort marker a producer's transactional batches are left out."""
+def test_aborted_transactions_are_skipped() -> None:
+    """Transactional batches of a producer are skipped from its first offset to its abort marker."""
     log = (
         _transactional(0, 7)
         + _marker(1, 7, ControlType.COMMIT)
@@ -193,8 +197,8 @@ def test_aborted_transactions_do_not_show() -> None:
     assert _table(log).column("offset").to_pylist() == [0, 2, 3, 4, 6]
 
 
-def test_two_aborts_of_one_producer_are_told_apart() -> None:
-    """Each entry of the list lasts until the next abort marker."""
+def test_two_aborts_of_one_producer_are_distinguished() -> None:
+    """Each entry of the list is valid until the next abort marker."""
     log = (
         _transactional(0, 7)
         + _marker(1, 7, ControlType.ABORT)
@@ -208,7 +212,7 @@ def test_two_aborts_of_one_producer_are_told_apart() -> None:
 
 
 def test_the_extent_of_whole_batches_is_known_before_decoding() -> None:
-    """The next request can leave before the answer is decoded; a partial batch does not count."""
+    """The next request can be sent before the response is decoded; a partial batch does not count."""
     log = encode_batch([Record(None, b"a")] * 3, base_offset=10)
     assert measure(log) == (len(log), 13)
     assert measure(log + log[:70]) == (len(log), 13)
@@ -218,8 +222,8 @@ def test_the_extent_of_whole_batches_is_known_before_decoding() -> None:
         measure(bytes(100))
 
 
-def test_nothing_is_no_batch() -> None:
-    """Empty answers and empty ranges give no Arrow batch at all."""
+def test_empty_input_has_no_batch() -> None:
+    """An empty response or range has no Arrow batch."""
     log = encode_batch([Record(None, b"a")])
     decoder = ColumnDecoder("t", 0, ["key"])
     assert list(decoder.decode(b"", 0, 5)) == []
@@ -228,7 +232,7 @@ def test_nothing_is_no_batch() -> None:
 
 
 def test_a_wrong_checksum_is_corruption() -> None:
-    """The checksum is tested unless the reader says otherwise."""
+    """The checksum is verified unless the caller disables it."""
     log = encode_batch([Record(None, b"abc")])
     log[-2] ^= 1
     with pytest.raises(ApiError) as caught:
@@ -257,7 +261,7 @@ def test_a_wrong_checksum_is_corruption() -> None:
     ],
 )
 def test_records_that_do_not_fit_their_batch_are_invalid(body: bytes, count: int) -> None:
-    """The same damage as for `decode_batch` is the same error here."""
+    """The damage raises the same error as in `decode_batch`."""
     encoded = encode_batch([Record(None, b"")])[: batch.HEADER_SIZE] + body
     struct.pack_into(">i", encoded, 8, len(encoded) - batch.LOG_OVERHEAD)
     struct.pack_into(">i", encoded, 57, count)
@@ -268,7 +272,7 @@ def test_records_that_do_not_fit_their_batch_are_invalid(body: bytes, count: int
 
 
 def test_header_names_that_are_not_utf8_are_read() -> None:
-    """As `decode_batch` reads them, beside names that are."""
+    """Such names are decoded as by `decode_batch`, beside valid ones."""
     headers = (("name", b"1"), ("sound", None))
     encoded = encode_batch([Record(None, b"", headers)]).replace(b"name", b"\xff\x80ne")
     batch.seal(encoded, 0, len(encoded))
@@ -281,7 +285,7 @@ def test_header_names_that_are_not_utf8_are_read() -> None:
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32))
 def test_hostile_bytes_raise_nothing_else(seed: int) -> None:
-    """Damaged lengths never lead outside the bytes: an ApiError, or a valid table."""
+    """Damaged lengths never lead outside of the bytes: the result is an ApiError or a valid table."""
     chance = random.Random(seed)
     headers = (("name", b"value"), ("n", None))
     records = [Record(b"k%d" % i, b"v" * (i % 90), headers[: i % 3]) for i in range(300)]

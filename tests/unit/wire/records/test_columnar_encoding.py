@@ -1,4 +1,4 @@
-"""What columns are encoded to decodes record by record, and keys fall where every client puts them."""
+"""Encoded columns decode to the same records, and keys are partitioned as by every client."""
 
 import numpy as np
 import pyarrow as pa
@@ -48,15 +48,15 @@ def _decode(batches: list[columnar_encoding.EncodedBatch]) -> list[Record]:
     codec=strategies.codecs,
     batch_bytes=st.sampled_from([1, 300, 1 << 20]),
 )
-def test_decoding_gives_the_columns(records: list[Record], codec: int, batch_bytes: int) -> None:
-    """Keys, values, nulls, headers and times survive, however the rows are split."""
+def test_encoded_columns_are_decoded(records: list[Record], codec: int, batch_bytes: int) -> None:
+    """Keys, values, nulls, headers and timestamps survive, however the rows are split."""
     batches = list(encode_rows(_columns(records), batch_bytes=batch_bytes, compression=codec))
     assert _decode(batches) == records
 
 
 @given(records=strategies.record_lists, start=st.integers(0, 29), group=st.integers(1, 2000))
 def test_slices_and_groups_change_nothing(records: list[Record], start: int, group: int) -> None:
-    """Arrow slices with an offset of their own, and groups of any size, give the same records."""
+    """Arrow slices with an offset, and groups of any size, produce the same records."""
     start = min(start, len(records) - 1)
     rows = _columns(records).slice(start, len(records))
     with pytest.MonkeyPatch.context() as patch:
@@ -65,14 +65,14 @@ def test_slices_and_groups_change_nothing(records: list[Record], start: int, gro
 
 
 def test_columns_that_are_not_there_are_null() -> None:
-    """Without keys and headers every record has none."""
+    """Without columns for keys and headers every record has none."""
     rows = Rows(pa.array([b"a", None], pa.binary()), None, None, np.array([NOW, NOW - 1]))
     expected = [Record(None, b"a", (), NOW), Record(None, None, (), NOW - 1)]
     assert _decode(list(encode_rows(rows, batch_bytes=1000))) == expected
 
 
-def test_batches_keep_to_their_size_and_large_rows_stand_alone() -> None:
-    """No batch is over the limit unless a single row is."""
+def test_batches_respect_their_size_and_large_rows_are_alone() -> None:
+    """A batch exceeds the limit only if a single row does."""
     sizes = [10, 500, 20, 2000, 10, 10, 100_000, 10]
     rows = Rows(
         pa.array([b"x" * size for size in sizes], pa.binary()),
@@ -85,8 +85,8 @@ def test_batches_keep_to_their_size_and_large_rows_stand_alone() -> None:
     assert all(item.size_bytes < 1100 for item in batches if item.records_count > 1)
 
 
-def test_sequences_go_on_from_batch_to_batch_and_wrap() -> None:
-    """An idempotent producer's sequence counts records and starts again after 2**31 - 1."""
+def test_sequences_continue_across_batches_and_wrap() -> None:
+    """The sequence of an idempotent producer counts records, and 0 follows 2**31 - 1."""
     rows = Rows(pa.array([b"x" * 100] * 6, pa.binary()), None, None, np.full(6, NOW))
     sender = Sender(5, 1, 2**31 - 3)
     batches = list(encode_rows(rows, batch_bytes=250, sender=sender))
@@ -97,8 +97,8 @@ def test_sequences_go_on_from_batch_to_batch_and_wrap() -> None:
     assert Sender().after(6) == Sender()
 
 
-def test_a_header_without_a_name_is_refused() -> None:
-    """Kafka has no nameless headers."""
+def test_header_without_a_name_is_rejected() -> None:
+    """Kafka has no headers without a name."""
     headers = pa.array([[{"key": None, "value": b""}]], HEADERS_TYPE)
     rows = Rows(pa.array([b""], pa.binary()), None, headers, np.array([NOW]))
     with pytest.raises(ValueError, match="no name"):

@@ -1,4 +1,4 @@
-"""Compression: both ways, damaged bytes, bombs, and other people's bytes."""
+"""Compression and decompression: damaged bytes, bombs, and bytes of other clients."""
 
 import gzip
 import random
@@ -32,23 +32,23 @@ def _error_code(codec: int, data: bytes, max_bytes: int = 64 * MEBIBYTE) -> Erro
 
 
 @given(codec=strategies.codecs, data=st.binary(max_size=5000), repeat=st.integers(1, 40))
-def test_what_was_compressed_comes_back(codec: int, data: bytes, repeat: int) -> None:
-    """Decompressing gives the bytes that were compressed, from a buffer of any kind."""
+def test_compressed_bytes_are_decompressed(codec: int, data: bytes, repeat: int) -> None:
+    """Decompression returns the original bytes, from a buffer of any kind."""
     original = data * repeat
     packed = compress(codec, memoryview(original))
     assert decompress(codec, memoryview(packed), max_bytes=len(original)) == original
 
 
 @each_codec
-def test_several_megabytes_come_back(codec: int) -> None:
-    """Output that takes many pieces is put together in order."""
+def test_several_megabytes_are_decompressed(codec: int) -> None:
+    """Output of many pieces is joined in order."""
     original = random.Random(1).randbytes(MEBIBYTE) + b"ottla" * MEBIBYTE
     assert decompress(codec, compress(codec, original), max_bytes=len(original)) == original
 
 
 @each_codec
 def test_one_byte_over_the_limit_is_too_large(codec: int) -> None:
-    """The limit is exact: all of it may come out, and not one byte more."""
+    """The limit is exact: that many bytes are allowed, and not one byte more."""
     packed = compress(codec, b"x" * 100_000)
     assert len(decompress(codec, packed, max_bytes=100_000)) == 100_000
     assert _error_code(codec, packed, 99_999) is ErrorCode.MESSAGE_TOO_LARGE
@@ -56,21 +56,21 @@ def test_one_byte_over_the_limit_is_too_large(codec: int) -> None:
 
 @each_codec
 def test_a_bomb_costs_no_more_than_the_limit(codec: int) -> None:
-    """A small message that unpacks to 64 MiB is refused before that much memory is taken."""
+    """A small message that decompresses to 64 MiB is rejected before that much memory is allocated."""
     bomb = compress(codec, bytes(64 * MEBIBYTE))
     tracemalloc.start()
     assert _error_code(codec, bomb, MEBIBYTE) is ErrorCode.MESSAGE_TOO_LARGE
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # One copy while pieces are collected; the compressed bytes are not counted in it.
+    # One copy while pieces are collected, not counting the compressed bytes.
     assert peak < 4 * MEBIBYTE + 4 * len(bomb)
 
 
 @each_codec
-def test_every_truncation_is_noticed(codec: int) -> None:
-    """A stream that ends too early is damage, wherever it ends."""
+def test_every_truncation_is_detected(codec: int) -> None:
+    """A truncated stream is corrupt, wherever it ends."""
     packed = compress(codec, random.Random(2).randbytes(500) * 3)
-    # snappy's framing has no end mark: it cannot tell that whole blocks are missing.
+    # Snappy's framing has no end mark, so missing blocks cannot be detected.
     whole_blocks = {16} if codec == CODECS["snappy"] else set()
     for size in set(range(len(packed))) - whole_blocks:
         if codec == CODECS["snappy"] and size == 0:
@@ -80,7 +80,7 @@ def test_every_truncation_is_noticed(codec: int) -> None:
 
 @each_codec
 def test_damage_is_corruption_or_other_bytes_but_no_other_error(codec: int) -> None:
-    """Flipped bytes never raise anything but the two errors of the interface."""
+    """Flipped bytes raise only the two errors of the interface."""
     chance = random.Random(3)
     packed = compress(codec, b"hello world, hello ottla" * 20)
     for _ in range(3000):
@@ -94,13 +94,13 @@ def test_damage_is_corruption_or_other_bytes_but_no_other_error(codec: int) -> N
 
 
 @each_codec
-def test_bytes_that_are_nothing_are_corrupt(codec: int) -> None:
-    """Random bytes are refused."""
+def test_random_bytes_are_corrupt(codec: int) -> None:
+    """Random bytes are rejected."""
     assert _error_code(codec, b"\xff" * 50) is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_codec_that_does_not_exist_is_named() -> None:
-    """Codecs 5 to 7 fit into the attribute bits and mean nothing."""
+def test_unknown_codec_is_named_in_the_error() -> None:
+    """Codecs 5 to 7 fit into the attribute bits but do not exist."""
     assert _error_code(5, b"") is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
@@ -110,34 +110,34 @@ def test_plain_bytes_have_the_limit_too() -> None:
     assert _error_code(0, b"abcd", 3) is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_gzip_streams_in_a_row_are_one() -> None:
+def test_consecutive_gzip_streams_are_joined() -> None:
     """Java reads concatenated gzip members as one stream."""
     joined = gzip.compress(b"one ") + gzip.compress(b"two")
     assert decompress(CODECS["gzip"], joined, max_bytes=100) == b"one two"
 
 
 def test_raw_snappy_is_read() -> None:
-    """librdkafka writes snappy without the framing of snappy-java."""
+    """The client librdkafka writes snappy without the framing of snappy-java."""
     original = b"raw snappy " * 1000
     packed = bytes(cramjam.snappy.compress_raw(original))
     assert decompress(CODECS["snappy"], packed, max_bytes=len(original)) == original
 
 
 def test_joined_snappy_streams_are_read() -> None:
-    """snappy-java accepts a further header between blocks."""
+    """The library snappy-java accepts a further header between blocks."""
     joined = compress(CODECS["snappy"], b"one ") + compress(CODECS["snappy"], b"two")
     assert decompress(CODECS["snappy"], joined, max_bytes=100) == b"one two"
 
 
-def test_a_snappy_block_that_declares_too_much_is_not_believed() -> None:
-    """The declared size alone never makes the reader allocate."""
-    # A varint of 2**28, and two bytes of nothing.
+def test_declared_size_of_a_snappy_block_is_not_trusted() -> None:
+    """The declared size alone never causes an allocation."""
+    # A varint of 2**28, and two bytes without meaning.
     lie = b"\x80\x80\x80\x80\x01\x00\x00"
     assert _error_code(CODECS["snappy"], lie, 1 << 30) is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_lz4_frames_have_independent_blocks_and_take_any() -> None:
-    """The Java client reads independent blocks only; others write linked ones and sizes."""
+def test_lz4_writes_independent_blocks_and_reads_any() -> None:
+    """The Java client reads independent blocks only; other clients write linked ones and sizes."""
     original = b"lz4 " * 60_000
     written = lz4.frame.get_frame_info(compress(CODECS["lz4"], original))
     assert not written["block_linked"]
@@ -147,14 +147,14 @@ def test_lz4_frames_have_independent_blocks_and_take_any() -> None:
 
 
 def test_an_lz4_frame_that_declares_another_size_is_corrupt() -> None:
-    """A declared size that does not hold is damage."""
+    """A wrong declared size is damage."""
     frame = bytearray(lz4.frame.compress(b"lz4 " * 100, store_size=True))
     struct.pack_into("<Q", frame, 6, 1 << 40)
     assert _error_code(CODECS["lz4"], frame) is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_zstd_without_a_declared_size_is_read() -> None:
-    """Streaming producers leave the size out of the frame."""
+    """Streaming producers omit the size from the frame."""
     original = b"zstd " * 100_000
     stream = zstandard.ZstdCompressor().compressobj()
     packed = stream.compress(original) + stream.flush()
@@ -163,16 +163,16 @@ def test_zstd_without_a_declared_size_is_read() -> None:
     assert _error_code(CODECS["zstd"], packed, 1000) is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_zstd_frames_in_a_row_are_one() -> None:
-    """zstd frames may follow one another; what is no frame is damage."""
+def test_consecutive_zstd_frames_are_joined() -> None:
+    """Zstd frames may follow one another; other bytes after a frame are damage."""
     one = zstandard.ZstdCompressor(write_checksum=True).compress(b"one ")
     joined = one + zstandard.ZstdCompressor().compress(b"two")
     assert decompress(CODECS["zstd"], joined, max_bytes=100) == b"one two"
     assert _error_code(CODECS["zstd"], joined + b"!") is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_huge_zstd_window_is_refused() -> None:
-    """A frame of a few bytes may ask its reader for a window of 2 GiB."""
+def test_huge_zstd_window_is_rejected() -> None:
+    """A frame of a few bytes may request a window of 2 GiB."""
     parameters = zstandard.ZstdCompressionParameters(window_log=31)
     stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     packed = stream.compress(b"small") + stream.flush()
@@ -180,7 +180,7 @@ def test_a_huge_zstd_window_is_refused() -> None:
     assert _error_code(CODECS["zstd"], packed) is ErrorCode.CORRUPT_MESSAGE
 
 
-# kafka-python needs a further package for snappy.
+# The client kafka-python needs a further package for snappy.
 FOREIGN = [
     (client, codec)
     for client in (kafka.codec, aiokafka.codec)
@@ -190,8 +190,8 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("client", "codec"), FOREIGN)
-def test_other_clients_read_ours_and_we_read_theirs(client: ModuleType, codec: int) -> None:
-    """Other clients' codecs accept our bytes, and the other way round."""
+def test_compression_is_compatible_with_other_clients(client: ModuleType, codec: int) -> None:
+    """Other clients' codecs read Ottla's bytes, and the other way round."""
     name = compression.NAMES[codec]
     original = b"between friends " * 5000
     assert getattr(client, f"{name}_decode")(compress(codec, original)) == original
@@ -208,8 +208,8 @@ LEVELS = {
 
 
 @each_codec
-def test_every_level_that_a_topic_may_name_works(codec: int) -> None:
-    """What was compressed comes back; one level is more thorough than another."""
+def test_every_valid_compression_level_works(codec: int) -> None:
+    """All levels can be decompressed, and a higher one compresses better."""
     rng = random.Random(2)
     words = [rng.randbytes(8) for _ in range(300)]
     original = b"".join(rng.choice(words) for _ in range(8000))
@@ -219,8 +219,8 @@ def test_every_level_that_a_topic_may_name_works(codec: int) -> None:
     assert len(LEVELS[codec]) == 1 or len(set(map(len, packed))) > 1
 
 
-def test_without_a_level_the_usual_one_counts() -> None:
-    """Kafka's defaults: -1, 9 (which is lz4's fast compressor) and 3."""
+def test_default_compression_levels() -> None:
+    """The defaults are those of Kafka: -1, 9 (which is lz4's fast compressor) and 3."""
     original = random.Random(3).randbytes(500) * 20
     for name, level in (("gzip", -1), ("lz4", 9), ("zstd", 3)):
         codec = CODECS[name]

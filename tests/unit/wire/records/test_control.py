@@ -1,4 +1,4 @@
-"""Transaction markers: ours are what other clients expect, and theirs are read."""
+"""Transaction markers: other clients can read Ottla's, and Ottla theirs."""
 
 import struct
 
@@ -21,8 +21,8 @@ ABORT = EndTransactionMarker(ControlType.ABORT, coordinator_epoch=0)
 
 
 @pytest.mark.parametrize("marker", [COMMIT, ABORT])
-def test_a_marker_comes_back(marker: EndTransactionMarker) -> None:
-    """A control batch holds one marker, in the name of the producer whose transaction ends."""
+def test_marker_is_decoded(marker: EndTransactionMarker) -> None:
+    """A control batch has one marker, with the id of the producer whose transaction ends."""
     encoded = encode_marker(
         marker, producer_id=12, producer_epoch=3, timestamp=1000, base_offset=9, leader_epoch=2
     )
@@ -37,17 +37,15 @@ def test_a_marker_comes_back(marker: EndTransactionMarker) -> None:
 
 
 @pytest.mark.parametrize(("marker", "foreign"), [(COMMIT, COMMIT_MARKER), (ABORT, ABORT_MARKER)])
-def test_aiokafka_recognises_our_markers(
-    marker: EndTransactionMarker, foreign: ControlRecord
-) -> None:
-    """Another client parses the key as the same marker."""
+def test_aiokafka_decodes_the_markers(marker: EndTransactionMarker, foreign: ControlRecord) -> None:
+    """Another client decodes the key as the same marker."""
     (record,) = decode_batch(encode_marker(marker, producer_id=1, producer_epoch=0, timestamp=1))
     assert record.key is not None
     assert ControlRecord.parse(record.key) == foreign
 
 
-def test_control_records_of_other_kinds_are_no_markers() -> None:
-    """Types that this version does not know are left alone."""
+def test_other_control_records_are_no_markers() -> None:
+    """Types that this version does not know are ignored."""
     assert parse_marker(Record(struct.pack(">hh", 0, 2), b"")) is None
     assert control_type(struct.pack(">hh", 0, 99)) is ControlType.UNKNOWN
 
@@ -63,7 +61,7 @@ def test_control_records_of_other_kinds_are_no_markers() -> None:
     ],
 )
 def test_damaged_markers_are_invalid(record: Record) -> None:
-    """A marker that cannot be read is never taken for a commit or an abort."""
+    """An invalid marker is never taken for a commit or an abort."""
     with pytest.raises(ApiError) as caught:
         parse_marker(record)
     assert caught.value.code is ErrorCode.INVALID_RECORD

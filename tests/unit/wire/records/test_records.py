@@ -1,4 +1,4 @@
-"""Records: what goes in comes out, other clients agree, and damage is named."""
+"""Records: encoding and decoding, other clients, and damage."""
 
 import random
 import struct
@@ -45,7 +45,7 @@ def _numbered(records: Sequence[Record], base_offset: int = 0) -> list[Record]:
 
 
 @given(records=strategies.record_lists, fields=strategies.batch_fields())
-def test_decoding_gives_what_was_encoded(records: list[Record], fields: BatchFields) -> None:
+def test_decoding_returns_the_encoded_records(records: list[Record], fields: BatchFields) -> None:
     """Keys, values, nulls, headers and timestamps survive; offsets count from the base offset."""
     encoded = encode_batch(records, **fields)
     assert decode_batch(encoded) == _numbered(records, fields["base_offset"])
@@ -60,8 +60,8 @@ def test_decoding_gives_what_was_encoded(records: list[Record], fields: BatchFie
 
 
 @given(records=strategies.record_lists, fields=strategies.batch_fields())
-def test_a_walk_finds_what_decoding_finds(records: list[Record], fields: BatchFields) -> None:
-    """Validation reports the extremes of the timestamps without building a record."""
+def test_validation_agrees_with_decoding(records: list[Record], fields: BatchFields) -> None:
+    """Validation returns the smallest and largest timestamp without building a record."""
     encoded = encode_batch(records, **fields)
     summary = validate_records(encoded, 0, batch.parse_header(encoded))
     times = [record.timestamp for record in records]
@@ -74,30 +74,30 @@ def test_a_walk_finds_what_decoding_finds(records: list[Record], fields: BatchFi
     assert summary.has_consecutive_offsets
 
 
-def test_records_without_a_time_get_that_of_the_batch() -> None:
-    """`timestamp` fills in what a record does not say itself."""
+def test_records_without_a_timestamp_get_the_default() -> None:
+    """The argument `timestamp` is used for records without one."""
     encoded = encode_batch([Record(None, b"a"), Record(None, b"b", (), 5)], timestamp=NOW)
     assert [record.timestamp for record in decode_batch(encoded)] == [NOW, 5]
 
 
 def test_log_append_time_replaces_every_timestamp() -> None:
-    """Readers use the header's max timestamp for all records (KIP-32)."""
+    """Readers use the header's maximum timestamp for all records (KIP-32)."""
     encoded = encode_batch(SOME)
     batch.patch_max_timestamp(encoded, 0, max_timestamp=NOW + 9, log_append_time=True)
     assert {record.timestamp for record in decode_batch(encoded)} == {NOW + 9}
 
 
 def test_a_batch_is_read_from_the_middle_of_a_buffer() -> None:
-    """A position and a header that is known already are enough."""
+    """A position and a parsed header are enough."""
     buffer = memoryview(b"before" + encode_batch(SOME) + b"after")
     header = batch.parse_header(buffer, 6)
     assert decode_batch(buffer, 6, header=header) == _numbered(SOME)
 
 
-# kafka-python needs a further package for snappy.
+# The client kafka-python needs a further package for snappy.
 @pytest.mark.parametrize("codec", set(CODECS.values()) - {CODECS["snappy"]})
-def test_kafka_python_agrees(codec: int) -> None:
-    """kafka-python decodes our batches, and we decode the batches it builds."""
+def test_kafka_python_is_compatible(codec: int) -> None:
+    """The client kafka-python decodes Ottla's batches, and Ottla decodes its batches."""
     ours = encode_batch(SOME, base_offset=40, compression=codec)
     theirs = KafkaPythonBatch(bytes(ours))
     assert theirs.validate_crc()
@@ -109,8 +109,8 @@ def test_kafka_python_agrees(codec: int) -> None:
 
 
 @each_codec
-def test_aiokafka_agrees(codec: int) -> None:
-    """aiokafka decodes our batches, and we decode the batches it builds."""
+def test_aiokafka_is_compatible(codec: int) -> None:
+    """The client aiokafka decodes Ottla's batches, and Ottla decodes its batches."""
     ours = encode_batch(SOME, base_offset=40, compression=codec)
     theirs = AiokafkaBatch(ours)
     assert theirs.validate_crc()
@@ -128,7 +128,7 @@ def _foreign(record: object) -> Record:
 
 
 def test_consecutive_batches_are_one_sequence() -> None:
-    """Iteration goes on from batch to batch, leaves out control batches, ends at a partial tail."""
+    """The iteration crosses batches, skips control batches, and ends at a partial tail."""
     first = encode_batch(SOME[:2], base_offset=5)
     control = encode_batch([Record(b"\0\0\0\1", b"")], base_offset=7, control=True)
     second = encode_batch(SOME[2:3], base_offset=8, compression=CODECS["zstd"])
@@ -142,7 +142,7 @@ def test_consecutive_batches_are_one_sequence() -> None:
 
 
 def test_a_damaged_batch_ends_the_iteration_with_an_error() -> None:
-    """A checksum that does not hold is damage, not the end."""
+    """A wrong checksum is damage, not the end."""
     log = encode_batch(SOME)
     log[80] ^= 1
     with pytest.raises(ApiError) as caught:
@@ -150,8 +150,8 @@ def test_a_damaged_batch_ends_the_iteration_with_an_error() -> None:
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_bytes_that_are_no_batch_are_corrupt() -> None:
-    """A length below that of a header, or another magic, is no batch."""
+def test_invalid_batches_are_corrupt() -> None:
+    """A length smaller than a header, or another magic, is no batch."""
     for log in (bytes(100), encode_batch(SOME)[:16] + b"\x01" + encode_batch(SOME)[17:]):
         with pytest.raises(ApiError) as caught:
             list(iterate_records(log))
@@ -159,15 +159,15 @@ def test_bytes_that_are_no_batch_are_corrupt() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 11, 60, 61, 100])
-def test_a_batch_cut_short_is_corrupt(size: int) -> None:
-    """What is not all there cannot be decoded."""
+def test_truncated_batch_is_corrupt(size: int) -> None:
+    """An incomplete batch cannot be decoded."""
     with pytest.raises(ApiError) as caught:
         decode_batch(encode_batch(SOME)[:size])
     assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_a_batch_that_unpacks_to_too_much_is_refused() -> None:
-    """The limit for decompressed bytes holds for records, too."""
+def test_batch_that_decompresses_to_too_many_bytes_is_rejected() -> None:
+    """The limit for decompressed bytes also applies to records."""
     encoded = encode_batch([Record(None, bytes(100_000))], compression=CODECS["lz4"])
     with pytest.raises(ApiError) as caught:
         decode_batch(encoded, max_bytes=1000)
@@ -175,7 +175,7 @@ def test_a_batch_that_unpacks_to_too_much_is_refused() -> None:
 
 
 def _body(body: bytes, count: int) -> bytearray:
-    """A sealed batch around hand-written record bytes."""
+    """Return a batch with a valid checksum around hand-written record bytes."""
     encoded = encode_batch([Record(None, b"")])[: batch.HEADER_SIZE] + body
     struct.pack_into(">i", encoded, 8, len(encoded) - batch.LOG_OVERHEAD)
     struct.pack_into(">i", encoded, 57, count)
@@ -211,8 +211,8 @@ def test_records_that_do_not_fit_their_batch_are_invalid(body: bytes, count: int
         validate_records(encoded, 0, batch.parse_header(encoded))
 
 
-def test_header_names_may_be_any_bytes() -> None:
-    """As in Kafka: they are not judged, and read with U+FFFD for what is not UTF-8."""
+def test_header_names_can_be_any_bytes() -> None:
+    """They are not checked, as in Kafka, and decoded with U+FFFD for invalid UTF-8."""
     encoded = _body(b"\x12\0\0\0\1\1\2\2\xff\1", 1)
     assert validate_records(encoded, 0, batch.parse_header(encoded)).headers_count == 1
     (record,) = decode_batch(encoded)
@@ -220,7 +220,7 @@ def test_header_names_may_be_any_bytes() -> None:
 
 
 def test_headers_are_counted_and_limited() -> None:
-    """Of one record and of all together; reading them is the work that a walk does."""
+    """The limits are per record and in total, because headers are the main cost of a validation."""
     encoded = encode_batch([Record(b"k", b"v", (("a", b"1"), ("b", None)), 1)] * 3)
     header = batch.parse_header(encoded)
     assert validate_records(encoded, 0, header, max_headers=6).headers_count == 6
@@ -234,8 +234,8 @@ def test_headers_are_counted_and_limited() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_headers_are_walked_as_they_are_read(seed: int) -> None:
-    """A walk that skips headers refuses what reading them refuses, whatever bytes are damaged."""
+def test_header_validation_agrees_with_decoding(seed: int) -> None:
+    """A validation that skips headers rejects the same damaged bytes as decoding them."""
     chance = random.Random(seed)
     headers = [("name", b"value"), ("n" * 100, None), ("", b"v" * 200)]
     encoded = encode_batch([Record(b"k", b"v", headers[: 1 + number % 3]) for number in range(6)])
@@ -258,7 +258,7 @@ def _refuses(read: Callable[[bytearray], object], damaged: bytearray) -> bool:
 
 
 def test_no_flipped_byte_raises_anything_else() -> None:
-    """Hostile record bytes meet ApiError or decode to something; nothing else escapes."""
+    """Damaged record bytes raise ApiError or decode to something."""
     chance = random.Random(4)
     encoded = encode_batch(SOME[:3])
     for _ in range(5000):
@@ -272,8 +272,8 @@ def test_no_flipped_byte_raises_anything_else() -> None:
             assert error.code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
 
 
-def test_compacted_topics_name_the_records_without_a_key() -> None:
-    """All offending records are listed, by their place in the batch."""
+def test_records_without_a_key_are_listed_for_compacted_topics() -> None:
+    """All records without a key are listed, by their index in the batch."""
     encoded = encode_batch(SOME)
     header = batch.parse_header(encoded)
     assert validate_records(encoded, 0, header).records_count == 4
@@ -283,8 +283,8 @@ def test_compacted_topics_name_the_records_without_a_key() -> None:
     assert [error.batch_index for error in caught.value.record_errors] == [1]
 
 
-def test_timestamps_out_of_bounds_are_named() -> None:
-    """The bounds are inclusive; records without a timestamp are not judged."""
+def test_timestamps_out_of_bounds_are_listed() -> None:
+    """The bounds are inclusive; records without a timestamp are not checked."""
     records = [Record(None, b"", (), time) for time in (100, 99, 200, 201, -1)]
     encoded = encode_batch(records)
     with pytest.raises(InvalidRecordsError) as caught:
@@ -294,7 +294,7 @@ def test_timestamps_out_of_bounds_are_named() -> None:
 
 
 def test_gaps_between_offsets_are_reported() -> None:
-    """Offset deltas other than 0, 1, 2… are legal and change what a broker must do."""
+    """Offset deltas other than 0, 1, 2… are legal, and change the work of a broker."""
     encoded = _body(b"\x0c\0\0\0\1\1\0" + b"\x0c\0\0\4\1\1\0", 2)
     summary = validate_records(encoded, 0, batch.parse_header(encoded))
     assert not summary.has_consecutive_offsets

@@ -1,4 +1,4 @@
-"""Records as stretches of bytes: where each is, and what is left when some go."""
+"""Records as spans of bytes: their positions, and the result of removing some."""
 
 import pytest
 
@@ -19,27 +19,27 @@ def body_of(data: bytearray) -> bytes:
     return bytes(data[batch.HEADER_SIZE :])
 
 
-def test_a_span_says_where_a_record_is_and_what_it_is() -> None:
-    """Key, value and both deltas are those of the record."""
+def test_span_has_position_and_content_of_a_record() -> None:
+    """A span has key, value and both deltas of the record."""
     body = body_of(encode_batch(RECORDS))
-    found = list(spans.spans(body, len(RECORDS)))
-    assert [each.offset_delta for each in found] == [0, 1, 2, 3]
-    assert [each.timestamp_delta for each in found] == [0, -1, 10**12 - 1000, 0]
-    assert [each.has_value for each in found] == [True, True, False, True]
-    keys = [None if e.key_start < 0 else body[e.key_start : e.key_end] for e in found]
+    spans_of_body = list(spans.spans(body, len(RECORDS)))
+    assert [each.offset_delta for each in spans_of_body] == [0, 1, 2, 3]
+    assert [each.timestamp_delta for each in spans_of_body] == [0, -1, 10**12 - 1000, 0]
+    assert [each.has_value for each in spans_of_body] == [True, True, False, True]
+    keys = [None if e.key_start < 0 else body[e.key_start : e.key_end] for e in spans_of_body]
     assert keys == [record.key for record in RECORDS]
-    assert [each.start for each in found[1:]] == [each.end for each in found[:-1]]
-    assert found[-1].end == len(body)
+    assert [each.start for each in spans_of_body[1:]] == [each.end for each in spans_of_body[:-1]]
+    assert spans_of_body[-1].end == len(body)
 
 
 @pytest.mark.parametrize("kept", [[0], [3], [0, 1], [1, 3], [0, 2, 3], [0, 1, 2, 3]])
 @pytest.mark.parametrize("shift_ms", [None, 0, 5, 10**15, -(10**15)])
-def test_records_that_are_kept_are_what_they_were(kept: list[int], shift_ms: int | None) -> None:
-    """Also where the base timestamp of their batch goes elsewhere."""
+def test_kept_records_are_unchanged(kept: list[int], shift_ms: int | None) -> None:
+    """The records stay the same even if the base timestamp of their batch changes."""
     data = encode_batch(RECORDS)
     header, body = batch.parse_header(data), body_of(data)
-    found = list(spans.spans(body, len(RECORDS)))
-    chosen = [found[index] for index in kept]
+    spans_of_body = list(spans.spans(body, len(RECORDS)))
+    chosen = [spans_of_body[index] for index in kept]
     if shift_ms is None:
         payload = spans.join(body, chosen)
     else:
@@ -57,15 +57,15 @@ def test_records_that_are_kept_are_what_they_were(kept: list[int], shift_ms: int
 
 @pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, 2**31, 2**63 - 1, -(2**63)])
 def test_numbers_are_zigzag_of_64_bits(value: int) -> None:
-    """As a timestamp delta can be at most."""
+    """The range is that of a timestamp delta."""
     body = b"\x0e\x00" + spans.varint(value) + b"\x00\x01\x01\x00"
     body = bytes([2 * (len(body) - 1)]) + body[1:]
     (span,) = spans.spans(body, 1)
     assert span.timestamp_delta == value
 
 
-def test_damage_is_found() -> None:
-    """A body that does not hold the records it should is refused, at every cut and for any count."""
+def test_damage_is_detected() -> None:
+    """A body with missing or extra records is rejected, cut at any byte and for any count."""
     body = body_of(encode_batch(RECORDS))
     for end in range(len(body)):
         with pytest.raises(ApiError):

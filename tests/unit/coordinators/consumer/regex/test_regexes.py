@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression: looked up beside the heartbeats, and again when topics come."""
+"""Subscriptions by regular expression: resolved in the background, and again for new topics."""
 
 from ottla.base.errors import ErrorCode
 from tests.unit.coordinators.consumer.conftest import T, U, given, run
@@ -6,8 +6,8 @@ from tests.unit.coordinators.consumer.conftest import T, U, given, run
 V = bytes(15) + b"\x03"
 
 
-def test_expression_is_looked_up_after_the_join(world, consumers):
-    """The join has no partitions yet; the heartbeat after the lookup brings them."""
+def test_expression_is_resolved_after_the_join(world, consumers):
+    """The response to the join has no partitions; the heartbeat after the lookup has them."""
 
     async def scenario():
         consumers.start()
@@ -23,8 +23,8 @@ def test_expression_is_looked_up_after_the_join(world, consumers):
     run(world, scenario())
 
 
-def test_names_match_as_a_whole(world, consumers):
-    """An expression that matches a part of a name does not stand for the topic."""
+def test_expressions_match_whole_names(world, consumers):
+    """An expression that matches only a part of a name does not match the topic."""
 
     async def scenario():
         consumers.start()
@@ -37,7 +37,7 @@ def test_names_match_as_a_whole(world, consumers):
 
 
 def test_new_topics_are_found_after_ten_seconds(world, consumers):
-    """All expressions of a group are looked up together, at most every ten seconds."""
+    """All expressions of a group are resolved together, at most every ten seconds."""
 
     async def scenario():
         consumers.start()
@@ -56,8 +56,8 @@ def test_new_topics_are_found_after_ten_seconds(world, consumers):
     run(world, scenario())
 
 
-def test_another_member_with_a_known_expression_shares_at_once(world, consumers):
-    """What is known need not be looked up; when nobody uses it any more it is forgotten."""
+def test_member_with_a_known_expression_joins_without_a_lookup(world, consumers):
+    """A resolved expression is reused, and forgotten when its last member leaves."""
 
     async def scenario():
         consumers.start()
@@ -73,8 +73,8 @@ def test_another_member_with_a_known_expression_shares_at_once(world, consumers)
     run(world, scenario())
 
 
-def test_expression_can_give_way_to_names(world, consumers):
-    """A member that reads names instead gives back what only the expression stood for."""
+def test_expression_can_be_replaced_by_names(world, consumers):
+    """A member that switches to names loses the topics that only the expression matched."""
 
     async def scenario():
         consumers.start()
@@ -88,8 +88,8 @@ def test_expression_can_give_way_to_names(world, consumers):
     run(world, scenario())
 
 
-def test_expression_that_is_none_is_refused(world, consumers):
-    """RE2 has no look-around, so that no expression can take for ever."""
+def test_invalid_expression_is_rejected(world, consumers):
+    """RE2 has no look-around, so matching always takes linear time."""
 
     async def scenario():
         consumers.start()

@@ -1,4 +1,4 @@
-"""Members of the classic protocol in groups of the consumer protocol, and groups that change it."""
+"""Classic members in groups of the consumer protocol, and groups that change their protocol."""
 
 import asyncio
 
@@ -17,14 +17,14 @@ REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def assigned(answer):
-    """What a sync's answer assigns, by topic name."""
+    """The partitions that a SyncGroup response assigns, by topic name."""
     assert answer.error_code == 0
     found = consumer_protocol.decode_assignment(answer.assignment)
     return {item.topic: item.partitions for item in found.assigned_partitions}
 
 
 def blob(**topics):
-    """Return an assignment as leaders write it."""
+    """Return an assignment as group leaders encode it."""
     return consumer_protocol.encode_assignment(
         ConsumerProtocolAssignment(
             assigned_partitions=[
@@ -40,7 +40,7 @@ def shard(consumers):
 
 
 async def classic_group(consumers, user_data=None):
-    """Have a classic group of one member with all of t; return its id."""
+    """Create a classic group of one member with all partitions of t; return the member's id."""
     joined = consumers.join()
     joined = await joined if isinstance(joined, asyncio.Future) else joined
     assignment = ConsumerProtocolAssignment(
@@ -61,8 +61,8 @@ async def classic_group(consumers, user_data=None):
     return joined.member_id
 
 
-def test_classic_member_joins_syncs_and_is_told_to_join_again(world, consumers):
-    """It revokes by joining with less, and is told by heartbeats when its next step is due."""
+def test_classic_member_joins_syncs_and_rejoins(world, consumers):
+    """It revokes by joining with fewer partitions; REBALANCE_IN_PROGRESS requests the next step."""
 
     async def scenario():
         consumers.start()
@@ -90,8 +90,8 @@ def test_classic_member_joins_syncs_and_is_told_to_join_again(world, consumers):
     run(world, scenario())
 
 
-def test_classic_requests_are_checked(world, consumers):
-    """Ids, generations, protocols and instances are refused as classic groups refuse them."""
+def test_classic_requests_are_validated(world, consumers):
+    """The errors for ids, generations, protocols and instances are those of classic groups."""
 
     async def scenario():
         consumers.start()
@@ -117,8 +117,8 @@ def test_classic_requests_are_checked(world, consumers):
     run(world, scenario())
 
 
-def test_classic_member_has_deadlines_of_its_own(world, consumers):
-    """It has its own session timeout, and its rebalance timeout to sync and to join again."""
+def test_classic_member_has_its_own_timeouts(world, consumers):
+    """It has its own session timeout, and a rebalance timeout for SyncGroup and JoinGroup."""
 
     async def scenario():
         consumers.start()
@@ -136,8 +136,8 @@ def test_classic_member_has_deadlines_of_its_own(world, consumers):
     run(world, scenario())
 
 
-def test_classic_members_leave_one_by_one_or_by_instance(world, consumers):
-    """LeaveGroup answers each member; an operator names the instance only."""
+def test_classic_members_leave_by_member_or_instance_id(world, consumers):
+    """LeaveGroup returns a result for each member; an operator names only the instance id."""
 
     async def scenario():
         consumers.start()
@@ -152,8 +152,8 @@ def test_classic_members_leave_one_by_one_or_by_instance(world, consumers):
     run(world, scenario())
 
 
-def test_living_classic_group_is_upgraded(world, consumers):
-    """The first member of the consumer protocol converts the group; nobody loses a partition."""
+def test_active_classic_group_is_upgraded(world, consumers):
+    """The first consumer-protocol member converts the group; members keep their partitions."""
 
     async def scenario():
         consumers.start()
@@ -174,8 +174,8 @@ def test_living_classic_group_is_upgraded(world, consumers):
     run(world, scenario())
 
 
-def test_upgrade_forgets_partitions_that_are_not_there_any_more(world, consumers):
-    """A topic that was deleted and made anew with fewer partitions is assigned as it is."""
+def test_upgrade_drops_partitions_that_no_longer_exist(world, consumers):
+    """If a topic was created again with fewer partitions, only existing partitions are assigned."""
 
     async def scenario():
         consumers.start()
@@ -188,8 +188,8 @@ def test_upgrade_forgets_partitions_that_are_not_there_any_more(world, consumers
     run(world, scenario())
 
 
-def test_members_that_wait_in_a_classic_group_are_told_to_join_again(world, consumers):
-    """An upgrade in the middle of a rebalance ends it: REBALANCE_IN_PROGRESS."""
+def test_upgrade_makes_waiting_classic_members_rejoin(world, consumers):
+    """An upgrade during a rebalance ends it with REBALANCE_IN_PROGRESS."""
 
     async def scenario():
         consumers.configure(group_initial_rebalance_delay_ms=3000)
@@ -204,8 +204,8 @@ def test_members_that_wait_in_a_classic_group_are_told_to_join_again(world, cons
 
 
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
-def test_upgrade_needs_the_policy(world, consumers, policy):
-    """Without it the classic group stays, and the heartbeat is GROUP_ID_NOT_FOUND."""
+def test_upgrade_requires_the_policy(world, consumers, policy):
+    """Otherwise the classic group stays, and the heartbeat fails with GROUP_ID_NOT_FOUND."""
 
     async def scenario():
         consumers.configure(group_consumer_migration_policy=policy)
@@ -219,8 +219,8 @@ def test_upgrade_needs_the_policy(world, consumers, policy):
     run(world, scenario())
 
 
-def test_custom_assignors_and_full_groups_are_not_upgraded(world, consumers):
-    """What an assignor keeps in user data would be lost; a group too large would not fit."""
+def test_groups_with_custom_assignors_are_not_upgraded(world, consumers):
+    """An upgrade would lose the user data of a custom assignor."""
 
     async def scenario():
         consumers.start()
@@ -235,8 +235,8 @@ def test_custom_assignors_and_full_groups_are_not_upgraded(world, consumers):
     run(world, scenario())
 
 
-def test_group_is_downgraded_when_the_last_of_the_new_members_goes(world, consumers):
-    """Classic members that are left have their targets, and rebalance at once."""
+def test_group_is_downgraded_when_the_last_consumer_member_leaves(world, consumers):
+    """The remaining classic members keep their targets and rebalance immediately."""
 
     async def scenario():
         consumers.start()
@@ -257,8 +257,8 @@ def test_group_is_downgraded_when_the_last_of_the_new_members_goes(world, consum
     run(world, scenario())
 
 
-def test_session_that_expires_downgrades_too(world, consumers):
-    """It makes no difference how the last member of the consumer protocol goes."""
+def test_expired_session_downgrades_the_group(world, consumers):
+    """An expired session of the last consumer member has the same effect as a leave."""
 
     async def scenario():
         consumers.start()
@@ -276,8 +276,8 @@ def test_session_that_expires_downgrades_too(world, consumers):
 
 
 @pytest.mark.parametrize("policy", ["disabled", "upgrade"])
-def test_downgrade_needs_the_policy(world, consumers, policy):
-    """Without it the group goes on with classic members only."""
+def test_downgrade_requires_the_policy(world, consumers, policy):
+    """Otherwise the group keeps the consumer protocol with only classic members."""
 
     async def scenario():
         consumers.start()
@@ -290,8 +290,8 @@ def test_downgrade_needs_the_policy(world, consumers, policy):
     run(world, scenario())
 
 
-def test_static_member_that_comes_back_as_a_classic_one_downgrades(world, consumers):
-    """It takes the place and the assignment of its former self in a classic group."""
+def test_static_member_that_rejoins_as_classic_downgrades_the_group(world, consumers):
+    """The member keeps its instance id and assignment in the classic group."""
 
     async def scenario():
         consumers.start()
@@ -311,8 +311,8 @@ def test_static_member_that_comes_back_as_a_classic_one_downgrades(world, consum
     run(world, scenario())
 
 
-def test_empty_groups_give_way_to_either_protocol(world, consumers):
-    """A name has one group; its offsets stay when the protocol changes."""
+def test_empty_group_can_change_its_protocol(world, consumers):
+    """A group id has one group; its offsets stay when the protocol changes."""
 
     async def scenario():
         consumers.start()

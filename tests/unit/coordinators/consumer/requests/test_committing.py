@@ -1,4 +1,4 @@
-"""Offsets of a group of the consumer protocol: members in their epoch, and clients outside."""
+"""Offsets of consumer-protocol groups: commits of members, and of clients outside the group."""
 
 import pytest
 
@@ -23,7 +23,7 @@ STALE = ErrorCode.STALE_MEMBER_EPOCH
 
 
 def test_members_commit_in_their_epoch(world, consumers):
-    """The member's own epoch counts; a greater one and unknown members are refused."""
+    """A commit needs the member's current epoch; larger epochs and unknown members are rejected."""
 
     async def scenario():
         consumers.start()
@@ -37,8 +37,8 @@ def test_members_commit_in_their_epoch(world, consumers):
     run(world, scenario())
 
 
-def test_member_that_is_behind_commits_what_it_has_kept(world, consumers):
-    """An older epoch may commit for partitions that came with it or before (KIP-1251)."""
+def test_member_with_an_older_epoch_commits_partitions_it_kept(world, consumers):
+    """An older epoch may commit for partitions that were assigned in it or before (KIP-1251)."""
 
     async def scenario():
         consumers.start()
@@ -56,8 +56,8 @@ def test_member_that_is_behind_commits_what_it_has_kept(world, consumers):
     run(world, scenario())
 
 
-def test_offsets_are_read_in_the_members_epoch(world, consumers):
-    """Who names itself must be in its epoch; who does not may always read."""
+def test_offsets_are_fetched_in_the_members_epoch(world, consumers):
+    """A fetch with a member id must have its epoch; a fetch without one is always allowed."""
 
     async def scenario():
         consumers.start()
@@ -71,8 +71,8 @@ def test_offsets_are_read_in_the_members_epoch(world, consumers):
     run(world, scenario())
 
 
-def test_empty_group_takes_offsets_from_anybody(world, consumers):
-    """Tools may set the offsets of a group without members, and the group stays what it is."""
+def test_any_client_can_commit_to_an_empty_group(world, consumers):
+    """A tool can set the offsets of an empty group, and the group keeps its protocol."""
 
     async def scenario():
         consumers.start()
@@ -98,7 +98,7 @@ def test_empty_group_takes_offsets_from_anybody(world, consumers):
     ],
 )
 def test_transactions_commit_in_the_members_epoch(world, consumers, member_id, epoch, code):
-    """A wrong epoch is ILLEGAL_GENERATION: the request's clients know no other word for it."""
+    """A wrong epoch is ILLEGAL_GENERATION, because TxnOffsetCommit has no STALE_MEMBER_EPOCH."""
 
     async def scenario():
         consumers.start()
@@ -119,7 +119,7 @@ def test_transactions_commit_in_the_members_epoch(world, consumers, member_id, e
 
 
 def test_group_is_listed_by_type_and_state(world, consumers):
-    """Filters know groups of both protocols; DescribeGroups knows only classic ones."""
+    """ListGroups filters groups of both protocols; DescribeGroups supports only classic groups."""
 
     async def scenario():
         consumers.start()
@@ -141,7 +141,7 @@ def test_group_is_listed_by_type_and_state(world, consumers):
 
 
 def test_only_empty_groups_are_deleted(world, consumers):
-    """DeleteGroups refuses members; afterwards nothing of the group is left in the log's replay."""
+    """A group with members is NON_EMPTY_GROUP; a deleted group stays deleted after a restart."""
 
     async def scenario():
         consumers.start()
@@ -163,8 +163,8 @@ def test_only_empty_groups_are_deleted(world, consumers):
     run(world, scenario())
 
 
-def test_offsets_of_topics_in_use_are_not_deleted(world, consumers):
-    """OffsetDelete removes what no member reads, at any time."""
+def test_offsets_of_subscribed_topics_are_not_deleted(world, consumers):
+    """OffsetDelete removes only offsets of topics to which no member is subscribed."""
 
     async def scenario():
         consumers.start()
@@ -187,8 +187,8 @@ def test_offsets_of_topics_in_use_are_not_deleted(world, consumers):
     run(world, scenario())
 
 
-def test_offsets_expire_where_no_member_reads(world, consumers):
-    """After the retention time offsets of unread topics go; an empty group goes with its last."""
+def test_offsets_expire_unless_a_member_is_subscribed(world, consumers):
+    """After the retention time, unsubscribed offsets expire, and with the last the empty group."""
 
     async def scenario():
         consumers.configure(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1000)

@@ -5,8 +5,8 @@ from ottla.coordinators.consumer.state import GroupState
 from tests.unit.coordinators.consumer.conftest import T, U, given, run
 
 
-def test_partitions_are_given_back_before_they_are_given_away(world, consumers):
-    """The first member revokes, then the second one gets; epochs say how far each of them is."""
+def test_partitions_are_revoked_before_they_are_assigned_again(world, consumers):
+    """The second member receives partitions after the first has revoked them."""
 
     async def scenario():
         consumers.start()
@@ -27,8 +27,8 @@ def test_partitions_are_given_back_before_they_are_given_away(world, consumers):
     run(world, scenario())
 
 
-def test_previous_epoch_is_taken_from_who_missed_the_answer(world, consumers):
-    """A member one epoch behind goes on unless it has what it should not have."""
+def test_previous_epoch_is_accepted_after_a_lost_response(world, consumers):
+    """A member one epoch behind continues unless it owns partitions outside its assignment."""
 
     async def scenario():
         consumers.start()
@@ -44,8 +44,8 @@ def test_previous_epoch_is_taken_from_who_missed_the_answer(world, consumers):
     run(world, scenario())
 
 
-def test_member_that_joins_again_keeps_what_it_has(world, consumers):
-    """Epoch 0 of a known member is answered with all that it has, without another group epoch."""
+def test_member_that_joins_again_keeps_its_partitions(world, consumers):
+    """Epoch 0 of a known member returns its whole assignment, without a new group epoch."""
 
     async def scenario():
         consumers.start()
@@ -57,8 +57,8 @@ def test_member_that_joins_again_keeps_what_it_has(world, consumers):
     run(world, scenario())
 
 
-def test_session_that_expires_frees_the_partitions(world, consumers):
-    """A member that was not heard of for its session is removed, and others get what it had."""
+def test_expired_session_frees_the_partitions(world, consumers):
+    """A member without a heartbeat in its session is removed, and others get its partitions."""
 
     async def scenario():
         consumers.start()
@@ -76,7 +76,7 @@ def test_session_that_expires_frees_the_partitions(world, consumers):
 
 
 def test_member_that_does_not_revoke_in_time_is_removed(world, consumers):
-    """The rebalance timeout counts from when the member was told; its heartbeats do not help."""
+    """The rebalance timeout starts with the request to revoke; heartbeats do not extend it."""
 
     async def scenario():
         consumers.start()
@@ -93,8 +93,8 @@ def test_member_that_does_not_revoke_in_time_is_removed(world, consumers):
     run(world, scenario())
 
 
-def test_deadlines_begin_anew_after_a_load(world, consumers):
-    """After a restart every member has a whole session, and who revokes its rebalance timeout."""
+def test_timeouts_restart_after_a_load(world, consumers):
+    """After a restart, sessions and the rebalance timeouts of revoking members start again."""
 
     async def scenario():
         consumers.start()
@@ -115,8 +115,8 @@ def test_deadlines_begin_anew_after_a_load(world, consumers):
     run(world, scenario())
 
 
-def test_group_has_options_of_its_own(world, consumers):
-    """Session and heartbeat interval of one group override the broker's."""
+def test_group_options_override_the_brokers(world, consumers):
+    """A group can have its own session timeout and heartbeat interval."""
 
     async def scenario():
         consumers.start()
@@ -131,8 +131,8 @@ def test_group_has_options_of_its_own(world, consumers):
     run(world, scenario())
 
 
-def test_assignments_keep_their_interval(world, consumers):
-    """Within the interval the old target stands; the first heartbeat after it makes a new one."""
+def test_assignments_are_recomputed_at_most_once_per_interval(world, consumers):
+    """Within the interval the old target stays; the first heartbeat after it computes a new one."""
 
     async def scenario():
         consumers.configure(group_consumer_assignment_interval_ms=1000)
@@ -146,8 +146,8 @@ def test_assignments_keep_their_interval(world, consumers):
     run(world, scenario())
 
 
-def test_topics_that_change_make_another_epoch(world, consumers):
-    """More partitions, a deleted topic and a new one reach members with their next heartbeats."""
+def test_changed_topics_bump_the_epoch(world, consumers):
+    """Members learn of added partitions, deleted topics and new topics in their next heartbeats."""
 
     async def scenario():
         consumers.start()
@@ -166,8 +166,8 @@ def test_topics_that_change_make_another_epoch(world, consumers):
     run(world, scenario())
 
 
-def test_assignor_of_the_most_members_is_used(world, consumers):
-    """Members may ask for an assignor; range gives runs of each topic."""
+def test_assignor_with_the_most_members_is_used(world, consumers):
+    """Members can select an assignor; range assigns contiguous partitions of each topic."""
 
     async def scenario():
         consumers.start()
@@ -181,8 +181,8 @@ def test_assignor_of_the_most_members_is_used(world, consumers):
     run(world, scenario())
 
 
-def test_group_has_no_more_members_than_it_may(world, consumers):
-    """One more is GROUP_MAX_SIZE_REACHED; those that are in go on."""
+def test_group_size_is_limited(world, consumers):
+    """A further member is rejected with GROUP_MAX_SIZE_REACHED; the current members stay."""
 
     async def scenario():
         consumers.configure(group_consumer_max_size=1)
@@ -197,8 +197,8 @@ def test_group_has_no_more_members_than_it_may(world, consumers):
     run(world, scenario())
 
 
-def test_static_member_comes_back_to_what_it_had(world, consumers):
-    """Away with -2 it keeps partitions and target; another member id takes them over."""
+def test_static_member_keeps_its_partitions_when_it_returns(world, consumers):
+    """After a leave with epoch -2 its assignment waits for a member with the same instance id."""
 
     async def scenario():
         consumers.start()
@@ -219,7 +219,7 @@ def test_static_member_comes_back_to_what_it_had(world, consumers):
 
 
 def test_static_member_that_stays_away_is_removed(world, consumers):
-    """Its session goes on while it is away, and ends."""
+    """Its session continues while it is away, and expires."""
 
     async def scenario():
         consumers.start()
@@ -231,8 +231,8 @@ def test_static_member_that_stays_away_is_removed(world, consumers):
     run(world, scenario())
 
 
-def test_refused_append_changes_nothing(world, consumers):
-    """Where the log takes nothing the member hears it, and the group is as it was."""
+def test_failed_append_changes_nothing(world, consumers):
+    """If the append fails, the member receives an error and the group is unchanged."""
 
     async def scenario():
         consumers.start()

@@ -1,4 +1,4 @@
-"""Which steps run in the JVM, and what is told of the others."""
+"""The selection of steps that run in the JVM, and the reasons for the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _ANY: Serde[Any] = Serdes.json()
 
 @dataclass
 class Sale:
-    """What JSON is read into."""
+    """A class for JSON values."""
 
     shop: str
     amount: int
@@ -33,7 +33,7 @@ class Sale:
 
     @property
     def total(self) -> float:
-        """Known to Python alone."""
+        """A property that only Python can compute."""
         return self.amount * self.price
 
 
@@ -49,7 +49,7 @@ def _lowered(add: Callable[[Any], Any], value: Serde[Any] = _TEXT) -> LoweredSou
 
 
 def test_a_chain_of_expressions_is_lowered_from_source_to_sink() -> None:
-    """Each step once, with what it does to the record; bytes that nobody changed are written as they were read."""
+    """Each step is lowered once; unchanged bytes are written as they were read."""
 
     def add(stream: Any) -> None:
         kept = stream.filter(col("value").length() > 3).filter_not(col("key").is_null())
@@ -60,13 +60,13 @@ def test_a_chain_of_expressions_is_lowered_from_source_to_sink() -> None:
     assert not found.reasons
     assert not found.to_python
     assert [step.parent for step in found.steps] == [-1, 0, 1]
-    assert [wanted for step in found.steps for _, wanted in step.conditions] == [True, False]
+    assert [expected for step in found.steps for _, expected in step.conditions] == [True, False]
     (output,) = found.outputs
     assert (output.key, output.value) == (Way.AS_READ, Way.LONG)
 
 
-def test_a_pair_of_expressions_makes_key_and_value_in_one_step() -> None:
-    """Both of what came; a pair with a function is a function."""
+def test_a_pair_of_expressions_sets_key_and_value_in_one_step() -> None:
+    """Both expressions see the old key and value."""
 
     def add(stream: Any) -> None:
         kept = stream.filter(col("value") > "a")
@@ -83,8 +83,8 @@ def test_a_pair_of_expressions_makes_key_and_value_in_one_step() -> None:
     assert (output.key, output.value) == (Way.TEXT, Way.LONG)
 
 
-def test_what_stands_behind_a_function_is_pythons() -> None:
-    """The filter before it leaves records out in the JVM; the rest goes to Python."""
+def test_steps_after_a_function_run_in_python() -> None:
+    """A filter before the function runs in the JVM; the remaining records go to Python."""
 
     def add(stream: Any) -> None:
         kept = stream.filter(col("value") > "a")
@@ -116,13 +116,13 @@ def test_what_stands_behind_a_function_is_pythons() -> None:
         ),
     ],
 )
-def test_nothing_is_lowered_where_nothing_is_won(add: Callable[[Any], Any], value: Any) -> None:
-    """Functions first, JSON of any form, properties, unlike types, and queries that keep state."""
+def test_nothing_is_lowered_without_a_benefit(add: Callable[[Any], Any], value: Any) -> None:
+    """Examples are a leading function, untyped JSON, properties, and stateful queries."""
     assert _lowered(add, value) is None
 
 
-def test_columns_of_pyspark_are_refused_where_python_runs() -> None:
-    """The error says which step, and why it is Python's."""
+def test_pyspark_columns_are_rejected_in_python_steps() -> None:
+    """The error names the step and the reason why it runs in Python."""
     column = OfSpark(None, None, "nothing means it", "Column<'value'>")
 
     def add(stream: Any) -> None:
@@ -149,7 +149,7 @@ _TYPED = [
 
 @pytest.mark.parametrize(("expression", "kind"), _TYPED)
 def test_types_of_expressions(expression: Column, kind: Scalar) -> None:
-    """As Python would make them."""
+    """The types are those of Python's results."""
     assert type_of(expression, Scalar.TEXT, type_read(_SALE)) is kind
 
 
@@ -167,16 +167,16 @@ def test_types_of_expressions(expression: Column, kind: Scalar) -> None:
     ],
 )
 def test_expressions_without_a_type(expression: Column) -> None:
-    """What Python answers by the values it finds, it has to see."""
+    """If the type depends on the values, the expression must run in Python."""
     with pytest.raises(Unlike):
         type_of(expression, Scalar.TEXT, type_read(_SALE))
 
 
-def test_a_struct_has_the_types_of_its_parts() -> None:
-    """It may be written as JSON."""
-    made = type_of(struct(a=col("key"), b=1), Scalar.TEXT, Scalar.TEXT)
-    assert isinstance(made, Structure)
-    assert dict(made.fields) == {"a": Scalar.TEXT, "b": Scalar.INT}
+def test_a_struct_has_the_types_of_its_fields() -> None:
+    """It can be written as JSON."""
+    structure = type_of(struct(a=col("key"), b=1), Scalar.TEXT, Scalar.TEXT)
+    assert isinstance(structure, Structure)
+    assert dict(structure.fields) == {"a": Scalar.TEXT, "b": Scalar.INT}
 
 
 @dataclass
@@ -200,8 +200,8 @@ class _Apart:
 
 
 @pytest.mark.parametrize("kind", [_Counted, _Checked, _Apart, dict])
-def test_classes_that_spark_does_not_read(kind: Any) -> None:
-    """Those that make something of what they are given."""
+def test_classes_that_spark_cannot_read(kind: Any) -> None:
+    """Their constructors compute or omit fields, or are untyped."""
     with pytest.raises(Unlike):
         type_read(Serdes.json(kind))
 
@@ -210,8 +210,8 @@ def _explained(topology: Topology) -> list[str]:
     return explain(topology).splitlines()
 
 
-def test_an_explanation_marks_what_runs_in_the_jvm() -> None:
-    """And tells of every expression in Python why it is there."""
+def test_an_explanation_marks_steps_in_the_jvm() -> None:
+    """It also contains the reason for every expression in Python."""
     builder = StreamsBuilder()
     kept = builder.stream("in", key=_TEXT, value=_SALE).filter(col("value.amount") > 1)
     kept.map_values(struct(shop=col("value.shop"))).to("out", key=_TEXT, value=_ANY)

@@ -1,7 +1,7 @@
-"""The protocol of the transactional sink on a real broker: batches that are run again, and whoever dies meanwhile.
+"""The protocol of the transactional sink on a real broker: repeated batches and crashes.
 
-A query of these tests is what Spark makes of one: tasks that leave their shares, a driver that commits them, and a log
-of the batches that were committed, after which they are not run again.
+A query of these tests behaves like Spark: tasks leave their shares, and a driver commits them. A
+log lists the committed batches, which are not run again.
 """
 
 import itertools
@@ -40,22 +40,22 @@ TIMEOUT_MS = 60_000
 
 
 class _Killed(BaseException):
-    """A process is gone: it does not catch this, nor clean up."""
+    """The process was killed: the code under test neither catches this nor cleans up."""
 
 
 class _Reaper:
-    """Kills whoever sends request number `deadly`; nobody of that run can send afterwards."""
+    """Kill the sender of request number `deadly`; after it, no request of that run is sent."""
 
     def __init__(self) -> None:
         self.deadly: int | None = None
         self.requests = 0
 
     def arm(self, deadly: int | None) -> None:
-        """Count from 0 again."""
+        """Restart the count at 0."""
         self.deadly, self.requests = deadly, 0
 
     def watch(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what is called in the place of `call`."""
+        """Return a wrapper of `call` that counts and kills."""
 
         def watched(*words: Any, **named: Any) -> Any:
             if self.deadly is not None and self.requests >= self.deadly:
@@ -68,16 +68,16 @@ class _Reaper:
 
 @pytest.fixture
 def reaper(monkeypatch: pytest.MonkeyPatch) -> _Reaper:
-    """Not armed."""
-    made = _Reaper()
-    monkeypatch.setattr(connection.Connection, "call", made.watch(connection.Connection.call))
-    monkeypatch.setattr(pipeline.Pipeline, "send", made.watch(pipeline.Pipeline.send))
-    return made
+    """A reaper that is not armed."""
+    killer = _Reaper()
+    monkeypatch.setattr(connection.Connection, "call", killer.watch(connection.Connection.call))
+    monkeypatch.setattr(pipeline.Pipeline, "send", killer.watch(pipeline.Pipeline.send))
+    return killer
 
 
 @pytest.fixture
 def brokers(ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brokers]:
-    """A client of a cluster with the topic `t` of two partitions; tasks run one after the other."""
+    """A client of a cluster with topic `t` of two partitions; takeovers do not wait."""
     monkeypatch.setattr(ledger_module, "_PATIENCE_S", 0.0)
     monkeypatch.setattr(ledger_module, "_PATIENCE_S_MAX", 0.0)
     ottla_cluster.create_topic("t", partitions=2)
@@ -100,7 +100,7 @@ def _writer(brokers: Brokers, *values: str) -> Write:
 
 
 class _Query:
-    """One query of Spark's, started anew whenever it died."""
+    """A query of Spark, which is restarted after each crash."""
 
     _runs = itertools.count()
 
@@ -117,11 +117,11 @@ class _Query:
         self.run_id = f"run-{next(self._runs)}"
 
     def attempt(self, task: int) -> Attempt:
-        """The next batch's task."""
+        """Return the attempt of a task in the next batch."""
         return Attempt(self.name, self.run_id, self.committed + 1, task)
 
     def values(self, task: int) -> list[str]:
-        """What a task writes: the same whenever it runs."""
+        """Return the values that a task writes, which are the same in each run."""
         return [f"{self.name}/{self.committed + 1}/{task}/{number}" for number in range(3)]
 
     def shares(self) -> list[Share]:
@@ -134,18 +134,18 @@ class _Query:
         return found
 
     def commit(self, shares: Sequence[Share]) -> None:
-        """End the batch."""
+        """Commit the batch."""
         with Brokers(self.bootstrap) as brokers:
             commit_shares(brokers, shares, TIMEOUT_MS)
         self.committed += 1
 
     def run(self) -> None:
-        """Run the next batch."""
+        """Run and commit the next batch."""
         self.commit(self.shares())
 
 
 def _counts(brokers: Brokers) -> Counter[str]:
-    """How often readers of committed records find each value, once nothing is open."""
+    """Count each value for readers of committed records, when no transaction is open."""
     assert list_open(brokers, "") == []
     ends = dict.fromkeys([("t", 0), ("t", 1)], LATEST)
     while list_offsets(brokers, ends, isolation_level=READ_COMMITTED) != list_offsets(
@@ -159,7 +159,7 @@ def _counts(brokers: Brokers) -> Counter[str]:
 
 
 def _once(*queries: _Query) -> Counter[str]:
-    """Everything that the queries have committed, once in each partition."""
+    """Return everything that the queries have committed, once in each partition."""
     return Counter(
         {
             f"{query.name}/{batch}/{task}/{number}": 2
@@ -172,13 +172,13 @@ def _once(*queries: _Query) -> Counter[str]:
 
 
 def test_batches_are_written_once(brokers: Brokers) -> None:
-    """Run after run; a batch that is run again though it was committed is known."""
+    """Runs can restart, and a batch that is run again after its commit is recognized."""
     query = _Query(brokers.bootstrap, "q")
     query.run()
     query.run()
     query.restart()
     query.run()
-    # The checkpoint did not hear of it.
+    # The checkpoint does not contain the committed batch.
     for _ in range(2):
         query.committed -= 1
         query.restart()
@@ -190,8 +190,8 @@ def test_batches_are_written_once(brokers: Brokers) -> None:
     assert query.committed == 2
 
 
-def test_nothing_is_seen_before_all_tasks_have_written(brokers: Brokers) -> None:
-    """What a driver does not commit is aborted by it, or by the next attempt."""
+def test_nothing_is_visible_before_all_tasks_have_written(brokers: Brokers) -> None:
+    """Uncommitted shares are aborted by the driver or by the next attempt."""
     query = _Query(brokers.bootstrap, "q")
     shares = query.shares()
     abort_shares(brokers, shares)
@@ -203,8 +203,8 @@ def test_nothing_is_seen_before_all_tasks_have_written(brokers: Brokers) -> None
     assert _counts(brokers) == _once(query)
 
 
-def test_what_tasks_left_open_that_come_no_more_is_aborted(brokers: Brokers) -> None:
-    """Readers would wait for them until their time-out."""
+def test_open_transactions_of_removed_tasks_are_aborted(brokers: Brokers) -> None:
+    """Otherwise readers would wait until the transaction timeout."""
     query = _Query(brokers.bootstrap, "q", tasks=3)
     query.shares()
     query.restart()
@@ -213,8 +213,8 @@ def test_what_tasks_left_open_that_come_no_more_is_aborted(brokers: Brokers) -> 
     assert _counts(brokers) == _once(query)
 
 
-def test_a_task_that_fails_leaves_nothing_open(brokers: Brokers) -> None:
-    """Spark runs it again, or the query ends."""
+def test_a_failed_task_leaves_no_open_transaction(brokers: Brokers) -> None:
+    """Spark runs the task again, or the query ends."""
 
     def fail(transaction: Transaction) -> int:
         _writer(brokers, "half")(transaction)
@@ -227,7 +227,7 @@ def test_a_task_that_fails_leaves_nothing_open(brokers: Brokers) -> None:
 
 
 def test_tasks_without_rows_need_no_transaction(brokers: Brokers) -> None:
-    """A batch of them is not even decided."""
+    """A batch without rows is not written to the ledger."""
     query = _Query(brokers.bootstrap, "q")
     empty = write_share(brokers, query.attempt(0), None, TIMEOUT_MS)
     assert empty.producer is None
@@ -241,10 +241,10 @@ def test_tasks_without_rows_need_no_transaction(brokers: Brokers) -> None:
     assert set(_counts(brokers)) == {f"q/2/1/{number}" for number in range(3)}
 
 
-def test_who_dies_anywhere_loses_and_doubles_nothing(
+def test_a_crash_at_any_request_loses_and_duplicates_nothing(
     ottla_cluster: Cluster, brokers: Brokers, reaper: _Reaper
 ) -> None:
-    """At each request of a batch in turn: in tasks, while deciding, while committing."""
+    """The crash is at each request of a batch in turn: in tasks, in the decision, in the commit."""
     queries = []
     for deadly in itertools.count():
         query = _Query(ottla_cluster.bootstrap, f"q{deadly}")
@@ -266,10 +266,10 @@ def test_who_dies_anywhere_loses_and_doubles_nothing(
 
 
 @pytest.mark.slow
-def test_who_dies_again_while_it_recovers_loses_and_doubles_nothing(
+def test_repeated_crashes_during_recovery_lose_and_duplicate_nothing(
     ottla_cluster: Cluster, brokers: Brokers, reaper: _Reaper
 ) -> None:
-    """Three deaths in a row, anywhere."""
+    """Three crashes at random requests follow one another."""
     chance = random.Random(11)
     queries = []
     for number in range(25):
@@ -288,7 +288,7 @@ def test_who_dies_again_while_it_recovers_loses_and_doubles_nothing(
 
 
 def _decide(brokers: Brokers, query: _Query) -> list[Share]:
-    """Let a driver die right after it decided."""
+    """Simulate a driver that crashes right after its decision."""
     shares = query.shares()
     producers = tuple(share.producer for share in shares)
     entry = Entry(query.run_id, shares[0].entry.committer, query.committed + 1, producers)
@@ -297,8 +297,8 @@ def _decide(brokers: Brokers, query: _Query) -> list[Share]:
     return shares
 
 
-def test_what_is_decided_is_committed_by_the_tasks_that_follow(brokers: Brokers) -> None:
-    """Also where fewer, or more, tasks follow than had written."""
+def test_a_decided_batch_is_committed_by_the_next_tasks(brokers: Brokers) -> None:
+    """The number of tasks may be smaller or larger than before."""
     queries = [_Query(brokers.bootstrap, f"q{tasks}", tasks) for tasks in (1, 2, 3)]
     for query, follow in zip(queries, (2, 2, 1), strict=True):
         tasks = query.tasks
@@ -310,10 +310,10 @@ def test_what_is_decided_is_committed_by_the_tasks_that_follow(brokers: Brokers)
 
 
 def test_a_decided_transaction_that_timed_out_is_written_again(brokers: Brokers) -> None:
-    """By its own task, and by no other; with other tasks it cannot be, which is said."""
+    """Only the same task can write it again; with other tasks the error says so."""
     query = _Query(brokers.bootstrap, "q")
     _decide(brokers, query)
-    # What the coordinator does after the time-out.
+    # This is the coordinator's action after the timeout.
     begin(brokers, "ottla-sink-q-1", TIMEOUT_MS)
     query.tasks = 3
     with pytest.raises(ApiError, match="previous settings") as caught:
@@ -326,8 +326,8 @@ def test_a_decided_transaction_that_timed_out_is_written_again(brokers: Brokers)
     assert _counts(brokers) == _once(query)
 
 
-def test_an_earlier_run_decides_nothing_more(brokers: Brokers) -> None:
-    """A driver that was believed dead cannot commit what the next one writes again."""
+def test_an_earlier_run_cannot_commit(brokers: Brokers) -> None:
+    """A driver that was presumed dead cannot commit a batch that the next one writes again."""
     query = _Query(brokers.bootstrap, "q")
     zombies = query.shares()
     query.restart()
@@ -340,8 +340,8 @@ def test_an_earlier_run_decides_nothing_more(brokers: Brokers) -> None:
     assert _counts(brokers) == _once(query)
 
 
-def test_an_earlier_run_does_not_come_back(brokers: Brokers) -> None:
-    """Two that take over from each other would get nothing done."""
+def test_an_earlier_run_cannot_take_over(brokers: Brokers) -> None:
+    """Otherwise two runs could fence each other for ever."""
     query = _Query(brokers.bootstrap, "q")
     query.run()
     earlier = query.attempt(0)
@@ -355,10 +355,10 @@ def test_an_earlier_run_does_not_come_back(brokers: Brokers) -> None:
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_tasks_of_a_run_may_all_take_the_ledger_over(
+def test_all_tasks_of_a_run_may_take_over_the_ledger(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch, is_committed: bool
 ) -> None:
-    """On a busy machine they look before the first is done; that is one run, and its batch counts once."""
+    """On a busy machine they do so concurrently; they are one run, whose batch counts once."""
     query = _Query(brokers.bootstrap, "q", tasks=3)
     with monkeypatch.context() as busy:
         busy.setattr(Ledger, "_is_taken_over", lambda *_: False)
@@ -373,8 +373,8 @@ def test_tasks_of_a_run_may_all_take_the_ledger_over(
     assert _counts(brokers) == _once(query)
 
 
-def test_two_runs_in_one_batch_are_refused(brokers: Brokers) -> None:
-    """The message says that one must be stopped."""
+def test_two_runs_in_one_batch_are_rejected(brokers: Brokers) -> None:
+    """The error says that one of them must be stopped."""
     query = _Query(brokers.bootstrap, "q")
     first = query.shares()
     query.restart()
@@ -385,8 +385,8 @@ def test_two_runs_in_one_batch_are_refused(brokers: Brokers) -> None:
     assert _counts(brokers) == _once(query)
 
 
-def test_transactions_that_were_aborted_meanwhile_are_not_decided(brokers: Brokers) -> None:
-    """The message says what to change."""
+def test_aborted_transactions_are_not_decided(brokers: Brokers) -> None:
+    """The error names the setting to change."""
     query = _Query(brokers.bootstrap, "q")
     shares = query.shares()
     begin(brokers, "ottla-sink-q-0", TIMEOUT_MS)
@@ -400,8 +400,8 @@ def test_transactions_that_were_aborted_meanwhile_are_not_decided(brokers: Broke
     assert _counts(brokers) == _once(query)
 
 
-def test_the_ledger_holds_hundreds_of_tasks() -> None:
-    """In what brokers allow as an offset's metadata; thousands are refused with what to do."""
+def test_the_ledger_has_room_for_hundreds_of_tasks() -> None:
+    """The limit is the broker's size of offset metadata; more tasks are rejected with a fix."""
     entry = Entry("r" * 36, Producer(1, 2), 7, tuple(Producer(5000 + n, 3) for n in range(900)))
     for each in (
         Entry(),

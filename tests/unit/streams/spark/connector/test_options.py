@@ -1,4 +1,4 @@
-"""Options are Kafka's, typed, and refused by name where they mean nothing."""
+"""The connector's options: Kafka's names, with types; unsupported ones are rejected by name."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ STREAMS = {"maxTriggerDelay", "maxBytesPerTrigger", "group.id"}
 READ = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
 
 
-def _options(use: Use = Use.BATCH_READ, **given: str) -> SparkOptions:
+def _options(use: Use = Use.BATCH_READ, **options: str) -> SparkOptions:
     required = {} if use is Use.WRITE else READ
-    return SparkOptions(required | given, use)
+    return SparkOptions(required | options, use)
 
 
-def test_names_come_in_lower_case_and_are_found() -> None:
-    """Spark forgets the case of option names, not that of values."""
+def test_names_are_case_insensitive() -> None:
+    """Spark converts the names of options to lower case, but not their values."""
     options = _options(subscribe="Flights, b", startingoffsets='{"Flights": {"0": 5}}')
     assert options.get("subscribe") == ("Flights", "b")
     assert "startingOffsets" in options
@@ -45,14 +45,14 @@ def test_names_come_in_lower_case_and_are_found() -> None:
         ("kafka.isolation.level", "read_committed", "read_committed"),
     ],
 )
-def test_values_are_read(name: str, text: str, value: Any) -> None:
-    """Each option has its type."""
+def test_values_are_parsed(name: str, text: str, value: Any) -> None:
+    """Each option has a type."""
     use = Use.STREAM_READ if name in STREAMS else Use.BATCH_READ
     assert _options(use, **{name: text}).get(name) == value
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"startingoffset": "earliest"}, "There is no option startingoffset. Is startingOffsets"),
         ({"colour": "1"}, "There is no option colour. For reading a batch there are: "),
@@ -78,15 +78,15 @@ def test_values_are_read(name: str, text: str, value: Any) -> None:
         ({"assign": '{"t": [0]}'}, "subscribe and assign are set"),
     ],
 )
-def test_what_means_nothing_is_refused(given: dict[str, str], message: str) -> None:
-    """The error names the option as it is documented, and what would be right."""
+def test_invalid_options_are_rejected(options: dict[str, str], message: str) -> None:
+    """The error has the documented name of the option, and the fix."""
     with pytest.raises(ConfigError) as caught:
-        _options(**given)
+        _options(**options)
     assert message in str(caught.value)
 
 
-def test_one_of_three_ways_to_name_topics_is_needed() -> None:
-    """subscribe, subscribePattern or assign."""
+def test_one_of_the_three_topic_options_is_required() -> None:
+    """The options are subscribe, subscribePattern and assign."""
     with pytest.raises(ConfigError, match="none of them is set"):
         SparkOptions({"kafka.bootstrap.servers": "a:1"}, Use.STREAM_READ)
     pattern = SparkOptions({"bootstrap": "a:1", "subscribepattern": "f.*"}, Use.STREAM_READ)
@@ -98,8 +98,8 @@ def test_one_of_three_ways_to_name_topics_is_needed() -> None:
             SparkOptions({"bootstrap": "a:1", option: text}, Use.STREAM_READ)
 
 
-def test_brokers_are_named_either_way() -> None:
-    """Kafka's long name or the short one; neither is an error that says which."""
+def test_brokers_have_a_long_and_a_short_option() -> None:
+    """Without either, the error names the long one."""
     assert _options().bootstrap == "a:1"
     assert SparkOptions({"bootstrap": "b:2"}, Use.WRITE).bootstrap == "b:2"
     with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is missing"):
@@ -109,7 +109,7 @@ def test_brokers_are_named_either_way() -> None:
 
 
 def test_fetch_settings_follow_the_options() -> None:
-    """Kafka's consumer options reach the fetcher; the defaults are Spark's."""
+    """Kafka's consumer options configure the fetcher; the defaults are Spark's."""
     assert _options().fetch_settings == FetchSettings(timeout_s=120.0)
     chosen = _options(
         **{
@@ -126,7 +126,7 @@ def test_fetch_settings_follow_the_options() -> None:
 
 
 def test_send_settings_follow_the_options() -> None:
-    """Kafka's producer options reach the sender; durability cannot be turned down."""
+    """Kafka's producer options configure the sender; durability cannot be reduced."""
     assert _options(Use.WRITE).send_settings == SendSettings()
     chosen = {
         "kafka.compression.type": "zstd",
@@ -142,7 +142,7 @@ def test_send_settings_follow_the_options() -> None:
             _options(Use.WRITE, **{name: text})
 
 
-def test_every_option_says_what_it_is_for() -> None:
-    """The rows are the documentation."""
+def test_every_option_is_documented() -> None:
+    """The table of options is the source of the documentation."""
     assert all(row.doc.endswith(".") for row in OPTIONS)
     assert len({row.name.lower() for row in OPTIONS}) == len(OPTIONS)

@@ -20,16 +20,16 @@ def _ranges(lengths: list[int]) -> list[OffsetRange]:
 
 
 @given(sizes)
-def test_offsets_survive_the_checkpoint(lengths: list[int]) -> None:
-    """Spark keeps offsets as JSON by topic and partition."""
+def test_offsets_are_encoded_and_decoded_in_the_checkpoint(lengths: list[int]) -> None:
+    """Spark stores offsets as JSON by topic and partition."""
     offsets = dict(zip(KEYS, lengths, strict=True))
     assert from_json(to_json(offsets)) == offsets
     assert list(to_json(offsets)) == ["a", "b"]
 
 
 @given(sizes, st.integers(1, 120))
-def test_a_limit_moves_every_partition_a_little(lengths: list[int], rows: int) -> None:
-    """At most the limit and one row a partition; every partition with records gets on."""
+def test_a_limit_advances_every_partition(lengths: list[int], rows: int) -> None:
+    """The sum exceeds the limit by at most one row per partition; no partition starves."""
     start = dict.fromkeys(KEYS, 100)
     end = {key: 100 + size for key, size in zip(KEYS, lengths, strict=True)}
     limited = limit_offsets(start, end, rows)
@@ -45,7 +45,7 @@ def test_a_limit_moves_every_partition_a_little(lengths: list[int], rows: int) -
 def test_a_split_keeps_every_offset(
     lengths: list[int], at_least: int | None, at_most: int | None
 ) -> None:
-    """Ranges are cut, never lost or doubled; minimum and maximum hold where rows suffice."""
+    """No offset is lost or duplicated; the minimum applies if there are enough rows."""
     parts = split(_ranges(lengths), at_least, at_most)
     offsets = [(p.topic, p.partition, offset) for p in parts for offset in range(p.start, p.end)]
     expected = [
@@ -59,8 +59,8 @@ def test_a_split_keeps_every_offset(
         assert len(parts) >= at_least
 
 
-def test_without_limits_a_partition_is_a_task() -> None:
-    """One range a partition; what is empty, or runs backwards, is none."""
+def test_without_limits_each_partition_is_a_task() -> None:
+    """An empty or reversed range yields no task."""
     ranges = [OffsetRange("a", 0, 0, 5), OffsetRange("a", 1, 7, 7), OffsetRange("a", 2, 9, 3)]
     assert split(ranges, None, None) == ranges[:1]
     assert split([], 5, None) == []

@@ -1,4 +1,4 @@
-"""What a broker refuses goes to the production exception handler: tasks of the sink against a real broker."""
+"""Records that the broker rejects go to the production exception handler, in tasks of the sink."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -30,7 +30,7 @@ GOES_ON = LogAndContinueProductionExceptionHandler()
 
 @pytest.fixture
 def cluster(ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """A cluster with a topic of small records, and one of dead letters."""
+    """A cluster with a topic for small records and one for dead letters."""
     ottla_cluster.create_topic("small", partitions=2, config={"max.message.bytes": "1000"})
     ottla_cluster.create_topic("dead", config={"max.message.bytes": "100000"})
     context = TaskContext()
@@ -44,13 +44,13 @@ def cluster(ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 def _write(
     cluster: Cluster, handlers: ExceptionHandlers, records: Iterable[ProducedRecord], **words: str
 ) -> None:
-    """Write records as the sink of a topology does."""
+    """Write records like the sink of a topology."""
     builder = StreamsBuilder()
     builder.stream("in").to("small")
     settings = TaskSettings("app", exception_handlers=handlers)
     layout = lay_out([Application(builder.build(), settings)], {"in": 1})
-    given = {"kafka.bootstrap.servers": cluster.bootstrap, "includetimestamp": "true", **words}
-    sink = PipelineSink(SparkOptions(given, Use.WRITE), ship(layout, 1))
+    options = {"kafka.bootstrap.servers": cluster.bootstrap, "includetimestamp": "true", **words}
+    sink = PipelineSink(SparkOptions(options, Use.WRITE), ship(layout, 1))
     envelopes = Outbox(layout, Slots(layout.task_count, 1), 0).envelopes(0, list(records))
     message = sink.write(iter([as_arrow(envelopes)]))
     sink.commit([message], 0)
@@ -69,8 +69,8 @@ RECORDS = [_record("small", b"%d" % n, b"x" * (2000 if n % 10 == 3 else 5)) for 
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
-def test_a_record_that_is_too_large_is_left_out(cluster: Cluster, guarantee: str) -> None:
-    """All others are written; dead letters are the records, with what was said of them."""
+def test_a_record_that_is_too_large_is_skipped(cluster: Cluster, guarantee: str) -> None:
+    """All others are written; a dead letter has the record, and the error in its headers."""
     handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="dead")
     _write(cluster, handlers, RECORDS, processingguarantee=guarantee)
     found = sorted(int(row["key"]) for row in _rows(cluster, "small"))
@@ -78,30 +78,30 @@ def test_a_record_that_is_too_large_is_left_out(cluster: Cluster, guarantee: str
     letters = _rows(cluster, "dead")
     assert sorted(int(row["key"]) for row in letters) == [3, 13, 23, 33]
     assert {row["value"] for row in letters} == {b"x" * 2000}
-    told = {each["key"]: each["value"] for each in letters[0]["headers"]}
-    assert told["h"] == b"x"
-    assert b"small-" in told["__streams.errors.message"]
+    headers = {each["key"]: each["value"] for each in letters[0]["headers"]}
+    assert headers["h"] == b"x"
+    assert b"small-" in headers["__streams.errors.message"]
     with cluster.admin() as brokers:
         assert list_open(brokers, "") == []
 
 
-def test_without_a_dead_letter_topic_it_is_gone(cluster: Cluster) -> None:
-    """The handler has told it to the log."""
+def test_without_a_dead_letter_topic_the_record_is_lost(cluster: Cluster) -> None:
+    """The handler logs the record."""
     _write(cluster, ExceptionHandlers(production=GOES_ON), RECORDS)
     assert len(_rows(cluster, "small")) == 36
     assert _rows(cluster, "dead") == []
 
 
-def test_by_default_it_ends_the_application(cluster: Cluster) -> None:
-    """The error says what the broker said."""
+def test_by_default_the_application_ends(cluster: Cluster) -> None:
+    """The error contains the broker's message."""
     with pytest.raises(ApiError, match=r"small-\d refuses.*max\.message\.bytes"):
         _write(cluster, ExceptionHandlers(), RECORDS)
 
 
-def test_records_of_a_topic_that_cannot_be_are_left_out(
+def test_records_of_an_invalid_topic_are_skipped(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A function may name a topic that no cluster has; the others go their way."""
+    """A function can return an invalid topic name; the other records are written."""
     handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="dead")
     wrong = [_record("no topic!", b"w", b"1"), _record("no topic!", b"w", b"2")]
     _write(cluster, handlers, [*wrong, _record("small", b"k", b"v")])
@@ -109,8 +109,8 @@ def test_records_of_a_topic_that_cannot_be_are_left_out(
     assert [row["value"] for row in _rows(cluster, "dead")] == [b"1", b"2"]
 
 
-def test_a_dead_letter_that_is_refused_ends_the_application(cluster: Cluster) -> None:
-    """There is nowhere left to put it."""
+def test_a_rejected_dead_letter_ends_the_application(cluster: Cluster) -> None:
+    """There is no further topic for it."""
     handlers = ExceptionHandlers(production=GOES_ON, dead_letter_queue_topic_name="small")
     with pytest.raises(ApiError, match=r"small-\d refuses"):
         _write(cluster, handlers, RECORDS)
@@ -122,8 +122,8 @@ class _Failing(DefaultProductionExceptionHandler):
         return super().handle_error(context, record, error)
 
 
-def test_the_handler_knows_the_record_and_no_source(cluster: Cluster) -> None:
-    """Far from where it was read."""
+def test_the_handler_receives_the_record_without_its_source(cluster: Cluster) -> None:
+    """The sink does not know the offset at which the record was read."""
     handlers = ExceptionHandlers(production=_Failing())
     with pytest.raises(ApiError, match="no topic!"):
         _write(cluster, handlers, [_record("no topic!", b"w", b"1")])

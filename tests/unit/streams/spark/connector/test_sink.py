@@ -1,4 +1,4 @@
-"""Tasks of the sink, run here as Spark runs them, against a real broker."""
+"""Tasks of the sink against a real broker, called as by Spark."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,16 +25,16 @@ from tests.unit.streams.spark.rows import EPOCH, struct
 
 @pytest.fixture
 def cluster(ottla_cluster: Cluster) -> Cluster:
-    """A cluster with the topics `a` and `b` of three partitions."""
+    """A cluster with topics `a` and `b`, with three partitions each."""
     for name in ("a", "b"):
         ottla_cluster.create_topic(name, partitions=3)
     return ottla_cluster
 
 
 def _writer(cluster: Cluster, schema: str, **options: str) -> Any:
-    given = {"kafka.bootstrap.servers": cluster.bootstrap} | options
-    source = OttlaSource({name.lower(): text for name, text in given.items()})
-    # Spark pickles the writer on its way to the executors.
+    all_options = {"kafka.bootstrap.servers": cluster.bootstrap} | options
+    source = OttlaSource({name.lower(): text for name, text in all_options.items()})
+    # Spark pickles the writer for the executors.
     return loads(dumps(source.writer(struct(schema), False)))
 
 
@@ -43,8 +43,8 @@ def _rows(cluster: Cluster, topic: str, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
-def test_rows_become_records_where_kafka_puts_them(cluster: Cluster) -> None:
-    """Keys choose the partition as in every client; the rows of a partition keep their order."""
+def test_rows_are_partitioned_as_in_kafka(cluster: Cluster) -> None:
+    """Keys select the partition as in every client; rows of a partition keep their order."""
     keys = [f"key-{number % 17}" for number in range(500)]
     values = [str(number) for number in range(500)]
     batches = [
@@ -61,8 +61,8 @@ def test_rows_become_records_where_kafka_puts_them(cluster: Cluster) -> None:
     assert _rows(cluster, "a", "partition", "key", "value") == expected
 
 
-def test_the_columns_topic_partition_and_headers_are_obeyed(cluster: Cluster) -> None:
-    """A row says where it goes; a null partition leaves it to the key."""
+def test_the_columns_topic_partition_and_headers_are_used(cluster: Cluster) -> None:
+    """A row can select topic and partition; if partition is null, the key decides."""
     headers = pa.array([[{"key": "h", "value": b"1"}], None, []], HEADERS_TYPE)
     rows = pa.record_batch(
         {
@@ -88,8 +88,8 @@ def test_the_columns_topic_partition_and_headers_are_obeyed(cluster: Cluster) ->
     ]
 
 
-def test_the_option_topic_stands_before_the_column(cluster: Cluster) -> None:
-    """As in Spark's connector."""
+def test_the_option_topic_overrides_the_column(cluster: Cluster) -> None:
+    """The precedence is that of Spark's connector."""
     rows = pa.record_batch({"topic": ["b"], "value": ["x"]})
     _writer(cluster, "topic string, value string", topic="a").write(iter([rows]))
     assert len(_rows(cluster, "a", "offset")) == 1
@@ -97,7 +97,7 @@ def test_the_option_topic_stands_before_the_column(cluster: Cluster) -> None:
 
 
 def test_times_are_now_or_those_of_the_column(cluster: Cluster) -> None:
-    """The column timestamp is written where the option says so; nulls are now."""
+    """The column timestamp is written only with includeTimestamp; nulls become the current time."""
     moment = datetime.fromtimestamp(EPOCH / 1000 + 0.25, UTC)
     rows = pa.record_batch(
         {"value": ["x", "y"], "timestamp": pa.array([moment, None], pa.timestamp("us", "UTC"))}
@@ -112,10 +112,10 @@ def test_times_are_now_or_those_of_the_column(cluster: Cluster) -> None:
     assert all(before <= time <= datetime.now(UTC) for (time,) in _rows(cluster, "b", "timestamp"))
 
 
-def test_rows_without_keys_stick_to_a_partition_for_a_while(
+def test_rows_without_keys_use_one_partition_at_a_time(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fuller batches, and all partitions in turn."""
+    """Batches are fuller, and all partitions are used in turn."""
     monkeypatch.setattr(sink_module, "_GATHER_BYTES", 1)
     batches = [pa.record_batch({"value": ["x"] * 10}) for _ in range(6)]
     assert _writer(cluster, "value string", topic="a").write(iter(batches)) == Written(60)
@@ -124,14 +124,14 @@ def test_rows_without_keys_stick_to_a_partition_for_a_while(
 
 
 def test_a_topic_is_created_on_first_use(cluster: Cluster) -> None:
-    """As Kafka's brokers do by default."""
+    """Brokers create topics by default, as in Kafka."""
     rows = pa.record_batch({"value": ["x"]})
     _writer(cluster, "value string", topic="new").write(iter([rows]))
     assert _rows(cluster, "new", "value") == [(b"x",)]
 
 
-def test_nothing_to_write_asks_nobody(cluster: Cluster) -> None:
-    """Empty tasks, and empty batches, are written at once."""
+def test_writing_no_rows_sends_no_request(cluster: Cluster) -> None:
+    """Empty tasks and empty batches complete immediately."""
     empty = pa.record_batch({"value": pa.array([], pa.string())})
     writer = _writer(cluster, "value string", topic="never")
     assert writer.write(iter([])) == Written(0)
@@ -156,10 +156,10 @@ def test_nothing_to_write_asks_nobody(cluster: Cluster) -> None:
         ("value string", {"topic": "a", "processingGuarantee": "exactly_once"}, "is for streams"),
     ],
 )
-def test_what_cannot_be_written_is_refused_at_once(
+def test_invalid_columns_and_options_are_rejected_immediately(
     cluster: Cluster, schema: str, options: dict[str, str], message: str
 ) -> None:
-    """Columns and options are judged in the driver, before any task runs."""
+    """The driver validates them before any task runs."""
     with pytest.raises(ConfigError, match=message):
         _writer(cluster, schema, **options)
 
@@ -174,10 +174,10 @@ def test_what_cannot_be_written_is_refused_at_once(
         ),
     ],
 )
-def test_rows_that_lead_nowhere_are_an_error(
+def test_rows_with_an_invalid_destination_are_an_error(
     cluster: Cluster, columns: dict[str, Any], message: str
 ) -> None:
-    """What a row says is held against the cluster."""
+    """Topic and partition of each row are checked against the cluster."""
     rows = pa.record_batch({name: pa.array(values) for name, values in columns.items()})
     rows = rows.set_column(2, "partition", rows.column(2).cast(pa.int32()))
     with pytest.raises(ConfigError, match=message):
@@ -195,13 +195,17 @@ def _task(number: int, batch: int) -> TaskContext:
     return context
 
 
-def test_a_stream_is_written_exactly_once_where_it_is_asked_for(
+def test_a_stream_is_written_exactly_once_on_request(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tasks leave their rows unseen, the driver commits them; a batch that comes again is computed, not written."""
-    given = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": "exactly_once"}
+    """The driver commits the tasks' rows; a repeated batch is computed but not written."""
+    all_options = {
+        "bootstrap": cluster.bootstrap,
+        "topic": "a",
+        "processingguarantee": "exactly_once",
+    }
     for batch in (0, 0, 1):
-        writer: Any = OttlaSource(given).streamWriter(struct("value string"), False)
+        writer: Any = OttlaSource(all_options).streamWriter(struct("value string"), False)
         messages = []
         for number in range(3):
             task = _task(number, batch)
@@ -225,9 +229,9 @@ def test_a_stream_is_written_exactly_once_where_it_is_asked_for(
 def test_a_stream_waits_for_a_broker_that_restarts(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, guarantee: str
 ) -> None:
-    """A task begins while nobody listens, and so does the commit in the driver: the query need not end."""
-    given = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": guarantee}
-    writer: Any = OttlaSource(given).streamWriter(struct("value string"), False)
+    """Tasks and the commit in the driver retry while the broker is down."""
+    all_options = {"bootstrap": cluster.bootstrap, "topic": "a", "processingguarantee": guarantee}
+    writer: Any = OttlaSource(all_options).streamWriter(struct("value string"), False)
     monkeypatch.setattr(TaskContext, "get", lambda: _task(0, 0))
     monkeypatch.setattr(brokers_module, "Connection", _down(times=3))
     message = writer.write(iter([pa.record_batch({"value": ["x"]})]))
@@ -249,7 +253,7 @@ def _down(times: int) -> Any:
 
 
 def test_topics_are_never_overwritten(cluster: Cluster) -> None:
-    """mode("overwrite") cannot be done."""
+    """The mode `overwrite` is rejected."""
     source = OttlaSource({"bootstrap": cluster.bootstrap, "topic": "a"})
     with pytest.raises(ConfigError, match="append"):
         source.writer(struct("value string"), True)

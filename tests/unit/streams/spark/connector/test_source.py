@@ -1,4 +1,4 @@
-"""Planners and tasks of the source, run here as Spark runs them, against a real broker."""
+"""Planners and tasks of the source against a real broker, called as by Spark."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,18 +25,18 @@ ALL = ReadAllAvailable()
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Idle polls do not wait."""
+    """Make idle polls return immediately."""
     monkeypatch.setattr(source_module, "_IDLE_PAUSES_S", (0.0,))
 
 
 def _source(cluster: Cluster, **options: str) -> OttlaSource:
-    """The source as Spark makes it: option names in lower case."""
-    given = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": "flights"} | options
-    return OttlaSource({name.lower(): text for name, text in given.items() if text})
+    """Return the source as Spark creates it, with option names in lower case."""
+    all_options = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": "flights"} | options
+    return OttlaSource({name.lower(): text for name, text in all_options.items() if text})
 
 
 def _batch(cluster: Cluster, **options: str) -> list[tuple[int, int]]:
-    """Partition and offset of all records that a batch read gives, task by task."""
+    """Return partition and offset of all records in a batch read, task by task."""
     source = _source(cluster, **options)
     reader = source.reader(source.schema())
     # Spark pickles reader and tasks on their way to the executors.
@@ -72,10 +72,10 @@ def _offsets(*ranges: range) -> list[tuple[int, int]]:
         ({"maxRecordsPerPartition": "4"}, (range(20), range(10))),
     ],
 )
-def test_a_batch_reads_what_the_options_say(
+def test_a_batch_reads_the_selected_records(
     flights: Cluster, options: dict[str, str], expected: tuple[range, ...]
 ) -> None:
-    """Topics, offsets and times choose the records; splits change nothing of them."""
+    """Topics, offsets and times select the records; splitting does not change them."""
     assert _batch(flights, **options) == _offsets(*expected)
 
 
@@ -90,7 +90,7 @@ def test_a_batch_reads_what_the_options_say(
         ({"endingOffsets": '{"flights": {"0": 21, "1": 1}}'}, "flights-0 has offsets 0 to 20"),
     ],
 )
-def test_a_batch_refuses_what_is_not_there(
+def test_a_batch_rejects_missing_topics_and_offsets(
     flights: Cluster, options: dict[str, str], message: str
 ) -> None:
     """The error names topic and partition."""
@@ -98,8 +98,8 @@ def test_a_batch_refuses_what_is_not_there(
         _batch(flights, **options)
 
 
-def test_what_is_not_there_may_be_left_out(flights: Cluster) -> None:
-    """failOnDataLoss=false reads what there is; times after the end may mean the end."""
+def test_missing_offsets_can_be_ignored(flights: Cluster) -> None:
+    """With failOnDataLoss=false missing offsets are skipped; times after the end can mean the end."""
     beyond = '{"flights": {"0": 99, "1": 5}}'
     assert _batch(flights, endingOffsets=beyond, failOnDataLoss="false") == _offsets(
         range(20), range(5)
@@ -112,7 +112,7 @@ def test_what_is_not_there_may_be_left_out(flights: Cluster) -> None:
 
 
 def test_columns_are_those_of_sparks_connector(flights: Cluster) -> None:
-    """Names, types and order; headers on demand; `schema` may ask for fewer."""
+    """Names, types and order are equal; headers are optional; `schema` can select fewer columns."""
     plain = _source(flights).schema()
     assert plain.fieldNames() == [
         "key", "value", "topic", "partition", "offset", "timestamp", "timestampType"
@@ -134,16 +134,16 @@ Open = Callable[..., Any]
 
 @pytest.fixture
 def stream(flights: Cluster) -> Iterator[Open]:
-    """Makes stream readers over the topic `flights`, and stops them after the test."""
-    made: list[Any] = []
+    """A function that opens stream readers of `flights`, which are stopped after the test."""
+    readers: list[Any] = []
 
     def open_stream(**options: str) -> Any:
         source = _source(flights, **options)
-        made.append(source.streamReader(source.schema()))
-        return made[-1]
+        readers.append(source.streamReader(source.schema()))
+        return readers[-1]
 
     yield open_stream
-    for reader in made:
+    for reader in readers:
         reader.stop()
 
 
@@ -152,15 +152,15 @@ def _sizes(reader: StreamReader, start: Any, end: Any) -> dict[int, int]:
     return {item.partition: item.size for item in ranges}
 
 
-def test_a_stream_starts_at_the_end_unless_told(stream: Open) -> None:
-    """latest is the default, as in Spark's connector."""
+def test_a_stream_starts_at_the_end_by_default(stream: Open) -> None:
+    """The default of startingOffsets is latest, as in Spark's connector."""
     assert stream().initialOffset() == {"flights": {"0": 20, "1": 10}}
     earliest = stream(startingOffsets="earliest")
     assert earliest.initialOffset() == {"flights": {"0": 0, "1": 0}}
 
 
-def test_a_stream_takes_what_has_come(stream: Open, flights: Cluster) -> None:
-    """Each batch ends where the partitions end when it is planned; nothing new is the start again."""
+def test_a_stream_reads_new_records(stream: Open, flights: Cluster) -> None:
+    """A batch ends at the partitions' ends when it is planned; without new records it is empty."""
     reader = stream(startingOffsets="earliest")
     start = reader.initialOffset()
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
@@ -174,8 +174,8 @@ def test_a_stream_takes_what_has_come(stream: Open, flights: Cluster) -> None:
     reader.commit(later)
 
 
-def test_a_trigger_takes_no_more_than_it_may(stream: Open) -> None:
-    """maxOffsetsPerTrigger is shared out, and all is read in the end."""
+def test_a_trigger_is_limited_by_records(stream: Open) -> None:
+    """The limit is shared between partitions, and all records are read eventually."""
     reader = stream(startingOffsets="earliest", maxOffsetsPerTrigger="9")
     assert reader.getDefaultReadLimit() == ReadMaxRows(9)
     position = reader.initialOffset()
@@ -191,8 +191,8 @@ def test_a_trigger_takes_no_more_than_it_may(stream: Open) -> None:
     assert sum(sum(sizes.values()) for sizes in taken) == 30
 
 
-def test_a_trigger_takes_no_more_bytes_than_it_may(stream: Open) -> None:
-    """About, by what the partitions hold; together with a limit of records the lower one counts."""
+def test_a_trigger_is_limited_by_bytes(stream: Open) -> None:
+    """The limit is approximate; of a limit of bytes and one of records, the lower applies."""
     everything = '{"flights": {"0": 0, "1": 0}}'
     taken = {}
     for name, options in {
@@ -213,10 +213,10 @@ def test_a_trigger_takes_no_more_bytes_than_it_may(stream: Open) -> None:
     assert 2 < sum(taken["half"]) < 30
 
 
-def test_a_trigger_waits_for_enough(
+def test_a_trigger_waits_for_a_minimum(
     stream: Open, flights: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """minOffsetsPerTrigger, but not longer than maxTriggerDelay, and neither for the first batch nor at the end."""
+    """The wait is at most maxTriggerDelay, and does not apply to the first and last batch."""
     reader = stream(startingOffsets="earliest", minOffsetsPerTrigger="5", maxTriggerDelay="10s")
     end = reader.latestOffset(reader.initialOffset(), ALL)
     assert end == {"flights": {"0": 20, "1": 10}}
@@ -235,8 +235,8 @@ def test_a_trigger_waits_for_enough(
     assert reader.latestOffset(last, ALL) == {"flights": {"0": 23, "1": 14}}
 
 
-def test_records_that_were_deleted_unread_are_told(stream: Open, flights: Cluster) -> None:
-    """By topic, partition and offsets, with what to do; failOnDataLoss=false goes on behind them."""
+def test_unread_records_that_were_deleted_are_an_error(stream: Open, flights: Cluster) -> None:
+    """The error has the offsets and the fix; with failOnDataLoss=false the offsets are skipped."""
     with flights.admin() as brokers:
         delete_records(brokers, {("flights", 0): 8})
     start, end = {"flights": {"0": 3, "1": 2}}, {"flights": {"0": 20, "1": 10}}
@@ -254,10 +254,10 @@ def _lag(cluster: Cluster, group_id: str) -> dict[int, int]:
         return {key[1]: ends[key].offset - found[key].offset for key in found}
 
 
-def test_progress_is_shown_as_a_consumer_group(
+def test_progress_is_committed_as_a_consumer_group(
     stream: Open, flights: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a batch is to begin with has been done: the group's lag is what is left."""
+    """The start of a batch is committed when it is planned, so the lag is the unread part."""
     monkeypatch.setattr(shadow_group, "_INTERVAL_S", 0.0)
     reader = stream(
         startingOffsets="earliest", maxOffsetsPerTrigger="15", **{"kafka.group.id": "pipeline"}
@@ -276,10 +276,10 @@ def test_progress_is_shown_as_a_consumer_group(
         assert describe_group(brokers, "pipeline").state == "Empty"
 
 
-def test_progress_that_cannot_be_shown_is_logged_only(
+def test_progress_that_cannot_be_committed_is_only_logged(
     stream: Open, flights: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A group with members is not ours; the query goes on, and the log is not filled."""
+    """A group with members belongs to others; the query continues, and the log has one line."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": flights.bootstrap, "group.id": "taken"}
     )
@@ -296,10 +296,10 @@ def test_progress_that_cannot_be_shown_is_logged_only(
     assert "another kafka.group.id" in line
 
 
-def test_progress_is_shown_again_soon_after_a_broker_has_restarted(
+def test_progress_is_committed_soon_after_a_broker_restart(
     flights: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not only after the rest that follows a failure which somebody must see to; the log is not filled meanwhile."""
+    """The long pause is only for failures that need a fix; the outage is logged once."""
     monkeypatch.setattr(shadow_group, "_SHORT_REST_S", 0.0)
     group = shadow_group.ShadowGroup(flights.bootstrap, "shown", "client", "ours")
     with monkeypatch.context() as away:
@@ -318,8 +318,8 @@ def _refuse(*words: Any) -> None:
     raise NotReachable("nothing listens")
 
 
-def test_available_now_ends_where_it_began_to(stream: Open, flights: Cluster) -> None:
-    """What comes after the query has started is not there for it."""
+def test_available_now_ends_at_the_offsets_of_its_start(stream: Open, flights: Cluster) -> None:
+    """Records that arrive after the start of the query are not read."""
     reader = stream(startingOffsets="earliest")
     reader.prepareForTriggerAvailableNow()
     write(flights, "flights", 0, 5, first=20)
@@ -332,7 +332,7 @@ def test_available_now_ends_where_it_began_to(stream: Open, flights: Cluster) ->
 def test_new_topics_and_partitions_are_read_from_their_beginning(
     stream: Open, flights: Cluster
 ) -> None:
-    """A stream over a pattern finds what is created later."""
+    """A stream with a pattern discovers topics that are created later."""
     reader = stream(subscribe="", subscribePattern="fl.*", maxOffsetsPerTrigger="100")
     start = reader.initialOffset()
     flights.create_topic("fleets")
@@ -342,8 +342,8 @@ def test_new_topics_and_partitions_are_read_from_their_beginning(
     assert _sizes(reader, start, end) == {0: 6}
 
 
-def test_what_a_stream_had_read_and_is_gone_is_told(stream: Open) -> None:
-    """A topic that was created anew, or lost partitions, has lost records unless nobody minds."""
+def test_read_records_that_disappeared_are_an_error(stream: Open) -> None:
+    """A re-created topic or lost partitions are a loss of data unless failOnDataLoss is false."""
     ahead = {"flights": {"0": 25, "1": 10}}
     gone = {"flights": {"0": 20, "1": 10}, "old": {"0": 1}}
     now = {"flights": {"0": 20, "1": 10}}
@@ -356,13 +356,13 @@ def test_what_a_stream_had_read_and_is_gone_is_told(stream: Open) -> None:
         assert lenient.partitions(start, now) == []
 
 
-def test_options_are_refused_when_the_reader_is_made(stream: Open) -> None:
-    """An unknown option never reads anything."""
+def test_options_are_validated_when_the_reader_is_created(stream: Open) -> None:
+    """An unknown option is rejected before any read."""
     with pytest.raises(ConfigError, match="Is startingOffsets meant"):
         stream(startingOffset="latest")
 
 
-def test_the_readers_are_sparks() -> None:
-    """Spark looks for these classes and names."""
+def test_the_readers_have_sparks_classes() -> None:
+    """Spark requires these classes and names."""
     assert OttlaSource.name() == "ottla"
     assert issubclass(BatchReader, source_module.DataSourceReader)

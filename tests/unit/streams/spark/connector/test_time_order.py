@@ -1,4 +1,4 @@
-"""Where more waits than a micro-batch takes, the oldest goes first, whatever topic it is in."""
+"""If more records wait than fit into a micro-batch, the oldest of all topics are read first."""
 
 import itertools
 
@@ -14,14 +14,14 @@ _HOUR_MS = 3_600_000
 
 
 class Topics:
-    """The times of what partitions hold, at offsets from 0 on; and a reader that works it off."""
+    """The times of the records in partitions, from offset 0, and a reader that consumes them."""
 
     def __init__(self, times: list[list[int]]) -> None:
         self.times = dict(zip(KEYS, times, strict=True))
         self.probes = 0
 
     def at(self, time_ms: int) -> Offsets:
-        """Find as a broker does: the first record of that time or later."""
+        """Find the first record of that time or later, as a broker does."""
         self.probes += 1
         return {
             key: next((offset for offset, each in enumerate(own) if each >= time_ms), -1)
@@ -29,7 +29,7 @@ class Topics:
         }
 
     def batches(self, max_rows: int) -> list[list[int]]:
-        """Return the times of each micro-batch; it moves each time, and ends."""
+        """Return the times of each micro-batch; every batch makes progress."""
         order = TimeOrder()
         position = dict.fromkeys(KEYS, 0)
         end = {key: len(own) for key, own in self.times.items()}
@@ -51,35 +51,35 @@ partitions = st.lists(st.lists(ago, max_size=40), min_size=3, max_size=3)
 
 
 @given(partitions, st.integers(1, 60))
-def test_no_record_comes_before_one_that_is_older(times: list[list[int]], rows: int) -> None:
-    """From micro-batch to micro-batch; inside one they are sorted later."""
+def test_older_records_are_in_earlier_batches(times: list[list[int]], rows: int) -> None:
+    """Records within a micro-batch are sorted later."""
     batches = Topics([sorted(each) for each in times]).batches(rows)
     for earlier, later in itertools.pairwise(batches):
         assert max(earlier) <= min(later)
 
 
 @given(partitions, st.integers(1, 60))
-def test_records_out_of_order_are_all_read(times: list[list[int]], rows: int) -> None:
-    """Each once: every micro-batch has some."""
+def test_unordered_records_are_all_read(times: list[list[int]], rows: int) -> None:
+    """Each is read once, and no micro-batch is empty."""
     batches = Topics(times).batches(rows)
     assert sorted(itertools.chain(*batches)) == sorted(itertools.chain(*times))
 
 
-def test_what_has_one_time_is_shared() -> None:
-    """There is no order in it."""
+def test_records_with_equal_times_are_shared() -> None:
+    """Their partitions advance equally."""
     assert [len(each) for each in Topics([[NOW_MS] * 40] * 3).batches(60)] == [60, 60]
 
 
-def test_a_record_of_the_future_holds_nobody_up() -> None:
-    """Behind it nothing can be found by time, so that each partition gets its share."""
+def test_a_record_of_the_future_blocks_no_partition() -> None:
+    """Records after it cannot be found by time, so each partition gets its share."""
     future = [NOW_MS + 100 * _HOUR_MS, *[NOW_MS - 5] * 39]
     batches = Topics([future, [NOW_MS - 9] * 40, [NOW_MS - 9] * 40]).batches(60)
     assert NOW_MS - 5 in batches[0]
     assert sorted(itertools.chain(*batches)) == sorted([*future, *[NOW_MS - 9] * 80])
 
 
-def test_little_that_waits_is_not_asked_about() -> None:
-    """Only a micro-batch that is full costs questions, and few."""
+def test_few_waiting_records_need_no_requests() -> None:
+    """Only a full micro-batch needs requests to the broker, and only a few."""
     few = Topics([[NOW_MS - 3], [NOW_MS - 2], [NOW_MS - 1]])
     assert [len(each) for each in few.batches(3)] == [3]
     assert few.probes == 0

@@ -1,4 +1,4 @@
-"""What Spark's Python workers collect after each task."""
+"""Garbage collection in Spark's Python workers after each task."""
 
 import gc
 import sys
@@ -13,13 +13,13 @@ from ottla.streams.spark.connector.workers import settle, settle_after_work
 
 @pytest.fixture(autouse=True)
 def _thawed() -> Iterator[None]:
-    """Nothing is left out of collections when the next test begins."""
+    """Unfreeze all objects after the test."""
     yield
     gc.unfreeze()
 
 
-def test_a_worker_that_spark_keeps_collects_no_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a worker that Spark keeps, what is loaded is left out of the collection after every task."""
+def test_a_reused_worker_does_not_collect_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The objects of loaded modules are frozen, so that collections after tasks skip them."""
     worker = ModuleType("__main__")
     worker.__spec__ = ModuleSpec("pyspark.daemon", None)
     monkeypatch.setitem(sys.modules, "__main__", worker)
@@ -29,8 +29,8 @@ def test_a_worker_that_spark_keeps_collects_no_modules(monkeypatch: pytest.Monke
     assert len(gc.get_objects()) < objects_count / 100
 
 
-def test_the_program_of_a_user_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any other process the garbage collector stays as it is, also where the program has no name."""
+def test_a_users_program_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any other process the garbage collector is unchanged, even if the program has no name."""
     for spec in (None, ModuleSpec("pytest", None)):
         program = ModuleType("__main__")
         program.__spec__ = spec
@@ -39,8 +39,8 @@ def test_the_program_of_a_user_is_left_alone(monkeypatch: pytest.MonkeyPatch) ->
         assert gc.get_freeze_count() == 0
 
 
-def test_what_a_first_task_has_loaded_is_left_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow imports pandas at its first values; what later tasks leave is garbage like any other."""
+def test_modules_loaded_by_the_first_task_are_frozen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow imports pandas at its first values; objects of later tasks are collected as usual."""
     worker = ModuleType("__main__")
     worker.__spec__ = ModuleSpec("pyspark.daemon", None)
     monkeypatch.setitem(sys.modules, "__main__", worker)

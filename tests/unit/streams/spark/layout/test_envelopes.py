@@ -1,4 +1,4 @@
-"""Records go into envelopes and come out as they were, addressed to the task of their key."""
+"""Records are packed into envelopes for the task of their key, and unpacked unchanged."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def _layout() -> Layout:
 
 
 def _opened(envelopes: Sequence[Envelope], topic: str) -> list[ProducedRecord]:
-    """Return the records of a topic, in the order of what they were given."""
+    """Return the records of a topic in their original order."""
     found = [
         (
             each.offset,
@@ -48,8 +48,8 @@ def _opened(envelopes: Sequence[Envelope], topic: str) -> list[ProducedRecord]:
 
 
 @given(_RECORDS, st.integers(0, 2))
-def test_records_come_out_as_they_went_in(records: list[ProducedRecord], origin: int) -> None:
-    """Keys, values, headers and times; those of a shuffle at the partition that Kafka would choose."""
+def test_records_are_unpacked_unchanged(records: list[ProducedRecord], origin: int) -> None:
+    """Keys, values, headers and times are equal; shuffled records have Kafka's partition."""
     layout = _layout()
     slots = Slots(layout.task_count, 2)
     envelopes = list(Outbox(layout, slots, 0).envelopes(origin, records))

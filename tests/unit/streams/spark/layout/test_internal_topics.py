@@ -1,4 +1,4 @@
-"""The topics of an application's own have Kafka's names and settings."""
+"""The internal topics of an application have Kafka's names and settings."""
 
 import pytest
 
@@ -15,8 +15,8 @@ from ottla.streams.task.task import ProducedRecord, TaskSettings
 _TEXT = Serdes.string()
 
 
-def test_each_logged_store_has_a_changelog_of_a_partition_a_task() -> None:
-    """Compacted; that of a window store also goes with time."""
+def test_each_logged_store_has_a_changelog_with_a_partition_per_task() -> None:
+    """It is compacted; that of a window store also has a retention time."""
     builder = StreamsBuilder()
     words = builder.stream("words", key=_TEXT, value=_TEXT)
     words.group_by_key().count("all")
@@ -29,14 +29,14 @@ def test_each_logged_store_has_a_changelog_of_a_partition_a_task() -> None:
     assert found["app-windows-changelog"].config["cleanup.policy"] == "compact,delete"
 
 
-def test_windows_are_kept_a_day_longer_than_their_store_keeps_them() -> None:
-    """Kafka's windowstore.changelog.additional.retention.ms."""
+def test_window_changelogs_have_an_additional_day_of_retention() -> None:
+    """This is Kafka's windowstore.changelog.additional.retention.ms."""
     config = changelog_config(Stores.window("store", 5000, 1000))
     assert config["retention.ms"] == str(5000 + 86_400_000)
 
 
-def test_a_micro_batch_logs_the_last_change_of_a_key() -> None:
-    """In the task's partition; what goes elsewhere is left as it is."""
+def test_a_micro_batch_logs_only_the_last_change_of_a_key() -> None:
+    """Changes go to the task's partition; records of other topics are unchanged."""
     rows = [
         ProducedRecord("out", b"a", b"1", 0, ()),
         ProducedRecord("log", b"a", b"1", 0, ()),
@@ -65,6 +65,6 @@ def test_a_micro_batch_logs_the_last_change_of_a_key() -> None:
         ("app", False),
     ],
 )
-def test_internal_topics_are_known_by_their_names(topic: str, expected: bool) -> None:
-    """What a reset deletes; never a topic of somebody's own."""
+def test_internal_topics_are_recognized_by_name(topic: str, expected: bool) -> None:
+    """A reset deletes them, but never a topic of the user."""
     assert is_internal(topic, "app") is expected

@@ -1,4 +1,4 @@
-"""Which tasks there are, in which stage they run, and where the records of a topic go."""
+"""The tasks of a topology, their stages, and the routes of the records to them."""
 
 import re
 
@@ -18,8 +18,8 @@ def _lay_out(builder: StreamsBuilder, **topics: int) -> Layout:
     return lay_out([_application(builder.build())], topics)
 
 
-def test_what_keeps_nothing_runs_where_topics_are_read() -> None:
-    """A new key leads to the next stage by a shuffle of as many partitions as the topic has."""
+def test_stateless_sub_topologies_run_at_the_source() -> None:
+    """A new key is shuffled to the next stage, with as many partitions as the source topic."""
     builder = StreamsBuilder()
     builder.stream("words").group_by(lambda value: value).count("counts")
     layout = _lay_out(builder, words=3)
@@ -33,16 +33,16 @@ def test_what_keeps_nothing_runs_where_topics_are_read() -> None:
     assert layout.sub_topology_of(3) is layout.sub_topologies[1]
 
 
-def test_stages_follow_each_other() -> None:
-    """Each aggregation of another key is a stage later."""
+def test_aggregations_of_new_keys_are_later_stages() -> None:
+    """Each aggregation of another key adds a stage."""
     builder = StreamsBuilder()
     counted = builder.stream("words").group_by_key().count()
     counted.group_by(lambda key, value: (value, key)).count()
     assert [kind.level for kind in _lay_out(builder, words=1).sub_topologies] == [1, 2]
 
 
-def test_a_topic_that_leads_back_is_on_the_broker() -> None:
-    """Of a foreign-key join only the answers are; they go to the partition that asked."""
+def test_topics_that_lead_to_an_earlier_stage_are_on_the_broker() -> None:
+    """For a foreign-key join these are the responses, which go to the subscribing partition."""
     builder = StreamsBuilder()
     orders, users = builder.table("orders"), builder.table("users")
     orders.join(users, lambda value: value, lambda one, two: one).to_stream().to("out")
@@ -51,13 +51,13 @@ def test_a_topic_that_leads_back_is_on_the_broker() -> None:
     (answers,) = layout.created
     assert answers.endswith("-subscription-response-topic") or "RESPONSE" in answers
     assert layout.created[answers] == 2
-    (asked,) = layout.shuffled
-    assert asked != answers
+    (subscriptions,) = layout.shuffled
+    assert subscriptions != answers
     assert layout.routes_of(answers)[0].kind == 0
 
 
-def test_topics_of_different_partition_counts_meet_by_key() -> None:
-    """Where Kafka refuses, all of them are sent to the task of their key."""
+def test_topics_of_different_partition_counts_are_joined_by_key() -> None:
+    """Kafka rejects them; here their records are sent to the task of their key."""
     builder = StreamsBuilder()
     builder.stream("clicks").join(builder.table("users"), lambda one, two: one).to("out")
     assert _lay_out(builder, clicks=2, users=2).routes["users"][0].routing is Routing.BY_PARTITION
@@ -69,7 +69,7 @@ def test_topics_of_different_partition_counts_meet_by_key() -> None:
 
 
 def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
-    """What reads them from outside, and what comes behind; what was asked for is not the checkpoint's to say."""
+    """Explicit partition counts, as of repartition, do not depend on the checkpoint."""
     builder = StreamsBuilder()
     builder.stream(re.compile("words-.*")).group_by(lambda value: value).count("counts")
     builder.stream("lines").repartition(number_of_partitions=5).to("out")
@@ -83,11 +83,11 @@ def test_a_checkpoint_keeps_its_tasks_when_topics_grow() -> None:
 
 
 class _Plain(Processor[str, str, str, str]):
-    """Might ask for any global store."""
+    """A processor, which could read any global store."""
 
 
 def test_global_topics_go_to_every_task_that_may_read_them() -> None:
-    """To joins with the global table and to processors, not to what cannot see it."""
+    """These are joins with the global table, and processors."""
     builder = StreamsBuilder()
     places = builder.global_table("places")
     builder.stream("joined").join(places, lambda value: value, lambda one, two: one).to("out")
@@ -99,15 +99,15 @@ def test_global_topics_go_to_every_task_that_may_read_them() -> None:
     assert [kind.level for kind in layout.sub_topologies] == [1, 1, 0]
 
 
-def test_a_processor_without_store_has_tasks_of_its_own() -> None:
-    """It may count in its fields, and schedule."""
+def test_a_processor_without_store_has_its_own_tasks() -> None:
+    """It may have fields and punctuators."""
     builder = StreamsBuilder()
     builder.stream("words").process(_Plain).to("out")
     assert _lay_out(builder, words=1).levels == 1
 
 
-def test_parts_that_nothing_connects_are_queries_of_their_own() -> None:
-    """Internal topics and stores connect."""
+def test_unconnected_parts_are_separate_queries() -> None:
+    """Internal topics and stores connect parts."""
     builder = StreamsBuilder()
     builder.stream("a").to("out-a")
     builder.stream("b").group_by(lambda value: value).count().to_stream().to("out-b")
@@ -116,8 +116,8 @@ def test_parts_that_nothing_connects_are_queries_of_their_own() -> None:
     assert [len(part.topology.subtopologies()) for part in parts] == [1, 2]
 
 
-def test_a_topic_that_is_missing_is_named() -> None:
-    """Patterns may match nothing yet; names may not."""
+def test_a_missing_topic_is_named_in_the_error() -> None:
+    """A pattern may match no topic; a name must exist."""
     builder = StreamsBuilder()
     builder.stream("words").to("out")
     with pytest.raises(TopologyError, match="topic words is read but does not exist"):

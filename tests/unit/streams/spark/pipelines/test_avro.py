@@ -1,4 +1,4 @@
-"""Avro values as rows, and the schema of columns, without Spark."""
+"""Avro values as rows, and the Avro schema of columns, without Spark."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -28,7 +28,7 @@ _A = types.StructType([types.StructField("a", types.IntegerType())])
 
 
 def test_bad_values_fail_or_are_marked() -> None:
-    """What is no Avro, and what does not fit the columns; a tombstone is a row of nulls."""
+    """Invalid Avro and values of other columns are bad; a tombstone is a row of nulls."""
     serde: Serde[Any] = Serdes.avro(_SCHEMA)
     values = [serde.to_bytes({"a": 1}), None, b"", serde.to_bytes({"a": 2})]
     found = _rows(values, serde.deserialize, _kind(_A), skips=True).to_pylist()
@@ -41,8 +41,8 @@ def test_bad_values_fail_or_are_marked() -> None:
         _rows(values[:1], serde.deserialize, _kind(text), skips=False)
 
 
-def test_values_are_read_by_the_schema_that_they_name() -> None:
-    """Whatever version it is; columns that it does not have are null."""
+def test_values_are_read_with_their_own_schema() -> None:
+    """Each value names the version of its schema; columns that the version lacks are null."""
     registry = FakeSchemaRegistry()
     wider = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "b", "type": "string"}]}
     values = [
@@ -55,7 +55,7 @@ def test_values_are_read_by_the_schema_that_they_name() -> None:
 
 
 def test_columns_have_an_avro_schema() -> None:
-    """Every type that Avro has, nested and null; others are refused with what to do."""
+    """All Avro types are supported, nested and nullable; others are rejected with the fix."""
     inner = types.StructType([types.StructField("x", types.DoubleType())])
     columns = types.StructType(
         [

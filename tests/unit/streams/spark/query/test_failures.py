@@ -1,4 +1,4 @@
-"""What users are told of a failed query."""
+"""The error that a user sees after a failed query."""
 
 from ottla.streams.spark.query import failures
 from ottla.streams.spark.query.failures import explain
@@ -21,8 +21,8 @@ in this record
 """
 
 
-def test_the_error_and_the_users_frames_are_left() -> None:
-    """Neither Java, nor Spark, nor this package; all lines of the message."""
+def test_the_error_and_the_users_frames_remain() -> None:
+    """Frames of Java, Spark and this package are removed; the message keeps all lines."""
     assert explain(_TEXT).splitlines() == [
         "DelayError: no delay",
         "in this record",
@@ -32,8 +32,8 @@ def test_the_error_and_the_users_frames_are_left() -> None:
     ]
 
 
-def test_of_a_chain_the_last_error_counts() -> None:
-    """It says what its cause means; ours have no frames of users."""
+def test_the_last_error_of_a_chain_is_shown() -> None:
+    """It explains its cause."""
     cause = (
         'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    g()\nValueError: 1\n'
     )
@@ -41,14 +41,14 @@ def test_of_a_chain_the_last_error_counts() -> None:
     assert explain(text).startswith("DelayError: no delay\n")
 
 
-def test_what_did_not_happen_in_python_is_told_in_a_line() -> None:
-    """Spark's own errors keep their first line."""
+def test_an_error_outside_python_is_shown_in_one_line() -> None:
+    """Only the first line of Spark's own errors is kept."""
     text = "[CANNOT_LOAD] The checkpoint is gone. SQLSTATE: 42K03\n\tat org.apache.A.b(C.scala:1)\n"
     assert explain(text) == "[CANNOT_LOAD] The checkpoint is gone."
 
 
-def test_what_the_client_says_is_a_sentence() -> None:
-    """Without the name of its class."""
+def test_an_error_of_the_client_is_one_sentence() -> None:
+    """The name of its class is removed."""
     text = (
         "x\nTraceback (most recent call last):\n"
         "ottla.client.errors.NotReachable: nothing listens on 127.0.0.1:1\n"

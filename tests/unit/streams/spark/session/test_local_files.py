@@ -1,4 +1,4 @@
-"""Which settings let Spark keep files on this machine without starting processes."""
+"""The settings with which Spark accesses local files without starting processes."""
 
 import logging
 import os
@@ -14,43 +14,43 @@ CLASS_PATH = "spark.driver.extraClassPath"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the test's own."""
+    """A cache for the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path
 
 
 def make_jar() -> str:
-    """Have the classes in the cache, as if somebody had compiled them."""
+    """Create the jar with the compiled classes in the cache; return its path."""
     jar().parent.mkdir(parents=True)
     jar().write_bytes(b"")
     return str(jar())
 
 
-def test_classes_that_are_in_the_cache_are_not_compiled_again() -> None:
-    """No Java is asked where there is a jar."""
-    made = make_jar()
+def test_cached_classes_are_not_compiled_again() -> None:
+    """Java is not needed if the jar exists."""
+    jar_path = make_jar()
     found = local_files_settings("/no/java/here", {})
-    assert found[CLASS_PATH] == made
+    assert found[CLASS_PATH] == jar_path
     assert found[IMPLEMENTATION] == "ottla.LocalFiles"
 
 
-def test_a_class_path_of_the_users_stays() -> None:
-    """It comes after the jar."""
-    made = make_jar()
+def test_a_class_path_of_the_user_is_kept() -> None:
+    """It follows the jar."""
+    jar_path = make_jar()
     found = local_files_settings("/no/java/here", {CLASS_PATH: "/opt/own.jar"})
-    assert found[CLASS_PATH] == os.pathsep.join((made, "/opt/own.jar"))
+    assert found[CLASS_PATH] == os.pathsep.join((jar_path, "/opt/own.jar"))
 
 
-def test_a_file_system_of_the_users_stays() -> None:
-    """Who names one knows why."""
+def test_a_file_system_of_the_user_is_kept() -> None:
+    """A file system that the user has configured is not replaced."""
     make_jar()
     assert local_files_settings("/no/java/here", {IMPLEMENTATION: "org.example.Files"}) == {}
 
 
-def test_spark_runs_without_the_classes_where_they_cannot_be_made(
+def test_spark_runs_without_the_classes_if_they_cannot_be_compiled(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is told, since micro-batches take longer, and nothing is left in the cache."""
+    """A warning is logged, because micro-batches take longer; the cache stays empty."""
     with caplog.at_level(logging.WARNING):
         assert local_files_settings("/no/java/here", {}) == {}
     assert "Micro-batches take longer" in caplog.text

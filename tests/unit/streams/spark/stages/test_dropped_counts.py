@@ -1,4 +1,4 @@
-"""The counts of dropped records on their way from tasks to the driver."""
+"""The counts of dropped records are sent from tasks to the driver."""
 
 import json
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def _batch(*values: bytes | None) -> pa.RecordBatch:
 
 
 class _Pages(dict[str, bytes]):
-    """The pages of a task in memory."""
+    """The pages of a task, in memory."""
 
     def put(self, name: str, page: bytes) -> None:
         self[name] = page
@@ -37,10 +37,10 @@ class _Pages(dict[str, bytes]):
         del self[name]
 
 
-def test_a_task_that_reads_topics_adds_the_count_of_each_batch(
+def test_a_source_task_reports_the_count_of_each_batch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The sink's envelope is without records; a batch of which nothing is dropped has none."""
+    """The count is an envelope without records; a batch without dropped records has none."""
     layout = _layout()
     entry = SourceStage(layout, Slots(layout.task_count, 2))
     counts = []
@@ -50,8 +50,8 @@ def test_a_task_that_reads_topics_adds_the_count_of_each_batch(
     assert counts == [[(SINK, 1, 2, b"")], [], [(SINK, 1, 1, b"")]]
 
 
-def test_a_stage_adds_the_count_of_a_task_and_carries_those_of_others() -> None:
-    """A null key in a repartition topic is dropped by the aggregation."""
+def test_a_stage_reports_its_own_counts_and_forwards_others() -> None:
+    """The aggregation drops a null key of a repartition topic."""
     layout = _layout()
     slots = Slots(layout.task_count, 2)
     entry, stage = SourceStage(layout, slots), Stage(layout, slots, 1, lambda: 0)
@@ -101,8 +101,8 @@ class _Query:
         return self.reports
 
 
-def test_the_driver_adds_up_the_counts_of_each_micro_batch_once() -> None:
-    """By Kafka's ids of tasks, which go on from query to query."""
+def test_the_driver_adds_the_counts_of_each_micro_batch_once() -> None:
+    """Counts have Kafka's task ids, which are numbered across queries."""
     counts, query = DroppedCounts(_layout(), first=3), _Query()
     assert counts.take(query) == {}  # type: ignore[arg-type]
     query.reports += [_Report(0), _Report(1, [(0, 2), (3, 5)])]

@@ -1,4 +1,4 @@
-"""Functions that are called one inside the other write what a task writes."""
+"""Fused functions, which call each other directly, write the same records as a task."""
 
 import random
 from collections.abc import Callable
@@ -71,25 +71,27 @@ def _batch(rows: list[TopicRecord]) -> pa.RecordBatch:
 
 def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
     return {
-        made.topic: [
+        output.topic: [
             (place, each.key, each.value, each.timestamp, tuple(each.headers))
-            for place, each in zip(made.places.tolist(), topic_records(made.records), strict=True)
+            for place, each in zip(
+                output.places.tolist(), topic_records(output.records), strict=True
+            )
         ]
-        for made in task.run("in", _batch(rows))
+        for output in task.run("in", _batch(rows))
     }
 
 
 def _taken(kind: SubTopology, rows: list[TopicRecord]) -> dict[str, list[tuple[Any, ...]]]:
     found: dict[str, list[tuple[Any, ...]]] = {}
-    made: list[Any] = []
-    task = Task(kind.topology, kind.application.settings, made.append, lambda: 0)
+    output: list[Any] = []
+    task = Task(kind.topology, kind.application.settings, output.append, lambda: 0)
     for place, row in enumerate(rows):
-        made.clear()
+        output.clear()
         task.add("in", row)
         task.process_next()
-        for each in made:
-            told = (place, each.key, each.value, each.timestamp, tuple(each.headers))
-            found.setdefault(each.topic, []).append(told)
+        for each in output:
+            record = (place, each.key, each.value, each.timestamp, tuple(each.headers))
+            found.setdefault(each.topic, []).append(record)
     return found
 
 
@@ -105,8 +107,8 @@ def _rows(chance: random.Random, count: int) -> list[TopicRecord]:
     ]
 
 
-def test_functions_write_what_a_task_writes() -> None:
-    """Every step, to two topics; records that no serde reads in between; batch after batch."""
+def test_fused_functions_write_what_a_task_writes() -> None:
+    """All steps, two sinks, unreadable records and several batches are covered."""
     chance = random.Random(7)
     kind = _kind(_all_steps, _GOES_ON)
     task = PlainTask(kind, lambda: 0)
@@ -116,8 +118,8 @@ def test_functions_write_what_a_task_writes() -> None:
         assert _fused(task, rows) == _taken(kind, rows)
 
 
-def test_a_record_that_cannot_be_read_ends_it() -> None:
-    """With the task's own error, which names the record."""
+def test_an_unreadable_record_ends_the_task() -> None:
+    """The error is that of a task and names the record."""
     task = PlainTask(_kind(_all_steps, TaskSettings("app")), lambda: 0)
     rows = [TopicRecord(b"k", each, 1) for each in (b"1", b"{")]
     with pytest.raises(DeserializationError, match="in-0 at offset 1"):
@@ -137,7 +139,7 @@ def _json_rows(*values: bytes) -> list[TopicRecord]:
 
 
 def test_a_function_that_raises_is_called_once() -> None:
-    """Its error is what ends it, with a note of the record and the node; nothing behind that record is touched."""
+    """Its error has a note with the record and the node; later records are not processed."""
     seen: list[Any] = []
 
     def divide(value: Any) -> Any:
@@ -159,8 +161,8 @@ def test_a_function_that_raises_is_called_once() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyError, RuntimeError, EOFError])
-def test_whatever_it_raises(error: type[Exception]) -> None:
-    """Also what serdes raise for what they do not take."""
+def test_any_exception_ends_the_task(error: type[Exception]) -> None:
+    """This includes the types that serdes raise for invalid values."""
     seen: list[Any] = []
 
     def fail(key: Any, value: Any) -> None:
@@ -168,17 +170,17 @@ def test_whatever_it_raises(error: type[Exception]) -> None:
         raise error("mine")
 
     def add(builder: StreamsBuilder) -> None:
-        builder.stream("in", key=_TEXT, value=_JSON).foreach(fail, named="told")
+        builder.stream("in", key=_TEXT, value=_JSON).foreach(fail, named="fail")
 
     task = PlainTask(_kind(add, _SKIPS), lambda: 0)
     with pytest.raises(error, match="mine") as caught:
         _fused(task, _json_rows(b"1"))
     assert seen == [1]
-    assert "offset 0, in told." in caught.value.__notes__[0]
+    assert "offset 0, in fail." in caught.value.__notes__[0]
 
 
-def test_a_result_that_cannot_be_written_is_left_out_and_nothing_is_called_again() -> None:
-    """What else came of its record is written."""
+def test_a_result_that_cannot_be_serialized_is_skipped_without_another_call() -> None:
+    """The other results of its record are written."""
     seen: list[Any] = []
 
     def add(builder: StreamsBuilder) -> None:
@@ -195,8 +197,8 @@ def test_a_result_that_cannot_be_written_is_left_out_and_nothing_is_called_again
     assert [place for place, *_ in found["all"]] == [0, 1, 3]
 
 
-def test_a_result_that_cannot_be_written_ends_it_at_its_place() -> None:
-    """With the record, the sink, and what to do."""
+def test_a_result_that_cannot_be_serialized_ends_the_task() -> None:
+    """The error has the record, the sink, and the fix."""
 
     def add(builder: StreamsBuilder) -> None:
         builder.stream("in", key=_TEXT, value=_JSON).to("text", key=_TEXT, value=_TEXT)
@@ -210,8 +212,8 @@ def test_a_result_that_cannot_be_written_ends_it_at_its_place() -> None:
     )
 
 
-def test_functions_behind_a_record_that_cannot_be_read_are_not_called() -> None:
-    """As nothing comes of them."""
+def test_functions_are_not_called_after_an_unreadable_record() -> None:
+    """Their results would not be written."""
     seen: list[Any] = []
 
     def add(builder: StreamsBuilder) -> None:

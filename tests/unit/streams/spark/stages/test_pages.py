@@ -1,4 +1,4 @@
-"""Maps over pages are sorted dictionaries that are there again in the next micro-batch."""
+"""Maps of pages behave like sorted dictionaries that persist between micro-batches."""
 
 from unittest.mock import patch
 
@@ -15,7 +15,7 @@ BATCHES = st.lists(st.lists(st.one_of(st.none(), st.tuples(KEYS, VALUES)), max_s
 
 
 class _Held(dict[str, bytes]):
-    """A page store in memory that counts what is asked of it."""
+    """An in-memory page store that counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,10 +35,10 @@ class _Held(dict[str, bytes]):
 
 
 @given(BATCHES, KEYS, KEYS)
-def test_what_was_flushed_is_found_again(
+def test_flushed_entries_are_found_again(
     batches: list[list[tuple[bytes, bytes | None] | None]], low: bytes, high: bytes
 ) -> None:
-    """Whatever is put, removed and cleared over several batches, with pages cut all the time."""
+    """Puts, removals and clears in several batches split pages all the time."""
     store, sizes, model = _Held(), {}, {}
     with patch.object(pages, "MAX_ENTRIES", 3), patch.object(pages, "MAX_BYTES", 16):
         for batch in batches:
@@ -74,7 +74,7 @@ def _fill(count: int) -> tuple[_Held, Sizes]:
 
 
 def test_a_batch_reads_and_writes_a_page_once() -> None:
-    """However often its keys are asked for; other pages are left alone."""
+    """The number of accesses to its keys does not matter; other pages are not read."""
     store, sizes = _fill(10_000)
     store.calls = 0
     maps = PagedMaps(store, sizes)
@@ -83,12 +83,12 @@ def test_a_batch_reads_and_writes_a_page_once() -> None:
         for number in range(1000, 1100):
             held.put(b"%06d" % number, held.get(b"%06d" % number))
     assert maps.flush() == sizes
-    # The directory, and at most two pages back and forth.
+    # The directory, and at most two pages, are read and written.
     assert store.calls <= 5
 
 
-def test_an_empty_map_asks_for_nothing() -> None:
-    """What was never written, or is empty again, costs no call of the state."""
+def test_an_empty_map_reads_nothing() -> None:
+    """A map that was never written, or is empty again, makes no call to the state."""
     store, sizes = _fill(0)
     assert sizes == {}
     assert PagedMaps(store, sizes).open_map("m").get(b"a") is None

@@ -1,4 +1,4 @@
-"""Keys in partitions that murmur2 would not choose are found, where topics meet by key."""
+"""Keys that murmur2 would put into another partition are detected in co-partitioned topics."""
 
 import zlib
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def _merged() -> Topology:
 def _read(
     topology: Topology, place: Callable[[bytes], int], counts: dict[str, int] | None = None
 ) -> KeyPlacement:
-    """Read both topics, whose keys are placed by a function."""
+    """Read both topics, whose keys are partitioned by a function."""
     partitions = counts or {"orders": _PARTITIONS, "customers": _PARTITIONS}
     layout = lay_out([Application(topology, TaskSettings("app", STRINGS))], partitions)
     found = KeyPlacement()
@@ -95,9 +95,10 @@ def _read(
 def test_the_right_table_of_a_foreign_key_join_is_checked(
     order: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Keys that librdkafka's default placed are counted; one warning names the topic and both remedies."""
+    """Keys that librdkafka's default put elsewhere are counted; a warning names topic and fixes."""
     found = _read(_foreign_key_join(*order), _crc32)
-    # Rows of the left table may be in any partition: answers go to the partition that asked.
+    # Rows of the left table may be in any partition, because responses go to the subscriber's
+    # partition.
     assert set(found.checked) == {"customers"}
     assert 0 < found.misplaced["customers"] < found.checked["customers"] <= 3 * SAMPLE
     (warning,) = caplog.messages
@@ -117,10 +118,10 @@ def test_the_right_table_of_a_foreign_key_join_is_checked(
     ],
     ids=["foreign key", "merged", "repartitioned", "alone", "a partitioner of its own"],
 )
-def test_keys_that_murmur2_placed_are_no_news(
+def test_keys_placed_by_murmur2_cause_no_warning(
     topology: Topology, checked: set[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Topics that meet no other, that are repartitioned or have a partitioner of their own are not checked."""
+    """Topics without a join, repartitioned ones, and those with a partitioner are not checked."""
     found = _read(topology, _murmur2)
     assert set(found.checked) == checked
     assert not found.misplaced
@@ -128,13 +129,13 @@ def test_keys_that_murmur2_placed_are_no_news(
 
 
 def test_topics_of_different_partition_counts_are_not_checked() -> None:
-    """Their records go to the task of their key, wherever they are."""
+    """Their records go to the task of their key from any partition."""
     found = _read(_merged(), _crc32, {"orders": _PARTITIONS, "customers": _PARTITIONS + 1})
     assert not found.checked
 
 
-def test_records_without_a_key_are_in_any_partition() -> None:
-    """They are not counted; neither are keys that are too long to be hashed for a check."""
+def test_records_without_a_key_are_not_checked() -> None:
+    """Keys that are too long to hash for a check are not counted either."""
     found = KeyPlacement()
     for partition in range(_PARTITIONS):
         found.check("in", partition, pa.array([None, b"k" * 2000], pa.binary()), _PARTITIONS)

@@ -1,4 +1,4 @@
-"""A task that is built anew goes on as the one before."""
+"""A task that is created again continues with the state of the previous one."""
 
 import threading
 from typing import Any
@@ -14,13 +14,13 @@ _SETTINGS = TaskSettings("app", DefaultSerdes(_TEXT, _TEXT))
 
 
 class _Counter(Processor[str, str, str, str]):
-    """Has fields of many kinds, and punctuators."""
+    """A processor with fields of many types, and with punctuators."""
 
     stores = (Stores.key_value("seen", _TEXT, _TEXT),)
     ticking: Cancellable
 
     def init(self, context: Any) -> None:
-        """Set up."""
+        """Initialize the fields."""
         super().init(context)
         self.seen = context.store("seen")
         self.values: list[str] = []
@@ -29,11 +29,11 @@ class _Counter(Processor[str, str, str, str]):
         self.ticking = context.schedule(10, PunctuationType.STREAM_TIME, self.tick)
 
     def tick(self, now: int) -> None:
-        """Tell all values."""
+        """Forward all values."""
         self.context.forward(Record("tick", ".".join(self.values), now))
 
     def process(self, record: Record[str, str]) -> None:
-        """Keep a value; some of them change the punctuators."""
+        """Store a value; some values change the punctuators."""
         self.values.append(record.value)
         if record.value == "stop":
             self.ticking.cancel()
@@ -46,12 +46,12 @@ def _topology() -> Topology:
     return topology.add_sink("Sink", "out", "Count")
 
 
-def _values(values: list[tuple[str, int]], *, anew: bool) -> list[ProducedRecord]:
-    """Take records in one task, or in a task a record."""
+def _values(values: list[tuple[str, int]], *, restarts: bool) -> list[ProducedRecord]:
+    """Process the records in one task, or in a new task for each record."""
     produced: list[ProducedRecord] = []
     task, remembered = None, None
     for number, (value, time) in enumerate(values):
-        if task is None or anew:
+        if task is None or restarts:
             task = Task(_topology(), _SETTINGS, produced.append, lambda: 0)
             memory = TaskMemory(task)
             if remembered is not None:
@@ -63,9 +63,9 @@ def _values(values: list[tuple[str, int]], *, anew: bool) -> list[ProducedRecord
     return [each for each in produced if each.topic == "out"]
 
 
-def test_fields_and_punctuators_go_on() -> None:
-    """Those of `init`, those made later, and what was cancelled; locks are made anew."""
+def test_fields_and_punctuators_persist() -> None:
+    """Later fields and cancelled punctuators persist, too; locks are created again."""
     values = [("a", 3), ("b", 14), ("late", 15), ("c", 21), ("stop", 26), ("d", 50)]
-    expected = _values(values, anew=False)
+    expected = _values(values, restarts=False)
     assert len(expected) == 7
-    assert _values(values, anew=True) == expected
+    assert _values(values, restarts=True) == expected

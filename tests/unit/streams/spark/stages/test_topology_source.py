@@ -1,4 +1,4 @@
-"""Which ranges of offsets a pipeline's tasks read."""
+"""The ranges of offsets that the tasks of a pipeline read."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from ottla.testing.cluster import Cluster
 from tests.unit.streams.spark.rows import write
 
 
-def test_ranges_are_spread_by_size() -> None:
-    """Small ones together, those of a partition in their order."""
+def test_ranges_are_balanced_by_size() -> None:
+    """Small ranges are bundled; those of a partition stay in order."""
     ranges = [OffsetRange("t", n, 0, size) for n, size in enumerate((10, 900, 20, 30))]
     ranges.append(OffsetRange("t", 0, 10, 15))
     assert bundle(ranges, 2) == [
@@ -22,13 +22,13 @@ def test_ranges_are_spread_by_size() -> None:
 
 
 def test_there_are_no_empty_bundles() -> None:
-    """A task that reads nothing is none."""
+    """A task without records is not created."""
     assert bundle([OffsetRange("t", 0, 0, 5)], 4) == [(OffsetRange("t", 0, 0, 5),)]
     assert bundle([], 4) == []
 
 
-def test_a_stream_does_not_get_ahead_of_a_table_while_much_waits(ottla_cluster: Cluster) -> None:
-    """Micro-batches go from moment to moment: a table that was written before is read before."""
+def test_a_stream_does_not_overtake_a_table_in_a_backlog(ottla_cluster: Cluster) -> None:
+    """Micro-batches advance by time: older table records are read before newer stream records."""
     cluster = ottla_cluster
     for topic in ("stream", "table"):
         cluster.create_topic(topic, partitions=2)
@@ -36,13 +36,13 @@ def test_a_stream_does_not_get_ahead_of_a_table_while_much_waits(ottla_cluster: 
         write(cluster, "table", partition, 300)
         write(cluster, "stream", partition, 100, first=300)
     write(cluster, "table", 0, 50, first=400)
-    told: Any = None
-    given = {
+    settings: Any = None
+    options = {
         "bootstrap": cluster.bootstrap,
         "subscribe": "stream,table",
         "startingOffsets": "earliest",
     }
-    reader = PipelineReader(SparkOptions(given, Use.STREAM_READ), SourceSettings(told))
+    reader = PipelineReader(SparkOptions(options, Use.STREAM_READ), SourceSettings(settings))
     position, seen = reader.initialOffset(), []
     while True:
         end = reader.latestOffset(position, ReadMaxRows(200))
