@@ -16,6 +16,7 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.cluster.image import NO_CONTROLLER, NO_EPOCH, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import events, state
+from ottla.controller.config_writer import ConfigWriter
 from ottla.controller.planning import creation
 from ottla.controller.planning.elections import ElectionType, TopicPartition
 from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
@@ -53,6 +54,7 @@ class Controller:
         self._broker = broker
         self._dependencies = dependencies
         self._term: ControllerTerm | None = None
+        self._config_writer = ConfigWriter(lambda: self.session, dependencies)
         # Unclean elections of former terms.
         self._unclean_elections = 0
         self._is_suspended = False
@@ -114,6 +116,7 @@ class Controller:
 
     async def stop(self) -> None:
         """Resign and stop; waiting callers get NOT_CONTROLLER."""
+        self._config_writer.close()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -302,7 +305,12 @@ class Controller:
     async def alter_configs(
         self, requests: Sequence[ConfigRequest], *, validate_only: bool = False
     ) -> list[Outcome]:
-        """Change dynamic settings; brokers read them from the tree. ApiError NOT_CONTROLLER."""
+        """Change dynamic settings; brokers read them from the tree.
+
+        The controller orders its own changes; another broker writes to the tree itself.
+        """
+        if not self.is_active:
+            return await self._config_writer.alter(requests, validate_only)
         event = events.AlterConfigs(_future(), tuple(requests), validate_only)
         outcomes: list[Outcome] = await self._request(event, None)
         return outcomes
@@ -373,7 +381,7 @@ class Controller:
         controller, the topic is created there.
         """
         if not self.is_active:
-            count = self._dependencies.brokers_count()
+            count = len(self._dependencies.local_image().brokers)
             request = self._needed_topic(name, partitions, config, count)
             await self._dependencies.create_elsewhere(request)
             return

@@ -45,6 +45,7 @@ from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
 from ottla.server.brokers.leaving import leave
+from ottla.server.brokers.markers import ClusterMarkers
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
 from ottla.server.config import broker_loggers
@@ -354,9 +355,11 @@ class Node:
         )
         broker.groups.in_background = self._files.in_background
         broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
+        markers = ClusterMarkers(broker, self._channels, broker.markers, self._tasks)
+        self._undo.callback(markers.close)
         broker.transactions = TransactionCoordinator(
             writer=writer,
-            markers=broker.markers,
+            markers=markers,
             producer_ids=broker.producer_ids,
             clock=self._clock,
             tasks=self._tasks,
@@ -432,7 +435,7 @@ class Node:
             port_of=self._port_of,
             connect=self._new_session,
             create_elsewhere=lambda topic: self._topics_elsewhere.ensure(topic),
-            brokers_count=lambda: len(broker.image.brokers),
+            local_image=lambda: broker.image,
             registration_seconds=self._static.integer("zookeeper.session.timeout.ms") / 1000,
         )
         broker.controller = Controller(session, self._registration(), dependencies)
