@@ -118,6 +118,13 @@ class RequestContext:
         # The request's use of its client's quotas; None if the client has none.
         self.usage: RequestUsage | None = None
 
+    @property
+    def is_from_any_broker(self) -> bool:
+        """True if the sender has proven to be a broker of the cluster, or brokers prove nothing."""
+        identity = self.connection.identity
+        is_proven = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+        return self.broker.secret is None or is_proven
+
     def is_from_broker(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker of the cluster."""
         if self.broker.secret is None:

@@ -203,7 +203,7 @@ def _without_dead(partition: PartitionImage, live: Collection[int]) -> Partition
 def _led(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], *, is_recovering: bool
 ) -> PartitionImage:
-    # Every decision increments the epoch, so that replicas can tell which decision is the latest.
+    # Every decision increments the epoch, so that replicas recognise the latest one.
     return replace(
         partition,
         leader=leader,

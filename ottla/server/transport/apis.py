@@ -86,6 +86,8 @@ class Row(NamedTuple):
     is_for_client_metrics: bool = False
     # Sent by brokers only: client quotas do not apply.
     is_among_brokers: bool = False
+    # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker.
+    needs_proof: bool = False
     # Answers requests that differ from earlier ones only in records or offsets, without the
     # handler.
     shortcut: type[ProduceShortcut] | type[FetchShortcut] | None = None
@@ -140,14 +142,14 @@ ROWS: tuple[Row, ...] = (
     Row(elect_leaders),
     Row(alter_partition_reassignments),
     Row(list_partition_reassignments),
-    Row(leader_and_isr, is_among_brokers=True),
-    Row(stop_replica, is_among_brokers=True),
-    Row(update_metadata, is_among_brokers=True),
-    Row(controlled_shutdown, is_among_brokers=True),
-    Row(alter_partition, is_among_brokers=True),
-    Row(allocate_producer_ids, is_among_brokers=True),
     Row(sasl_handshake),
     Row(sasl_authenticate),
+    Row(leader_and_isr, is_among_brokers=True, needs_proof=True),
+    Row(stop_replica, is_among_brokers=True, needs_proof=True),
+    Row(update_metadata, is_among_brokers=True, needs_proof=True),
+    Row(controlled_shutdown, is_among_brokers=True, needs_proof=True),
+    Row(alter_partition, is_among_brokers=True, needs_proof=True),
+    Row(allocate_producer_ids, is_among_brokers=True, needs_proof=True),
 )
 
 
