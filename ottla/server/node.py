@@ -46,9 +46,11 @@ from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
 from ottla.server.brokers.leaving import leave
 from ottla.server.brokers.markers import ClusterMarkers
+from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.replication import isr_updates_of, replica_fetchers
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
+from ottla.server.brokers.transaction_checks import TransactionChecks
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
@@ -367,8 +369,9 @@ class Node:
         )
         broker.groups.in_background = self._files.in_background
         broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
-        markers = ClusterMarkers(broker, self._channels, broker.markers, self._tasks)
-        self._undo.callback(markers.close)
+        peers = Peers(broker, self._channels, "transactions")
+        self._undo.callback(peers.close)
+        markers = ClusterMarkers(broker, peers, broker.markers, self._tasks)
         broker.transactions = TransactionCoordinator(
             writer=writer,
             markers=markers,
@@ -381,7 +384,12 @@ class Node:
                 version=lambda: broker.features.level(TRANSACTION_VERSION),
             ),
         )
-        broker.admission = Admission(broker.transactions, self._tasks, lambda: broker.options)
+        broker.admission = Admission(
+            broker.transactions,
+            self._tasks,
+            lambda: broker.options,
+            TransactionChecks(broker, peers, self._tasks),
+        )
         broker.replicas.on_leading.append(self._leading)
         broker.replicas.on_ceasing.append(self._ceasing)
 

@@ -15,9 +15,7 @@ from ottla.base.tasks import Tasks
 from ottla.cluster.image import NO_LEADER
 from ottla.coordinators.ports import Marker, MarkerWriter
 from ottla.coordinators.replies import Reply, gathered
-from ottla.net.requests import RequestChannel
-from ottla.server.brokers.addresses import inter_broker_endpoint
-from ottla.server.brokers.channels import Channels
+from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.remote import known_code
 from ottla.server.context import Broker
 from ottla.wire.messages.write_txn_markers import (
@@ -52,14 +50,11 @@ class _Waiting(NamedTuple):
 class ClusterMarkers:
     """Writes markers to partitions of any broker; `local` writes to those that this broker leads."""
 
-    def __init__(
-        self, broker: Broker, channels: Channels, local: MarkerWriter, tasks: Tasks
-    ) -> None:
+    def __init__(self, broker: Broker, peers: Peers, local: MarkerWriter, tasks: Tasks) -> None:
         self._broker = broker
-        self._channels = channels
+        self._peers = peers
         self._local = local
         self._tasks = tasks
-        self._open: dict[int, RequestChannel] = {}
         # The markers of this iteration of the event loop, by leader.
         self._batches: dict[int, list[_Waiting]] = {}
 
@@ -99,7 +94,7 @@ class ClusterMarkers:
                 self._tasks.supervise(partial(self._send, leader, request), "transaction markers")
 
     async def _send(self, leader: int, batch: Sequence[_Waiting]) -> None:
-        channel = self._channel(leader)
+        channel = self._peers.channel(leader)
         if channel is None:
             _finish(batch, {}, ErrorCode.LEADER_NOT_AVAILABLE)
             return
@@ -116,27 +111,6 @@ class ClusterMarkers:
             return
         assert isinstance(response, WriteTxnMarkersResponse), "a response has its request's class"
         _finish(batch, _codes(response), ErrorCode.UNKNOWN_SERVER_ERROR)
-
-    def _channel(self, leader: int) -> RequestChannel | None:
-        found = self._broker.image.broker(leader)
-        if found is None:
-            return None
-        endpoint = inter_broker_endpoint(found, self._broker.options)
-        channel = self._open.get(leader)
-        if channel is not None and (channel.host, channel.port) == (endpoint.host, endpoint.port):
-            return channel
-        if channel is not None:
-            channel.close()
-        channel = self._open[leader] = self._channels.open(
-            endpoint.host, endpoint.port, purpose="markers"
-        )
-        return channel
-
-    def close(self) -> None:
-        """Close all connections."""
-        for channel in self._open.values():
-            channel.close()
-        self._open.clear()
 
 
 def _merged(results: list[Codes]) -> Codes:
