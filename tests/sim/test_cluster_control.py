@@ -526,3 +526,63 @@ def test_preferred_leaders_lead_again(seed: int) -> None:
         await cluster.until(lambda: is_led_by(3), seconds=120)
 
     run(seed, scenario, leader_imbalance_check_interval_seconds="20")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> None:
+    """The others find its process gone, and one takes the role in a later epoch."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 6, 3)
+        started = cluster.clock.monotonic()
+        cluster.kill(1)
+        await cluster.until(
+            lambda: (
+                len(cluster.controllers) == 1
+                and cluster.agrees("t", count=6)
+                and all(
+                    item.leader != 1
+                    for node in cluster.nodes.values()
+                    for item in node.broker.image.topics["t"].partitions
+                )
+            )
+        )
+        assert cluster.clock.monotonic() - started < 0.5
+        # The end of its session changes nothing.
+        controllers = cluster.controllers
+        await cluster.clock.sleep(2 * SESSION_SECONDS)
+        assert cluster.controllers == controllers
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_brokers_that_refuse_each_other_do_not_take_turns(seed: int) -> None:
+    """A controller that lost the role although it lives does not take it back at once."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 3, 3)
+        listeners = cluster.world.network.listeners
+        address = ("b1", PORT)
+        hidden = listeners.pop(address)
+        for other in ("b2", "b3"):
+            cluster.world.network.reset("b1", other)
+        await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
+        await cluster.clock.sleep(30)
+        assert cluster.nodes[2].broker.image.controller_epoch == 2
+        assert len(cluster.controllers) == 1
+        # The broker is reachable again, in the same registration.
+        listeners[address] = hidden
+        await cluster.until(
+            lambda: (
+                len(cluster.nodes) == 3
+                and all(
+                    len(node.broker.image.brokers) == 3 and node.broker.image.controller_epoch == 2
+                    for node in cluster.nodes.values()
+                )
+            )
+        )
+
+    run(seed, scenario)
