@@ -82,7 +82,7 @@ class RemoteCoordinators(Protocol):
 class _Elsewhere(NamedTuple):
     """A question to the coordinator on another broker.
 
-    `guards` is the state of each partition when the question was asked: if a transaction has ended
+    `guards` is the state of each partition at the time of the question: if a transaction has ended
     there since, the answer may be about that transaction.
     """
 
