@@ -130,6 +130,7 @@ class Node:
         self._stopping: asyncio.Future[None] | None = None
         self._is_serving = False
         self._is_hurried = asyncio.Event()
+        self._leaves_leaders = True
         # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
@@ -255,7 +256,11 @@ class Node:
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
         # First, while everything still works.
-        self._undo.push_async_callback(self._leave)
+        self._undo.push_async_callback(self._give_up_leaders)
+
+    async def _give_up_leaders(self) -> None:
+        if self._leaves_leaders:
+            await self._leave()
 
     async def _open_channels(self, session: Coordination) -> None:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
@@ -559,11 +564,13 @@ class Node:
 
     # -- stop -------------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """Stop: refuse connections, send pending responses, flush the logs.
+    async def stop(self, *, with_cluster: bool = False) -> None:
+        """Stop: give up the leaders, send pending responses, flush the logs.
 
-        Idempotent, also when called concurrently.
+        If all brokers of the cluster stop (`with_cluster`), the leaders stay: no broker could take
+        them over. Idempotent, also when called concurrently.
         """
+        self._leaves_leaders = not with_cluster
         await asyncio.shield(self._begin_stop())
 
     def hurry(self) -> None:

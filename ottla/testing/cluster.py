@@ -401,13 +401,15 @@ class Cluster:
         for broker in running:
             self._cuts.heal(broker)
         for thread in running.values():
-            thread.begin_stop()
+            thread.begin_stop(with_cluster=True)
         failure: OttlaError | OSError | None = None
-        for broker, thread in running.items():
+        for thread in running.values():
             try:
-                self._end(broker, thread)
+                thread.finish_stop()
             except (OttlaError, OSError) as error:
                 failure = failure or error
+            finally:
+                self._cuts.remove(thread.net)
         tree, self._tree = self._tree, None
         self._sessions.clear()
         if tree is not None:

@@ -129,8 +129,8 @@ def open_transactions(cluster: SimCluster) -> list[int]:
         if node is None:
             found.append(number)
             continue
-        bounds = node.broker.replicas.get(TOPIC, number).bounds()
-        if bounds.last_stable_offset < bounds.high_watermark:
+        replica = node.broker.replicas.get(TOPIC, number)
+        if replica.log.last_stable_offset(replica.high_watermark) < replica.high_watermark:
             found.append(number)
     return found
 
