@@ -58,6 +58,7 @@ from ottla.server.coordination import BrokerCoordination, SharedTree
 from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
+from ottla.server.metadata_parts import MetadataParts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
@@ -474,6 +475,7 @@ class Node:
             lambda: broker.controller.newest_epoch(),
         )
         broker.notices = self._notices = notices
+        broker.metadata_parts = MetadataParts()
         link = ControllerLink(self._channels, broker)
         self._undo.callback(link.close)
         broker.isr_changes = IsrProposals(
