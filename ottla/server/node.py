@@ -44,9 +44,12 @@ from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
 from ottla.server.brokers.leaving import leave
+from ottla.server.brokers.markers import ClusterMarkers
+from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.replication import isr_updates_of, replica_fetchers
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
+from ottla.server.brokers.transaction_checks import TransactionChecks
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
@@ -55,6 +58,7 @@ from ottla.server.coordination import BrokerCoordination, SharedTree
 from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
+from ottla.server.metadata_parts import MetadataParts
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
@@ -373,9 +377,12 @@ class Node:
         )
         broker.groups.in_background = self._files.in_background
         broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
+        peers = Peers(broker, self._channels, "transactions")
+        self._undo.callback(peers.close)
+        markers = ClusterMarkers(broker, peers, broker.markers, self._tasks)
         broker.transactions = TransactionCoordinator(
             writer=writer,
-            markers=broker.markers,
+            markers=markers,
             producer_ids=broker.producer_ids,
             clock=self._clock,
             tasks=self._tasks,
@@ -385,7 +392,12 @@ class Node:
                 version=lambda: broker.features.level(TRANSACTION_VERSION),
             ),
         )
-        broker.admission = Admission(broker.transactions, self._tasks, lambda: broker.options)
+        broker.admission = Admission(
+            broker.transactions,
+            self._tasks,
+            lambda: broker.options,
+            TransactionChecks(broker, peers, self._tasks),
+        )
         broker.replicas.on_leading.append(self._leading)
         broker.replicas.on_ceasing.append(self._ceasing)
 
@@ -451,7 +463,7 @@ class Node:
             port_of=self._port_of,
             connect=self._new_session,
             create_elsewhere=lambda topic: self._topics_elsewhere.ensure(topic),
-            brokers_count=lambda: len(broker.image.brokers),
+            local_image=lambda: broker.image,
             registration_seconds=self._static.integer("zookeeper.session.timeout.ms") / 1000,
         )
         broker.controller = Controller(session, self._registration(), dependencies)
@@ -463,6 +475,7 @@ class Node:
             lambda: broker.controller.newest_epoch(),
         )
         broker.notices = self._notices = notices
+        broker.metadata_parts = MetadataParts()
         link = ControllerLink(self._channels, broker)
         self._undo.callback(link.close)
         broker.isr_changes = IsrProposals(
