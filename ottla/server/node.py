@@ -555,6 +555,10 @@ class Node:
         """
         await asyncio.shield(self._begin_stop())
 
+    def skip_hand_over(self) -> None:
+        """Stop without a controlled shutdown: the other brokers stop too."""
+        self._is_hurried.set()
+
     def hurry(self) -> None:
         """Stop waiting for clients and other brokers during the shutdown; all data is still written."""
         self._is_hurried.set()

@@ -53,11 +53,17 @@ class BrokerThread:
             self._thread.join()
             raise self._failure or OttlaError("The broker did not start: see its traceback.")
 
-    def begin_stop(self) -> None:
-        """Ask the broker to stop cleanly; a paused one continues for that."""
+    def begin_stop(self, *, hands_over: bool) -> None:
+        """Ask the broker to stop cleanly; a paused one continues for that.
+
+        `hands_over`: other brokers become the leaders of its partitions first.
+        """
         self.resume()
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
+        if not self._thread.is_alive():
+            return
+        if not hands_over:
+            self._loop.call_soon_threadsafe(self.node.skip_hand_over)
+        self._loop.call_soon_threadsafe(self._stop.set)
 
     def finish_stop(self) -> None:
         """Return when the broker has stopped; raise the error that it failed with."""

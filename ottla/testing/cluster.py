@@ -142,7 +142,8 @@ class Cluster:
             self._refuse_unless_known(broker)
             running = self._running.pop(broker, None)
             if running is not None:
-                self._end(broker, running)
+                running.begin_stop(hands_over=True)
+                self._finish_stop(running)
             self._start_brokers([broker])
 
     # -- faults -----------------------------------------------------------------------------------
@@ -388,8 +389,7 @@ class Cluster:
     def _has_own_folder(self) -> bool:
         return self.data != Path(tempfile.gettempdir())
 
-    def _end(self, broker: int, running: BrokerThread) -> None:
-        running.begin_stop()
+    def _finish_stop(self, running: BrokerThread) -> None:
         try:
             running.finish_stop()
         finally:
@@ -401,11 +401,11 @@ class Cluster:
         for broker in running:
             self._cuts.heal(broker)
         for thread in running.values():
-            thread.begin_stop()
+            thread.begin_stop(hands_over=False)
         failure: OttlaError | OSError | None = None
-        for broker, thread in running.items():
+        for thread in running.values():
             try:
-                self._end(broker, thread)
+                self._finish_stop(thread)
             except (OttlaError, OSError) as error:
                 failure = failure or error
         tree, self._tree = self._tree, None

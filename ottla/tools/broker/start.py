@@ -68,12 +68,13 @@ def command(
 
 
 def _stop_at_end_of_input(node: Node) -> None:
-    """Stop the broker when the process that supervises it has ended; no other would stop it."""
+    """Stop the broker when the process that supervises it stops all brokers, or has ended."""
     loop = asyncio.get_running_loop()
 
     def read() -> None:
         if not os.read(sys.stdin.fileno(), 1):
             loop.remove_reader(sys.stdin)
+            node.skip_hand_over()
             node.on_failure()
 
     loop.add_reader(sys.stdin, read)
