@@ -5,20 +5,20 @@ must be in the topic exactly once, in order within its partition, and the three 
 the same bytes.
 """
 
-import gc
 import logging
+import subprocess
+import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from kafka import KafkaConsumer, KafkaProducer
 
 from ottla.testing import Cluster
+from tests.compat import kafka_python_client
 
 pytestmark = pytest.mark.compat
 
@@ -247,33 +247,15 @@ def test_nothing_acknowledged_is_lost(three: Cluster, fault: Callable[[Cluster],
 
 def test_kafka_python_continues_after_the_death_of_a_leader(three: Cluster) -> None:
     """Its producer and its consumer group find the new leader and the new coordinator."""
-    producer = KafkaProducer(
-        bootstrap_servers=three.bootstrap.split(","), acks="all", retries=20, linger_ms=5
-    )
-    consumer = KafkaConsumer(
-        _TOPIC,
-        bootstrap_servers=three.bootstrap.split(","),
-        group_id="readers",
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=500,
-    )
-    pending = []
-    for number in range(600):
-        pending.append(producer.send(_TOPIC, b"%d" % number))
-        if number == 300:
-            producer.flush(_PATIENCE_S)
-            three.kill(three.leader(_TOPIC))
-    for future in pending:
-        future.get(_PATIENCE_S)
-    found: set[int] = set()
-    deadline = time.monotonic() + _PATIENCE_S
-    while len(found) < 600 and time.monotonic() < deadline:
-        found.update(int(record.value) for record in consumer)
-    assert found == set(range(600))
-    consumer.close()
-    producer.close()
-    # kafka-python forgets the sockets with which it tried to reach the dead broker.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        del consumer, producer, pending
-        gc.collect()
+    with subprocess.Popen(
+        [sys.executable, kafka_python_client.__file__, three.bootstrap, _TOPIC, "600"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "half\n"
+        three.kill(three.leader(_TOPIC))
+        output, _ = client.communicate("\n", timeout=2 * _PATIENCE_S)
+    assert output == "600\n"
