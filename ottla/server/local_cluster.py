@@ -101,9 +101,9 @@ class LocalCluster:
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
-        for node in self.nodes:
-            node.skip_hand_over()
-        await asyncio.gather(*(node.stop() for node in self.nodes), return_exceptions=True)
+        await asyncio.gather(
+            *(node.stop(with_cluster=True) for node in self.nodes), return_exceptions=True
+        )
         if self._server is not None:
             await self._server.close()
         if self._tree is not None:

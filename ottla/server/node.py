@@ -127,6 +127,7 @@ class Node:
         self._stopping: asyncio.Future[None] | None = None
         self._is_serving = False
         self._is_hurried = asyncio.Event()
+        self._leaves_leaders = True
         # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
@@ -252,7 +253,11 @@ class Node:
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
         # First, while everything still works.
-        self._undo.push_async_callback(self._leave)
+        self._undo.push_async_callback(self._give_up_leaders)
+
+    async def _give_up_leaders(self) -> None:
+        if self._leaves_leaders:
+            await self._leave()
 
     async def _open_channels(self, session: Coordination) -> None:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
@@ -301,7 +306,7 @@ class Node:
             topic_options=configs.topic,
             image=lambda: broker.image,
         )
-        directories.intervals = Intervals.from_options(self._static)
+        directories.upkeep.intervals = Intervals.from_options(self._static)
         broker.replicas.move_bytes_per_second = lambda: broker.options.integer(
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )
@@ -530,7 +535,7 @@ class Node:
         """Every second, write checkpoints, apply retention and flush as far as it is due."""
         while True:
             await self._clock.sleep(_MAINTENANCE_SECONDS)
-            await self.broker.replicas.directories.maintain()
+            await self.broker.replicas.directories.upkeep.maintain()
 
     async def _checkpoint_high_watermarks(self) -> None:
         milliseconds = self._static.integer("replica.high.watermark.checkpoint.interval.ms")
@@ -548,16 +553,14 @@ class Node:
 
     # -- stop -------------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """Stop: refuse connections, send pending responses, flush the logs.
+    async def stop(self, *, with_cluster: bool = False) -> None:
+        """Stop: give up the leaders, send pending responses, flush the logs.
 
-        Idempotent, also when called concurrently.
+        If all brokers of the cluster stop (`with_cluster`), the leaders stay: no broker could take
+        them over. Idempotent, also when called concurrently.
         """
+        self._leaves_leaders = not with_cluster
         await asyncio.shield(self._begin_stop())
-
-    def skip_hand_over(self) -> None:
-        """Stop without a controlled shutdown: the other brokers stop too."""
-        self._is_hurried.set()
 
     def hurry(self) -> None:
         """Stop waiting for clients and other brokers during the shutdown; all data is still written."""

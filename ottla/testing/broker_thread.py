@@ -35,6 +35,7 @@ class BrokerThread:
         self._ready = threading.Event()
         self._is_serving = False
         self._is_killed = False
+        self._stops_with_cluster = False
         # Set while the broker is not paused.
         self._may_run = threading.Event()
         self._may_run.set()
@@ -53,17 +54,15 @@ class BrokerThread:
             self._thread.join()
             raise self._failure or OttlaError("The broker did not start: see its traceback.")
 
-    def begin_stop(self, *, hands_over: bool) -> None:
+    def begin_stop(self, *, with_cluster: bool = False) -> None:
         """Ask the broker to stop cleanly; a paused one continues for that.
 
-        `hands_over`: other brokers become the leaders of its partitions first.
+        `with_cluster` if all brokers stop: then none gives up its leaders to another one.
         """
+        self._stops_with_cluster = with_cluster
         self.resume()
-        if not self._thread.is_alive():
-            return
-        if not hands_over:
-            self._loop.call_soon_threadsafe(self.node.skip_hand_over)
-        self._loop.call_soon_threadsafe(self._stop.set)
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
 
     def finish_stop(self) -> None:
         """Return when the broker has stopped; raise the error that it failed with."""
@@ -115,7 +114,7 @@ class BrokerThread:
             if self._is_killed:
                 await self._end_at_once()
             else:
-                await self.node.stop()
+                await self.node.stop(with_cluster=self._stops_with_cluster)
 
     async def _end_at_once(self) -> None:
         """Close the connections and end the tasks; what they still do reaches no disk."""

@@ -142,8 +142,7 @@ class Cluster:
             self._refuse_unless_known(broker)
             running = self._running.pop(broker, None)
             if running is not None:
-                running.begin_stop(hands_over=True)
-                self._finish_stop(running)
+                self._end(broker, running)
             self._start_brokers([broker])
 
     # -- faults -----------------------------------------------------------------------------------
@@ -389,7 +388,8 @@ class Cluster:
     def _has_own_folder(self) -> bool:
         return self.data != Path(tempfile.gettempdir())
 
-    def _finish_stop(self, running: BrokerThread) -> None:
+    def _end(self, broker: int, running: BrokerThread) -> None:
+        running.begin_stop()
         try:
             running.finish_stop()
         finally:
@@ -401,13 +401,15 @@ class Cluster:
         for broker in running:
             self._cuts.heal(broker)
         for thread in running.values():
-            thread.begin_stop(hands_over=False)
+            thread.begin_stop(with_cluster=True)
         failure: OttlaError | OSError | None = None
         for thread in running.values():
             try:
-                self._finish_stop(thread)
+                thread.finish_stop()
             except (OttlaError, OSError) as error:
                 failure = failure or error
+            finally:
+                self._cuts.remove(thread.net)
         tree, self._tree = self._tree, None
         self._sessions.clear()
         if tree is not None:
