@@ -83,7 +83,8 @@ def wait(condition: Callable[[], bool]) -> None:
 
 def process_of(folder: Path) -> int:
     """Return the process that uses a log directory."""
-    return int((folder / ".lock").read_text())
+    # Empty for a moment while a process takes the lock.
+    return int((folder / ".lock").read_text() or 0)
 
 
 def configuration(folder: Path, number: int, port: int, *rows: str) -> Path:
