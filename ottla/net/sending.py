@@ -14,7 +14,7 @@ import errno
 import logging
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ottla.base.buffers import Buffer, FileRange, Part
@@ -41,6 +41,13 @@ _COLD_BYTES = 64 * 1024
 _NUDGE_BYTES = 512
 # Seconds that a closing connection may take to send its pending responses.
 _LINGER_SECONDS = 30.0
+
+
+def forget_warmth(parts: Iterable[Part]) -> None:
+    """Have the page cache checked again for parts that are sent later."""
+    for part in parts:
+        if isinstance(part, FileRange):
+            part.is_warm = False
 
 
 class AnswerSinks(Protocol):
@@ -137,10 +144,7 @@ class SendHalf(asyncio.BufferedProtocol):
             if isinstance(part, FileRange):
                 self._queued_range_bytes += len(part)
         self._send_queue()
-        for part in self._queue:
-            if isinstance(part, FileRange):
-                # It is sent later, when the page cache may have lost it.
-                part.is_warm = False
+        forget_warmth(self._queue)
 
     # -- the queue ------------------------------------------------------------------------------
 
