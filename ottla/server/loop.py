@@ -30,6 +30,8 @@ def run(node: Node, on_ready: Callable[[Node], None]) -> None:
     Raises the ConfigError or StorageError of the start, and the StorageError for which the node has
     stopped by itself.
     """
+    # What has been imported stays: the collections during the start skip it.
+    gc.freeze()
     descriptors.raise_soft_limit()
     descriptors.SPARES.hold(descriptors.SPARE_COUNT)
     *_, factory = event_loops().values()
