@@ -119,6 +119,11 @@ class Server:
                 return
         raise SystemExit(f"{self.name} did not answer within a minute; see {self.folder / 'out'}")
 
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
     def cpu_seconds(self) -> float:
         """Return user and system time so far, of all threads."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
