@@ -37,7 +37,7 @@ def examples() -> list[Example]:
 
 
 def play(example: Example) -> list[str]:
-    """Run an example; return its lines with what went out below each that came in."""
+    """Run an example; return its input lines, each followed by its output."""
     names = {name: getattr(streams, name) for name in streams.__all__}
     names["builder"] = builder = StreamsBuilder()
     exec(compile(example.code, str(PAGE), "exec"), names)
