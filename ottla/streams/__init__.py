@@ -37,19 +37,18 @@ _ON_SPARK = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the public names on first use (PEP 562).
+    """Import the public names when one of them is first used (PEP 562).
 
     Workers of Spark and the commands of `ottla` import only the modules below this package that
     they need.
     """
-    names = importlib.import_module(_NAMES)
     if name in _ON_SPARK:
-        value = getattr(importlib.import_module(_ON_SPARK[name]), name)
-    elif name in names.__all__ or name == "__all__":
-        value = getattr(names, name)
-    else:
+        return getattr(importlib.import_module(_ON_SPARK[name]), name)
+    names = importlib.import_module(_NAMES)
+    if name != "__all__" and name not in names.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return value
+    globals().update({each: getattr(names, each) for each in (*names.__all__, "__all__")})
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

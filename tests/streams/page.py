@@ -37,8 +37,8 @@ def examples() -> list[Example]:
 
 
 def play(example: Example) -> list[str]:
-    """Run an example; return its input lines, each followed by its output."""
-    names = {name: getattr(streams, name) for name in streams.__all__}
+    """Run an example; return its lines with what went out below each that came in."""
+    names = {name: known for name, known in vars(streams).items() if name in streams.__all__}
     names["builder"] = builder = StreamsBuilder()
     exec(compile(example.code, str(PAGE), "exec"), names)
     if not example.lines:

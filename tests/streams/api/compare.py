@@ -75,7 +75,7 @@ OURS: dict[str, tuple[Any, ...]] = {
     **{
         name: (getattr(streams, name),)
         for name in java_names()
-        if isinstance(getattr(streams, name, None), type)
+        if isinstance(vars(streams).get(name), type)
     },
     "KafkaStreams": (streams.KafkaStreams,),
     "KafkaStreams$State": (streams.State,),
