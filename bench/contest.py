@@ -199,8 +199,7 @@ class Contest:
     def many_partitions(self) -> Figures:
         """Fetch 100 partitions with one record each, and wait over 2 000 partitions."""
         topic = self.topics.create(100)
-        # One request to each partition: the load generator sends at least one on each connection.
-        words = ("--partitions", 100, "--connections", 100, "--seconds", 0.001)
+        words = ("--partitions", 100, "--connections", 100, "--seconds", 0.2)
         self._load("produce", topic, *words)
         name, words = "fetch of 100 partitions", ("--partitions", 100, "--max-bytes", 1000)
         figures = self._costed(name, "fetch", topic, *words)
