@@ -1,5 +1,5 @@
-// The contender `kafka streams`: topologies one after the other, as standard input says. A line has topology, application, source, table and
-// sink, with tabs between; an empty line ends it. Every update is told, as the others do: there is no cache.
+// The contender `kafka streams`: runs topologies one after the other, as its standard input says. A line has topology, application, source, table
+// and sink, separated by tabs; an empty line ends the topology. Every update is emitted, as by the others: there is no cache.
 
 import java.io.BufferedReader;
 import java.io.IOException;

@@ -1,1 +1,1 @@
-"""Ottla beside Apache Kafka on one machine: interleaved rounds, medians, ratios."""
+"""Benchmarks of Ottla and Apache Kafka on one machine: interleaved rounds, medians, ratios."""

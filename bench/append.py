@@ -1,7 +1,7 @@
-"""What the log costs beyond the system call: µs of CPU for appends, reads, creation and loading.
+"""Measure the CPU time of the log beyond the system calls: appends, reads, creation and loading.
 
-`python -m bench.append` prints one line a figure. Every figure is the best of several rounds (other
-processes only ever add time). Appends are measured on files that are cut back again and again, so
+`python -m bench.append` prints one line for each figure, the best of several rounds, because other
+processes only ever add time. Appends are measured on files that are truncated again and again, so
 that the page cache is warm; “write” is the same bytes through `os.write` alone.
 """
 
@@ -60,14 +60,14 @@ def make_batch(records: int, value_bytes: int, producer_id: int = -1) -> bytearr
 
 
 def append_us(log: Log, data: bytearray, count: int) -> float:
-    """Return the cost of one append as leader, without that of making the client's bytes anew."""
+    """Return the cost of one append as leader, without the preparation of the client's bytes."""
     header = batch.parse_header(data)
     view = memoryview(data)
 
     def prepare(times: int, append: Callable[[memoryview, int], object]) -> None:
         next_sequence = header.base_sequence
         for _ in range(times):
-            # Base offset 0, and the next sequence number under a new checksum.
+            # Base offset 0, and the next sequence number with a new checksum.
             data[:8] = b"\0\0\0\0\0\0\0\0"
             if next_sequence >= 0:
                 data[53:57] = next_sequence.to_bytes(4, "big")
@@ -83,7 +83,7 @@ def append_us(log: Log, data: bytearray, count: int) -> float:
 
 
 def do_nothing(_: memoryview, __: int) -> None:
-    """Stand in for the append where only the preparation is measured."""
+    """Replace the append when only the preparation is measured."""
 
 
 def write_us(path: Path, data: bytearray, count: int) -> float:
@@ -100,7 +100,7 @@ def write_us(path: Path, data: bytearray, count: int) -> float:
 
 
 def read_us(log: Log, max_bytes: int, count: int) -> float:
-    """Return the cost of one read at a random place near the end, as a fetch does it."""
+    """Return the cost of one read at a random position near the end, as a fetch does it."""
     end = log.log_end_offset
     offsets = [end - 1 - (n * 7919) % min(end, 400) for n in range(count)]
 

@@ -1,7 +1,7 @@
-"""Produce and consume with librdkafka, as a process of its own: prints one JSON object.
+"""Produce and consume with librdkafka in a separate process; prints one JSON object.
 
-librdkafka under Python is the bottleneck for small records on both sides; the broker's CPU seconds
-per GB tell the brokers apart where the rates do not.
+librdkafka under Python is the bottleneck for small records on both sides. If the rates are equal,
+compare the broker's CPU seconds per GB.
 """
 
 import argparse
@@ -56,9 +56,9 @@ def produce(
 
 
 def consume(bootstrap: str, topic: str, count: int, passes: int) -> dict[str, float]:
-    """Read the `count` records of partition 0 from the beginning, as often as is asked for.
+    """Read the `count` records of partition 0 from the beginning, `passes` times.
 
-    One reading is over in a third of a second: too short for CPU time that is told in hundredths.
+    One pass takes a third of a second, which is too short for CPU time in hundredths of a second.
     """
     consumer = Consumer(
         {

@@ -1,9 +1,9 @@
-"""`make bench`: Ottla and Apache Kafka side by side; prints ratios and keeps them in bench/results/.
+"""Compare Ottla with Apache Kafka (`make bench`); prints ratios and saves them in bench/results/.
 
-One run, both servers up, each figure taken in rounds that alternate who goes first; the median of
-the rounds is quoted, and the ratio of the medians. Fresh page cache is slow on virtual machines
-that return memory to their host, for whoever writes first: each write is preceded by a file of the
-same size that is written and removed, so that the pages are there for both.
+Both servers run at the same time. Each figure is the median of several rounds, and the order of the
+servers alternates. The ratio is that of the medians. On virtual machines that return memory to
+their host, new pages of the page cache are slow for the first writer. So before each write a file
+of the same size is written and removed, and the pages are available to both servers.
 """
 
 import argparse
@@ -81,7 +81,7 @@ for _size in ("1 KB", "100 B"):
 
 
 def recycle_pages(size_mb: int) -> None:
-    """Write and remove a file, so that the page cache has pages to give."""
+    """Write and remove a file, so that the page cache has free pages."""
     with tempfile.TemporaryFile() as file:
         block = bytes(1 << 20)
         for _ in range(size_mb):
@@ -89,7 +89,7 @@ def recycle_pages(size_mb: int) -> None:
 
 
 def forget_pages(folder: Path) -> None:
-    """Have the page cache forget the segments below a folder."""
+    """Evict the segments below a folder from the page cache."""
     for path in folder.rglob("*.log"):
         file = os.open(path, os.O_RDONLY)
         try:
@@ -121,7 +121,7 @@ class Topics:
 
 
 def in_process(module: str, *words: object) -> Figures:
-    """Run a load in a process of its own and return what it printed."""
+    """Run a load in a separate process and return the figures that it printed."""
     command = [sys.executable, "-m", module, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
@@ -130,7 +130,7 @@ def in_process(module: str, *words: object) -> Figures:
 
 
 class Contest:
-    """What is measured of one server; every method returns named figures."""
+    """The measurements of one server; every method returns named figures."""
 
     def __init__(self, server: servers.Server, seconds: float) -> None:
         self.server = server
@@ -139,7 +139,9 @@ class Contest:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """Let a just-in-time compiler see both paths before the first figure."""
+        """Run both paths before the first figure, so that a just-in-time compiler has compiled
+        them.
+        """
         topic = self.topics.create(1)
         for words in (("--depth", 5), ("--records", 16, "--value-bytes", 1000)):
             self._load("produce", topic, *words)
@@ -159,7 +161,7 @@ class Contest:
         return in_process("bench.clients", kind, *bootstrap, "--topic", topic, *words)
 
     def tiny(self) -> Figures:
-        """One record of 100 B a request, ten connections, one and five in flight."""
+        """Produce one record of 100 B per request: ten connections, one and five in flight."""
         topic = self.topics.create(1)
         self._load("produce", topic, "--seconds", 0.5)
         one, cpu = self._load("produce", topic)
@@ -174,7 +176,7 @@ class Contest:
         }
 
     def one_in_flight(self) -> Figures:
-        """One connection, one record of 1 KB at a time."""
+        """Produce with one connection, one record of 1 KB at a time."""
         topic = self.topics.create(1)
         self._load("produce", topic, "--connections", 1, "--seconds", 0.5)
         figures, _ = self._load("produce", topic, "--connections", 1, "--value-bytes", 1024)
@@ -185,7 +187,7 @@ class Contest:
         }
 
     def batches(self, name: str, records: int, connections: int, depth: int) -> Figures:
-        """Canned batches to six partitions."""
+        """Produce prepared batches to six partitions."""
         rates, costs = [], []
         # Short and often: pages that were given back stay warm for about a gigabyte.
         for _ in range(3):
@@ -204,15 +206,15 @@ class Contest:
         }
 
     def small_batches(self) -> Figures:
-        """Batches of 16 KB."""
+        """Produce batches of 16 KB."""
         return self.batches("16 KB", 16, 10, 4)
 
     def large_batches(self) -> Figures:
-        """Batches of 900 KB."""
+        """Produce batches of 900 KB."""
         return self.batches("900 KB", 890, 4, 2)
 
     def fetch(self) -> Figures:
-        """Fetches of 1 MB and of one small batch, from the page cache."""
+        """Fetch 1 MB, and one small batch, from the page cache."""
         topic = self.topics.create(1)
         self._load(
             "produce", topic, "--records", 60, "--value-bytes", 1000,
@@ -230,7 +232,7 @@ class Contest:
         }
 
     def metadata(self) -> Figures:
-        """Metadata of 100 topics of one partition."""
+        """Request the metadata of 100 topics with one partition."""
         names = [self.topics.create(1) for _ in range(100)]
         figures, _ = self._load("metadata", ",".join(names))
         for name in names:
@@ -238,7 +240,7 @@ class Contest:
         return {"metadata of 100 topics": figures["requests_s"]}
 
     def partitions_and_disk(self) -> Figures:
-        """Produce to six partitions; consume what the page cache has forgotten."""
+        """Produce to six partitions; consume records that the page cache has evicted."""
         size, count = 1024, 300_000
         words = ("--codec", "none", "--count", count, "--value-bytes", size)
         gigabytes = count * size / 1e9
@@ -263,7 +265,9 @@ class Contest:
         }
 
     def coordination(self) -> Figures:
-        """Transactions, groups of both protocols, latency, a thousand partitions, connections."""
+        """Measure transactions, groups of both protocols, latency, a thousand partitions,
+        connections.
+        """
         figures: Figures = {}
         kinds = ["transactions", "group", "consumer_group", "first_record", "end_to_end"]
         for kind in (*kinds, "connections", "many_partitions"):
@@ -282,7 +286,8 @@ class Contest:
                     recycle_pages(400)
                     passes = 1
                     if kind == "consume":
-                        # Full batches: else a broker that answers soon has smaller ones to serve.
+                        # Full batches: otherwise a broker that responds faster would get smaller
+                        # batches.
                         self._client("produce", topic, *words, "--linger-ms", 1000)
                         passes = _PASSES
                     before = self.server.cpu_seconds()
@@ -295,7 +300,7 @@ class Contest:
 
 
 def measure_start(start: Callable[[], servers.Server]) -> Figures:
-    """Start a fresh server, have one record acknowledged, let it rest, read its memory."""
+    """Start a new server, have one record acknowledged, wait until it is idle, read its memory."""
     begin = time.perf_counter()
     server = start()
     servers.produce_until_acknowledged(server.port, "first")
@@ -334,7 +339,7 @@ def table(figures: dict[str, dict[str, list[float]]], peer: str) -> list[str]:
 
 
 def main() -> None:
-    """Run the contest."""
+    """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
@@ -372,7 +377,7 @@ def main() -> None:
 
 
 def report(figures: dict[str, dict[str, list[float]]], peer: str, rounds: int) -> None:
-    """Print the table and keep it with the raw figures."""
+    """Print the table and save it with the raw figures."""
     stamp = time.strftime("%Y-%m-%d-%H%M%S")
     head = [
         f"# {stamp}: ottla beside {peer}",

@@ -1,7 +1,7 @@
-"""What idle connections cost a broker, and what others notice of them: `python -m bench.connections`.
+"""Measure what idle connections cost a broker and its other clients: `python -m bench.connections`.
 
-Opens `--count` connections that ask once and then keep still, has others come and go `--churn` times
-a second, and lets one client produce all the while.
+Opens `--count` connections that send one request and then stay idle, opens and closes others
+`--churn` times a second, and lets one client produce at the same time.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _SECONDS = 3.0
 
 
 class Figures(NamedTuple):
-    """KiB a connection, connections a second, milliseconds, descriptors that were not given back."""
+    """KiB per connection, connections per second, milliseconds, descriptors that were not closed."""
 
     kib_each: float
     accepted_per_second: float
@@ -42,7 +42,7 @@ def _request() -> bytes:
 
 
 def open_one(port: int, request: bytes) -> socket.socket:
-    """Connect, ask, and read the answer."""
+    """Connect, send the request, and read the response."""
     peer = socket.create_connection(("127.0.0.1", port), 10)
     peer.sendall(request)
     (size,) = struct.unpack(">i", peer.recv(4))
@@ -53,7 +53,7 @@ def open_one(port: int, request: bytes) -> socket.socket:
 
 @contextmanager
 def _opened(port: int, count: int) -> Iterator[float]:
-    """Hold `count` idle connections; yields how many were accepted a second."""
+    """Hold `count` idle connections; yields how many were accepted per second."""
     request, peers = _request(), []
     begin = time.perf_counter()
     try:
@@ -66,7 +66,7 @@ def _opened(port: int, count: int) -> Iterator[float]:
 
 
 def measure(broker: ObservedBroker, count: int, churn: int) -> Figures:
-    """Do it with a running broker."""
+    """Measure a running broker."""
     alone = _latencies(broker, 0)
     before = broker.take()
     with _opened(broker.port, count) as rate:
@@ -92,7 +92,7 @@ def measure(broker: ObservedBroker, count: int, churn: int) -> Figures:
 
 
 def _latencies(broker: ObservedBroker, churn: int) -> list[float]:
-    """Produce for a while, beside connections that come and go; return the latencies, sorted."""
+    """Produce for a while, next to connections that open and close; return the latencies, sorted."""
     neighbour = Neighbour(broker.port)
     request, begin = _request(), time.monotonic()
     for number in range(int(churn * _SECONDS)):

@@ -1,6 +1,6 @@
-"""What a cluster's coordinators cost a client: transactions, groups, many partitions, one tool.
+"""Measure what coordinators cost a client: transactions, groups, many partitions.
 
-Runs as a process of its own (`python -m bench.coordination KIND …`) and prints one JSON object.
+Runs in a separate process (`python -m bench.coordination KIND …`) and prints one JSON object.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def create(bootstrap: str, partitions: int) -> str:
 
 
 def quantile(values: list[float], part: float) -> float:
-    """Return the value below which `part` of them lie."""
+    """Return the given quantile of the values."""
     return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
@@ -70,7 +70,7 @@ def transactions(bootstrap: str, seconds: float) -> Figures:
 
 
 class Member:
-    """A consumer that is polled by a thread of its own; `owned` is what it is assigned."""
+    """A consumer that a thread polls; `owned` are its assigned partitions."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, protocol: str) -> None:
         self.owned: set[int] = set()
@@ -104,23 +104,23 @@ class Member:
         self._consumer.close()
 
     def leave(self) -> None:
-        """Leave the group and wait until that is said."""
+        """Leave the group and wait for the response."""
         self._leaving.set()
         self._thread.join()
 
 
 def until(holds: Callable[[], bool], what: str, seconds: float = 60) -> float:
-    """Return the seconds until it holds."""
+    """Return the seconds until the condition is true."""
     begin = time.perf_counter()
     while not holds():
         if time.perf_counter() - begin > seconds:
-            raise SystemExit(f"{what}: not within {seconds} s")
+            raise SystemExit(f"{what}: timed out after {seconds} s")
         time.sleep(0.001)
     return time.perf_counter() - begin
 
 
 def is_balanced(members: list[Member]) -> bool:
-    """Tell whether every partition has one owner and everybody their share."""
+    """Return True if every partition has one owner and every member its share."""
     owned = [partition for member in members for partition in member.owned]
     least = _GROUP_PARTITIONS // len(members)
     shared = all(least <= len(member.owned) <= least + 1 for member in members)
@@ -128,7 +128,9 @@ def is_balanced(members: list[Member]) -> bool:
 
 
 def group(bootstrap: str, protocol: str) -> Figures:
-    """Let five members join at once, then one leave: until all partitions have owners again."""
+    """Let five members join at once, then one leave; measure until all partitions have owners
+    again.
+    """
     topic = create(bootstrap, _GROUP_PARTITIONS)
     members = [Member(bootstrap, topic, topic, protocol) for _ in range(_MEMBERS)]
     joined = until(lambda: is_balanced(members), "the first assignment")
@@ -162,7 +164,7 @@ def first_record(bootstrap: str) -> Figures:
 
 
 def end_to_end(bootstrap: str, seconds: float) -> Figures:
-    """Send a thousand records a second and see when a consumer has each."""
+    """Send a thousand records a second and measure when a consumer receives each one."""
     topic = create(bootstrap, 1)
     settings = {"bootstrap.servers": bootstrap, "log_level": 0}
     consumer = Consumer({**settings, "group.id": topic})
@@ -191,13 +193,13 @@ def end_to_end(bootstrap: str, seconds: float) -> Figures:
         times.append((time.perf_counter_ns() - int(value)) / 1000)
     sender.join()
     consumer.close()
-    # The first ones meet a partition that nobody has fetched from yet.
+    # The first records are in a partition that was not fetched before.
     settled = times[count // 5 :]
     return {"end to end p50": statistics.median(settled), "end to end p99": quantile(settled, 0.99)}
 
 
 def many_partitions(bootstrap: str, port: int) -> Figures:
-    """Create a thousand partitions until each took a record, and delete them."""
+    """Create a thousand partitions, write a record into each, and delete them."""
     begin = time.perf_counter()
     topic = create(bootstrap, _MANY)
     batch = bytes(encode_batch([Record(None, b"first", (), int(time.time() * 1000))]))
@@ -226,7 +228,7 @@ def many_partitions(bootstrap: str, port: int) -> Figures:
 
 
 def connections(port: int, seconds: float) -> Figures:
-    """Connect, ask for nothing but the brokers, and close, as fast as one process can."""
+    """Connect, request only the metadata of the brokers, and close, as fast as one process can."""
     request = frame(headers.encode_request(MetadataRequest(topics=[]), 1, 1, "bench"))
     count = 0
     end = time.perf_counter() + seconds

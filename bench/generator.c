@@ -1,7 +1,7 @@
-/* Sends canned requests over and over, a fixed number in flight on each connection.
+/* Sends prepared requests repeatedly, a fixed number in flight on each connection.
  *
- * generator PORT DEPTH SECONDS FILE...     one connection for each FILE, which holds one framed
- * request. Prints one JSON object: answers, their rate, latency percentiles in microseconds, bytes
+ * generator PORT DEPTH SECONDS FILE...     one connection for each FILE, which contains one framed
+ * request. Prints one JSON object: responses, their rate, latency percentiles in microseconds, bytes
  * in and out. One thread, one epoll; bench/load.py compiles and runs it.
  */
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ struct lane {
 };
 
 static char buffer[READ_BYTES];
-/* Latencies by the microsecond; what is slower than a second is counted in the last one. */
+/* Latencies by the microsecond; those above a second are counted in the last one. */
 static uint32_t buckets[BUCKETS];
 static uint64_t answers, bytes_in, bytes_out;
 
@@ -85,7 +85,7 @@ static void count_answer(struct lane *lane) {
     answers++;
 }
 
-/* Read what is there; return how many answers it completed. */
+/* Read the available bytes; return the number of completed responses. */
 static unsigned receive(struct lane *lane) {
     unsigned completed = 0;
     errno = 0;

@@ -1,9 +1,10 @@
-"""How costs grow with the log, the partitions and the connections.
+"""Measure how costs grow with the log, the partitions and the connections.
 
 `python -m bench.growth [--only log,partitions,connections] [--large]` measures a broker at sizes
-ten or a hundred times apart: what a tiny produce and a fetch cost its processor, the time to find
-an offset by its time, start after a clean stop and after kill −9, memory. `--large` adds 10 GB.
-Aim: flat in the size of the log, linear in the rest.
+that differ by a factor of ten or a hundred: the CPU time of a tiny produce and of a fetch, the time
+of a lookup by timestamp, of a start after a clean stop and after kill −9, and memory. `--large`
+adds 10 GB. The costs should not depend on the size of the log, and should grow linearly in
+everything else.
 """
 
 import argparse
@@ -36,7 +37,7 @@ _KEEP = {"log.retention.ms": "-1"}
 
 
 class Broker:
-    """A broker that can be stopped, killed and started again on what it wrote."""
+    """A broker that can be stopped, killed and started again with the same data."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="ottla-growth-"))
@@ -46,13 +47,13 @@ class Broker:
         return servers.start_ottla(_KEEP, self.folder / "data")
 
     def restart(self, sign: signal.Signals) -> float:
-        """End the process with `sign` and return the seconds the next takes until it answers."""
+        """End the process with `sign` and return the seconds until the next one responds."""
         self.server.end(sign)
         self.server = self._start()
         return self.server.started_s
 
     def close(self) -> None:
-        """Stop, and remove what was written."""
+        """Stop the broker and remove its data."""
         self.server.end(signal.SIGTERM)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -67,13 +68,13 @@ class Broker:
 
 
 class Asker:
-    """One connection that asks and waits."""
+    """A connection that sends one request at a time and waits for the response."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), 30)
 
     def ask(self, framed: bytes) -> tuple[float, bytearray]:
-        """Return the µs until the whole answer was there, and the answer."""
+        """Return the µs until the whole response was received, and the response."""
         begin = time.perf_counter_ns()
         self._socket.sendall(framed)
         size = int.from_bytes(servers.receive_exactly(self._socket, 4), "big")
@@ -82,7 +83,7 @@ class Asker:
 
 
 def fetch_us(port: int, topic: str, end: int) -> float:
-    """Return the median µs of a small fetch at offsets anywhere in the log."""
+    """Return the median µs of a small fetch at random offsets of the log."""
     chance, asker, times = random.Random(1), Asker(port), []
     for _ in range(_PROBES):
         request = load.fetch_request(topic, 0, 20_000, chance.randrange(end))
@@ -103,7 +104,7 @@ def list_offset(port: int, topic: str, timestamp: int) -> tuple[float, int]:
 
 
 def fill(port: int, topic: str, megabytes: int) -> None:
-    """Write batches of 900 KB until the log has the size."""
+    """Write batches of 900 KB until the log has that size."""
     request = load.produce_request(topic, 0, 890, 1000)
     asker = Asker(port)
     for _ in range(megabytes * 1_000_000 // len(request)):
@@ -111,7 +112,7 @@ def fill(port: int, topic: str, megabytes: int) -> None:
 
 
 def grow_log(sizes_mb: Sequence[int]) -> list[Row]:
-    """Measure a partition as its log grows."""
+    """Measure a partition at several sizes of its log."""
     rows: list[Row] = []
     broker = Broker()
     topic, written = Topics(broker.server.bootstrap).create(1), 0
@@ -138,7 +139,7 @@ def grow_log(sizes_mb: Sequence[int]) -> list[Row]:
 
 
 def grow_partitions(counts: Sequence[int]) -> list[Row]:
-    """Measure a broker as its partitions grow."""
+    """Measure a broker at several numbers of partitions."""
     rows: list[Row] = []
     for count in counts:
         broker = Broker()
@@ -164,14 +165,14 @@ def grow_partitions(counts: Sequence[int]) -> list[Row]:
 
 
 def idle_percent(server: servers.Server, seconds: float = 5) -> float:
-    """Return how much of one core the server takes while nobody asks."""
+    """Return the percentage of one core that the server uses without requests."""
     before = server.cpu_seconds()
     time.sleep(seconds)
     return (server.cpu_seconds() - before) / seconds * 100
 
 
 def grow_connections(counts: Sequence[int]) -> list[Row]:
-    """Measure a broker as idle connections grow; ten more are busy."""
+    """Measure a broker at several numbers of idle connections; ten more are busy."""
     rows: list[Row] = []
     broker = Broker()
     topic = Topics(broker.server.bootstrap).create(1)
@@ -207,12 +208,12 @@ def show(rows: list[Row]) -> list[str]:
 
 
 def main() -> None:
-    """Run what is asked for, print tables and keep them."""
+    """Run the selected measurements, print tables and save them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="log,partitions,connections")
     parser.add_argument("--large", action="store_true")
     words = parser.parse_args()
-    # A test of ten thousand connections needs as many descriptors.
+    # A test with ten thousand connections needs as many descriptors.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     sizes = [100, 1000, 10_000] if words.large else [100, 1000]

@@ -1,8 +1,8 @@
-"""What one request costs the broker: CPU time of its process per request, by kind of request.
+"""Measure what one request costs the broker: CPU time of its process, by kind of request.
 
-`python -m bench.hotpath [--only NAME] [--profile FILE]` starts a broker as a process of its own and
-the load generator of `bench.load` as another. CPU time of the broker is the figure to compare; the
-rate also says how fast the generator was. `--profile` writes a cProfile of the broker instead.
+`python -m bench.hotpath [--only NAME] [--profile FILE]` starts a broker and the load generator of
+`bench.load` in separate processes. Compare the broker's CPU time; the rate also depends on the
+speed of the generator. `--profile` writes a cProfile of the broker instead.
 """
 
 import argparse
@@ -26,7 +26,7 @@ TOPIC = "hot"
 
 
 class Case(NamedTuple):
-    """A load, and the CPU µs a request of the prototype (None where it has none)."""
+    """A load, and the prototype's CPU µs per request (None if it has none)."""
 
     name: str
     words: Sequence[str]
@@ -45,9 +45,9 @@ CASES = (
 
 
 def serve(folder: str, port: int, profile: str | None) -> None:
-    """Be the broker."""
+    """Run the broker."""
     settings = {"log.dirs": folder, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
-    # The canned batches are years old; they shall stay.
+    # The prepared batches are years old; they must not be deleted.
     node = Node({**settings, "log.retention.ms": "-1"})
     profiler = cProfile.Profile() if profile else None
     run(node, lambda _: profiler.enable() if profiler else None)
@@ -57,7 +57,7 @@ def serve(folder: str, port: int, profile: str | None) -> None:
 
 
 def cpu_us(pid: int) -> float:
-    """Return the time that the process has run, by the scheduler's account."""
+    """Return the CPU time of the process, from the scheduler's statistics."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000
 
 
@@ -72,7 +72,7 @@ def load(port: int, words: Sequence[str], topic: str, seconds: float) -> dict[st
 
 
 def start(folder: str, profile: str | None) -> tuple["subprocess.Popen[bytes]", int]:
-    """Start the broker's process and wait until it answers."""
+    """Start the broker's process and wait until it responds."""
     port = servers.free_port()
     command = [sys.executable, "-m", "bench.hotpath", "--serve", folder, "--port", str(port)]
     process = subprocess.Popen(command + (["--profile", profile] if profile else []))

@@ -1,8 +1,8 @@
-"""A load generator on raw sockets: canned requests, a fixed number in flight on each connection.
+"""A load generator on raw sockets: prepared requests, a fixed number in flight per connection.
 
-Runs as a process of its own (`python -m bench.load KIND …`) and prints one JSON object. The loop
-is bench/generator.c where there is a C compiler; the loop here, in Python, is for machines without
-one: a fast broker waits for it, so there compare the broker's CPU time and not the rates.
+Runs in a separate process (`python -m bench.load KIND …`) and prints one JSON object. If there is a
+C compiler, the loop is bench/generator.c. Otherwise it is the loop in this file, in Python: a fast
+broker then waits for the generator, so compare the broker's CPU time and not the rates.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def frame(body: bytes) -> bytes:
 
 
 class Lane:
-    """One connection: sends its canned request again for every answer."""
+    """One connection: sends its prepared request again after every response."""
 
     def __init__(self, port: int, request: bytes, depth: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -89,12 +89,12 @@ class Lane:
             self.send()
 
     def send(self) -> None:
-        """Send the request once more."""
+        """Send the request again."""
         self.sent.append(time.perf_counter_ns())
         self.socket.sendall(self.request)
 
     def receive(self) -> int:
-        """Read what is there; return how many answers it completed."""
+        """Read the available bytes; return the number of completed responses."""
         count = self.socket.recv_into(self.buffer)
         if not count:
             raise SystemExit("the broker closed the connection")
@@ -147,7 +147,7 @@ def run(port: int, requests: list[bytes], depth: int, seconds: float) -> dict[st
 
 
 def compiled_generator() -> Path | None:
-    """Return bench/generator.c as a program, compiled when it is new; None without a compiler."""
+    """Return bench/generator.c as a program, compiled if it has changed; None without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -163,7 +163,7 @@ def compiled_generator() -> Path | None:
 def run_compiled(
     program: Path, port: int, requests: list[bytes], depth: int, seconds: float
 ) -> dict[str, float]:
-    """Do what `run` does in a program that costs little."""
+    """Do the same as `run` in a program that needs little CPU time."""
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
         paths = [Path(folder) / str(number) for number in range(len(requests))]
         for path, request in zip(paths, requests, strict=True):

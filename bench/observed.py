@@ -1,8 +1,8 @@
-"""A broker as a process of its own that tells how late its event loop runs, and what it holds.
+"""A broker in a separate process that reports how late its event loop runs, and its memory use.
 
-The process serves a second port, the probe: one line asks, one line of JSON answers. `take` gives the
-longest lag since the last `take`, and what ran then; other words make the broker do at once what it
-does from time to time. A thread looks at the loop from outside while it is late.
+The process serves a second port, the probe: one line is the request, one line of JSON the response.
+`take` returns the longest lag since the last `take`, and the code that ran then; other words start
+the broker's periodic work immediately. A thread inspects the loop while it is late.
 """
 
 import argparse
@@ -36,17 +36,19 @@ from ottla.storage.cleaner.cleaning import Cleaner
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TICK_SECONDS = 0.002
-# A loop that is this late is looked at.
+# A loop with this lag is inspected.
 BLAME_SECONDS = 0.03
 _STACK_LINES = 9
 _PLACES_MAX = 4
 
 
 class Reading(NamedTuple):
-    """What the probe tells: milliseconds, MiB, counts; `stack` is where the loop was when late."""
+    """A response of the probe: milliseconds, MiB, counts; `stack` is the loop's stack when it was
+    late.
+    """
 
     lag_ms: float
-    # Processor time of the loop's own thread between two looks: what others took is not in it.
+    # CPU time of the loop's own thread between two checks, without that of other threads.
     cpu_ms: float
     pauses: int
     rss_mib: float
@@ -58,13 +60,13 @@ class Reading(NamedTuple):
 
 
 class _Ticker:
-    """Looks at the clock as often as the loop lets it."""
+    """Reads the clock as often as the loop runs it."""
 
     def __init__(self) -> None:
         self.lag = self.cpu = 0.0
         self.at = time.monotonic()
         self._thread_cpu = 0.0
-        # Where the loop was when it was late: how often, and how late at most.
+        # The stacks of the loop when it was late: their number and the longest lag.
         self._seen: Counter[str] = Counter()
         self._late: defaultdict[str, float] = defaultdict(float)
         self._thread_id = threading.get_ident()
@@ -107,7 +109,7 @@ class _Ticker:
 
 
 def serve(folder: str, port: int, probe_port: int, settings: Mapping[str, str]) -> None:
-    """Be the broker; it says more than it does as `ottla up`."""
+    """Run the broker; it logs more than `ottla up` does."""
     logs.configure(sys.stderr, level=logging.INFO, levels={})
     node = Node({"listeners": f"PLAINTEXT://127.0.0.1:{port}", **settings, "log.dirs": folder})
     run(node, lambda _: _open_probe(node, probe_port))
@@ -174,7 +176,9 @@ def _reading(node: Node, ticker: _Ticker) -> Reading:
 
 
 class ObservedBroker:
-    """The other side: starts the process, asks the probe, stops it; a context manager."""
+    """The client side: starts the process, sends requests to the probe, stops it; a context
+    manager.
+    """
 
     def __init__(
         self, settings: Mapping[str, str] | None = None, folder: Path | None = None
@@ -188,7 +192,7 @@ class ObservedBroker:
         self._probe: socket.socket | None = None
 
     def launch(self) -> int:
-        """Start the process and do not wait; return the port of the probe."""
+        """Start the process without waiting; return the port of the probe."""
         self.port, probe_port = servers.free_port(), servers.free_port()
         command = [sys.executable, "-m", "bench.observed", str(self.folder)]
         command += [str(self.port), str(probe_port), json.dumps(self._settings)]
@@ -197,7 +201,7 @@ class ObservedBroker:
         return probe_port
 
     def start(self, patience_s: float = 60) -> "ObservedBroker":
-        """Return once it serves."""
+        """Wait until the broker serves requests."""
         probe_port = self.launch()
         assert self._process is not None
         deadline = time.monotonic() + patience_s
@@ -214,16 +218,16 @@ class ObservedBroker:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """Return the process id."""
         assert self._process is not None
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Tell whether the process still runs."""
+        """Return True if the process still runs."""
         return self._process is not None and self._process.poll() is None
 
     def do(self, word: str) -> dict[str, Any]:
-        """Have something done; returns when it has been."""
+        """Start some work; return when it is done."""
         assert self._probe is not None
         self._probe.sendall(word.encode() + b"\n")
         answer = b""
@@ -234,11 +238,11 @@ class ObservedBroker:
         return dict(json.loads(answer))
 
     def take(self) -> Reading:
-        """Return what was measured since the last call."""
+        """Return the measurements since the last call."""
         return Reading(**self.do("take"))
 
     def lines(self) -> list[str]:
-        """Return what the broker has logged."""
+        """Return the broker's log lines."""
         return self.errors.read_text(errors="replace").splitlines()
 
     def send_signal(self, number: int) -> None:
@@ -247,7 +251,7 @@ class ObservedBroker:
         self._process.send_signal(number)
 
     def stop(self, number: int = signal.SIGTERM, patience_s: float = 60) -> int:
-        """Stop it; return the exit code."""
+        """Stop the process; return its exit code."""
         assert self._process is not None
         if self._probe is not None:
             self._probe.close()
@@ -257,7 +261,7 @@ class ObservedBroker:
         return code
 
     def __enter__(self) -> "ObservedBroker":
-        """Start."""
+        """Start the process."""
         return self.start()
 
     def __exit__(
@@ -266,7 +270,7 @@ class ObservedBroker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop, and remove what was temporary."""
+        """Stop the process, and remove temporary files."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -278,14 +282,14 @@ class ObservedBroker:
 
 
 def raise_descriptor_limit() -> int:
-    """Take as many descriptors as this process may have; return how many."""
+    """Raise the limit of descriptors to this process's maximum; return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def main() -> None:
-    """Be the broker: folder, port, port of the probe, settings as JSON."""
+    """Run the broker; the arguments are folder, port, port of the probe, and settings as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("port", type=int)

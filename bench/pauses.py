@@ -1,9 +1,10 @@
-"""How long the event loop stops while the broker does long work: one line for each kind of work.
+"""Measure how long the event loop stops while the broker does long work: one line per kind of work.
 
 `python -m bench.pauses [--only NAME] [--partitions N] [--gigabytes N] [--members N] [--commits N]`.
-Each work runs in a broker of its own with a client that produces one small record after the other.
-`lag` is how late the loop was at most, `cpu` the most processor time of its own thread between two
-looks; where others use the machine, the first is larger than the second. `p99` is the client's.
+Each kind of work runs in its own broker, with a client that produces one small record after the
+other. `lag` is the longest delay of the loop; `cpu` is the largest CPU time of its own thread
+between two checks. If other processes use the machine, the first is larger than the second. `p99`
+is the client's latency.
 """
 
 import argparse
@@ -48,7 +49,7 @@ _TIMEOUT_S = 300.0
 
 
 class Sizes(NamedTuple):
-    """How much work."""
+    """The amounts of work."""
 
     partitions: int
     gigabytes: float
@@ -57,19 +58,19 @@ class Sizes(NamedTuple):
 
 
 class Line:
-    """A blocking connection that asks one request after the other."""
+    """A blocking connection that sends one request after the other."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), _TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, request: Any, version: int) -> None:
-        """Send and do not wait."""
+        """Send a request without waiting for the response."""
         body = headers.encode_request(request, version, 1, "bench")
         self._socket.sendall(len(body).to_bytes(4, "big") + body)
 
     def receive(self, response: type[Any], version: int) -> Any:
-        """Read one answer."""
+        """Read one response."""
         return headers.decode_response(response, version, self.receive_bytes())[1]
 
     def send_bytes(self, data: bytes) -> None:
@@ -77,11 +78,11 @@ class Line:
         self._socket.sendall(data)
 
     def has_answer(self) -> bool:
-        """Tell whether an answer has begun to arrive."""
+        """Return True if a response has begun to arrive."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
     def receive_bytes(self) -> bytes:
-        """Read one answer as it is."""
+        """Read one response without decoding it."""
         size = int.from_bytes(self._read(4), "big")
         return self._read(size)
 
@@ -94,7 +95,7 @@ class Line:
         return bytes(data)
 
     def close(self) -> None:
-        """Close."""
+        """Close the connection."""
         self._socket.close()
 
 
@@ -119,7 +120,7 @@ class Neighbour:
             time.sleep(0.001)
 
     def stop(self) -> tuple[float, float]:
-        """End it; return p99 and the longest."""
+        """Stop the client; return p99 and the maximum."""
         self._stop.set()
         self._thread.join()
         self._line.close()
@@ -132,7 +133,7 @@ worst = 0.0
 
 @contextmanager
 def measured(broker: ObservedBroker, name: str, *, has_neighbour: bool = True) -> Iterator[None]:
-    """Print a line about what is done inside."""
+    """Print a line with the measurements of the code in the context."""
     global worst
     neighbour = Neighbour(broker.port) if has_neighbour else None
     before = broker.take()
@@ -156,7 +157,9 @@ def measured(broker: ObservedBroker, name: str, *, has_neighbour: bool = True) -
 
 
 def fill(port: int, topic: str, total_bytes: int, *, partitions: int = 1, keys: int = 0) -> None:
-    """Produce batches of about a megabyte each; with `keys` different ones in the records."""
+    """Produce batches of about a megabyte each; `keys` is the number of different keys of the
+    records.
+    """
     value = bytes(range(256)) * 4
     count = 900
     requests = []
@@ -187,7 +190,7 @@ def fill(port: int, topic: str, total_bytes: int, *, partitions: int = 1, keys: 
 
 
 def produce_frame(topic: str, partition: int, batch: bytes) -> bytes:
-    """Return a whole Produce request with one batch."""
+    """Return a framed Produce request with one batch."""
     request = servers.ProduceRequest(
         acks=1,
         timeout_ms=30_000,
@@ -203,12 +206,12 @@ def produce_frame(topic: str, partition: int, batch: bytes) -> bytes:
 
 
 def topic_resource(name: str) -> Resource:
-    """Return what has a topic's configuration."""
+    """Return the resource of a topic's configuration."""
     return Resource(ResourceType.TOPIC, name)
 
 
 def many_partitions(sizes: Sizes) -> None:
-    """Create, list, keep up, reload, load and delete a topic of many partitions."""
+    """Create, list, maintain, reload, load and delete a topic with many partitions."""
     count = sizes.partitions
     with ObservedBroker({"log.segment.delete.delay.ms": "0", "log.retention.ms": "-1"}) as broker:
         with Brokers(f"127.0.0.1:{broker.port}", timeout_s=_TIMEOUT_S) as admin:
@@ -252,7 +255,7 @@ def many_partitions(sizes: Sizes) -> None:
 
 
 def produce_to_all(port: int, topic: str, count: int) -> None:
-    """One record into each partition, so that there is something to look after."""
+    """Produce one record into each partition, so that there are logs to maintain."""
     line = Line(port)
     batch = bytes(encode_batch([Record(None, b"v", (), 1_790_000_000_000)]))
     for partition in range(count):
@@ -280,7 +283,7 @@ def compaction(sizes: Sizes) -> None:
 
 
 def fill_short(port: int, topic: str, total_bytes: int) -> None:
-    """Batches with as many small records as fit."""
+    """Produce batches of as many small records as fit."""
     count = 20_000
     records = [Record(b"%07d" % at, b"v", (), 1_790_000_000_000) for at in range(count)]
     for codec in (0, 4):
@@ -296,7 +299,7 @@ def fill_short(port: int, topic: str, total_bytes: int) -> None:
 
 
 def deletion(sizes: Sizes) -> None:
-    """Delete a large topic, and the segments of another by retention."""
+    """Delete a large topic, and the segments of another one by retention."""
     settings = {"log.segment.delete.delay.ms": "0"}
     with ObservedBroker(settings) as broker:
         admin = Brokers(f"127.0.0.1:{broker.port}", timeout_s=_TIMEOUT_S)
@@ -321,7 +324,7 @@ def deletion(sizes: Sizes) -> None:
 
 
 def recovery(sizes: Sizes) -> None:
-    """Start after a crash, and a signal in the middle of it."""
+    """Start after a crash, and send a signal during the recovery."""
     with ObservedBroker({"log.segment.bytes": str(256 << 20)}) as broker:
         with Brokers(f"127.0.0.1:{broker.port}", timeout_s=_TIMEOUT_S) as admin:
             topics.create_topic(admin, "much", partitions=4)
@@ -377,14 +380,14 @@ def loading(sizes: Sizes) -> None:
 
 
 def ask_coordinator(port: int, group: str) -> None:
-    """Have __consumer_offsets made."""
+    """Have __consumer_offsets created."""
     servers.produce_until_acknowledged(port, "t")
     with Brokers(f"127.0.0.1:{port}", timeout_s=60) as admin:
         offsets.commit_offsets(admin, group, {("t", 0): offsets.CommittedOffset(0, -1, "")})
 
 
 def large_group(sizes: Sizes) -> None:
-    """A classic group of many members joins, and each gets its assignment."""
+    """Let many members join a classic group until each one has its assignment."""
     with ObservedBroker({"group.initial.rebalance.delay.ms": "1000"}) as broker:
         ask_coordinator(broker.port, "large")
         lines = [Line(broker.port) for _ in range(sizes.members)]
@@ -430,7 +433,9 @@ WORKS: dict[str, Callable[[Sizes], None]] = {
 
 
 def main() -> None:
-    """Run the works and print a line for each; exit code 1 where one stopped the loop too long."""
+    """Run all kinds of work and print a line for each; exit code 1 if one stopped the loop for too
+    long.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
     parser.add_argument("--partitions", type=int, default=10_000)
@@ -443,7 +448,7 @@ def main() -> None:
     for name, work in WORKS.items():
         if words.only in name:
             work(sizes)
-    print(f"the longest {worst:.1f} ms, allowed are {LIMIT_MS:g} ms")
+    print(f"longest pause {worst:.1f} ms, limit {LIMIT_MS:g} ms")
     sys.exit(worst > LIMIT_MS)
 
 

@@ -1,4 +1,4 @@
-"""Starts the contenders as processes of their own and reads what they cost from /proc."""
+"""Starts the servers in separate processes and reads their CPU time and memory from /proc."""
 
 import os
 import shutil
@@ -37,14 +37,14 @@ log4j.appender.C.layout=org.apache.log4j.SimpleLayout
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on right now."""
+    """Return a port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def receive_exactly(connection: socket.socket, size: int) -> bytearray:
-    """Return the next `size` bytes; OSError where the other side closed before."""
+    """Return the next `size` bytes; OSError if the peer closes the connection earlier."""
     body = bytearray(size)
     view, done = memoryview(body), 0
     while done < size:
@@ -56,7 +56,9 @@ def receive_exactly(connection: socket.socket, size: int) -> bytearray:
 
 
 def ask(port: int, request: Any, response: type[T], version: int) -> T:
-    """Send one request on a connection of its own and return the answer; OSError if it breaks."""
+    """Send one request on a new connection and return the response; OSError if the connection
+    breaks.
+    """
     body = headers.encode_request(request, version, 1, "bench")
     with socket.create_connection(("127.0.0.1", port), 5) as connection:
         connection.sendall(len(body).to_bytes(4, "big") + body)
@@ -65,7 +67,9 @@ def ask(port: int, request: Any, response: type[T], version: int) -> T:
 
 
 def produce_until_acknowledged(port: int, topic: str) -> None:
-    """Have a topic created by asking for it, and try one record until it is acknowledged."""
+    """Have a topic created by requesting its metadata, and produce one record until it is
+    acknowledged.
+    """
     batch = bytes(encode_batch([Record(None, b"first", (), 1_700_000_000_000)]))
     partition = PartitionProduceData(index=0, records=batch)
     request = ProduceRequest(
@@ -85,14 +89,14 @@ def produce_until_acknowledged(port: int, topic: str) -> None:
 
 
 class Server:
-    """One running contender; `started_s` is the time from its start to its first answer."""
+    """A running server; `started_s` is the time from its start to its first response."""
 
     def __init__(self, name: str, command: list[str], port: int, folder: Path) -> None:
         self.name = name
         self.port = port
         self.folder = folder
         self.bootstrap = f"127.0.0.1:{port}"
-        # What is installed has its bytecode beside it.
+        # An installed program has its bytecode next to it.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         begin = time.perf_counter()
         self._process = subprocess.Popen(
@@ -120,7 +124,7 @@ class Server:
         raise SystemExit(f"{self.name} did not answer within a minute; see {self.folder / 'out'}")
 
     def cpu_seconds(self) -> float:
-        """Return user and system time so far, of all threads."""
+        """Return the user and system time of all threads so far."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS
 
@@ -132,7 +136,7 @@ class Server:
         raise AssertionError("no VmRSS")
 
     def end(self, sign: signal.Signals) -> None:
-        """End the process; where a signal to stop is not enough, kill it."""
+        """End the process; kill it if the signal is not enough."""
         self._process.send_signal(sign)
         try:
             self._process.wait(20)
@@ -158,7 +162,9 @@ def start_ottla(options: Mapping[str, str] | None = None, data: Path | None = No
 
 
 def start_kafka(version: str = KAFKA_VERSION) -> Server:
-    """Start Apache Kafka as one KRaft node, with the heap and collector of its own script."""
+    """Start Apache Kafka as one KRaft node, with the heap size and garbage collector of its own
+    script.
+    """
     folder = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
     port, controller = free_port(), free_port()
     (folder / "log4j.properties").write_text(_LOG4J)

@@ -1,10 +1,11 @@
-"""How fast Spark reads topics and writes them: `python -m bench.spark_read [--server kafka] [--jars A,B]`.
+"""Measure how fast Spark reads and writes topics.
 
-Two million records of 100 bytes and half a million of 1 KB in four partitions, not compressed, read from the page
-cache into Spark's sink `noop`, and written from there into another topic; the median of the rounds is told,
-in rows a second and in CPU microseconds a row of Spark with its workers and of the broker. With the jars of
-Spark's own Kafka connector it takes its turn in every round. Another load on the machine shows in the rows a
-second, hardly in the CPU.
+`python -m bench.spark_read [--server kafka] [--jars A,B]` reads two million records of 100 bytes
+and half a million of 1 KB in four partitions, not compressed, from the page cache into Spark's sink
+`noop`, and writes them to another topic. It prints the medians of the rounds: rows per second, and
+CPU microseconds per row of Spark with its workers and of the broker. With the jars of Spark's own
+Kafka connector, each round measures it, too. Other load on the machine changes the rows per second,
+but hardly the CPU time.
 """
 
 import argparse
@@ -74,7 +75,7 @@ def spark_cpu_seconds() -> float:
 
 
 class Bench:
-    """Runs the turns of one server and keeps the figures."""
+    """Runs the measurements of one server and collects the figures."""
 
     def __init__(self, spark: SparkSession, server: servers.Server, formats: list[str]) -> None:
         self.spark = spark
@@ -90,7 +91,7 @@ class Bench:
         return (reader.schema(schema) if schema else reader).load()
 
     def measure(self, name: str, rows: int, work: Callable[[], None]) -> None:
-        """Time one piece of work."""
+        """Measure one piece of work."""
         spark_before, broker_before = spark_cpu_seconds(), self.server.cpu_seconds()
         begin = time.perf_counter()
         work()
@@ -131,15 +132,15 @@ def topic_of(shape: str) -> str:
 
 
 def drain(rows: DataFrame) -> None:
-    """Compute all rows and drop them."""
+    """Compute all rows and discard them."""
     rows.write.format("noop").mode("overwrite").save()
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", choices=["ottla", "kafka"], default="ottla")
-    parser.add_argument("--jars", help="jars of Spark's Kafka connector, to be measured beside")
+    parser.add_argument("--jars", help="jars of Spark's Kafka connector, to be measured as well")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
     words = parser.parse_args()

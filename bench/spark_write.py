@@ -1,10 +1,12 @@
-"""How fast Spark writes topics: `python -m bench.spark_write [--server kafka] [--jars A,B] [--rounds N]`.
+"""Measure how fast Spark writes topics.
 
-Two million rows of 100 bytes and half a million of 1 KB with keys of 10 bytes, which Spark holds in memory, are
-written into four partitions; then the same rows are copied from topic to topic by a stream in one batch, at least once
-and exactly once. Told are the medians of the rounds: rows and megabytes a second, CPU microseconds a row of Spark with
-its workers and of the broker. With the jars of Spark's own Kafka connector that takes its turn in every round, as it
-comes and with its best settings. Another load on the machine shows in the rows a second, hardly in the CPU.
+`python -m bench.spark_write [--server kafka] [--jars A,B] [--rounds N]` writes two million rows of
+100 bytes and half a million of 1 KB, with keys of 10 bytes, from Spark's memory into four
+partitions. Then a stream copies the same rows from topic to topic in one batch, at least once and
+exactly once. It prints the medians of the rounds: rows and megabytes per second, CPU microseconds
+per row of Spark with its workers and of the broker. With the jars of Spark's own Kafka connector,
+each round measures it, too, with default and with its best settings. Other load on the machine
+changes the rows per second, but hardly the CPU time.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from bench import servers
 from bench.spark_read import SHAPES, Bench, create, drain, fill, topic_of
 from ottla.streams.spark import session
 
-# What Spark's connector writes fastest with.
+# The settings with which Spark's connector writes fastest.
 _TUNED = {"kafka.linger.ms": "5", "kafka.batch.size": "262144"}
 _GUARANTEES = ("at_least_once", "exactly_once")
 
@@ -39,7 +41,7 @@ def rows_of(spark: SparkSession, count: int, size: int) -> DataFrame:
 
 
 class WriteBench(Bench):
-    """Runs the turns of one server and keeps the figures."""
+    """Runs the measurements of one server and collects the figures."""
 
     def __init__(
         self, spark: SparkSession, server: servers.Server, formats: list[str], name: str = "copy"
@@ -94,10 +96,10 @@ class WriteBench(Bench):
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", choices=["ottla", "kafka"], default="ottla")
-    parser.add_argument("--jars", help="jars of Spark's Kafka connector, to be measured beside")
+    parser.add_argument("--jars", help="jars of Spark's Kafka connector, to be measured as well")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--shape", choices=list(SHAPES), help="only this one")

@@ -1,14 +1,19 @@
-"""Topologies on Spark beside who else runs them: `python -m bench.streams [--quick] [--only A,B] [--keys N,M]`.
+"""Compare topologies on Spark with other engines: `python -m bench.streams [--quick] [--only A,B]
+[--keys N,M]`.
 
-Six topologies (streams_topologies.py) with a thousand, a hundred thousand and a million keys, without state with one
-number of keys alone; ours on Spark, queries written by hand over Spark's own connector, a processor that calls Spark's state for each
-record, Quix Streams (a process a core) and Kafka Streams (a thread a core). All are given the same records by one
-broker, ours, and are checked to give the right answer (streams_turn.py); one runs at a time, on all cores. Each round has
-every contender's turn with every setting, in an order that turns about. Told are medians: records a second and CPU µs a
-record with state that is filled and code that is warm, the time from a record to what comes of it at 200 records a second,
-the memory of all processes of a contender and the time from its start to its first record. Besides, the TopologyTestDriver,
-and source and sink beside the connector. Needs Java, Maven, and PyPI once. Results are kept in bench/results/.
-Another load on the machine shows in records a second and latency, hardly in CPU µs.
+Six topologies (streams_topologies.py) run with a thousand, a hundred thousand and a million keys;
+stateless ones with one number of keys. The contenders are Ottla on Spark, hand-written queries with
+Spark's own connector, a processor that calls Spark's state for each record, Quix Streams (a process
+per core) and Kafka Streams (a thread per core). All read the same records from one Ottla broker,
+and their results are checked (streams_turn.py). One contender runs at a time, on all cores; each
+round runs every contender with every setting, in alternating order.
+
+The figures are medians: records per second and CPU µs per record with filled state and warm code,
+the time from a record to its result at 200 records per second, the memory of all processes of a
+contender, and the time from its start to its first record. The TopologyTestDriver, and source and
+sink next to Spark's connector, are measured as well. Needs Java, Maven, and PyPI once. The results
+are saved in bench/results/. Other load on the machine changes records per second and latency, but
+hardly the CPU time.
 """
 
 import argparse
@@ -37,7 +42,7 @@ _QUICK_RECORDS = 200_000
 
 
 def settings(names: Sequence[str], keys: Sequence[int], records: int) -> list[Setting]:
-    """Return what is measured; keys do not matter where nothing is kept."""
+    """Return the settings to measure; the number of keys does not matter for stateless topologies."""
     few = _FEW_KEYS if _FEW_KEYS in keys else keys[0]
     return [
         Setting(name, each, records)
@@ -47,7 +52,7 @@ def settings(names: Sequence[str], keys: Sequence[int], records: int) -> list[Se
 
 
 class Contest:
-    """Runs the turns of one round after the other."""
+    """Runs all measurements, round after round."""
 
     def __init__(self, server: servers.Server, names: Sequence[str], cores: int) -> None:
         self._server = server
@@ -58,7 +63,7 @@ class Contest:
         )
 
     def round(self, number: int, asked: Sequence[Setting]) -> None:
-        """Run every setting with every contender; each is started anew."""
+        """Run every setting with every contender; each is started again."""
         order = self._names[number % len(self._names) :] + self._names[: number % len(self._names)]
         running = {
             name: CONTENDERS[name](name, self._server.bootstrap, self._cores) for name in order
@@ -92,7 +97,7 @@ class Contest:
         )
 
 
-def told_by(module: str, *words: str) -> Any:
+def printed_by(module: str, *words: str) -> Any:
     """Run a module and return the JSON that it printed last."""
     command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -100,7 +105,7 @@ def told_by(module: str, *words: str) -> Any:
 
 
 def main() -> None:
-    """Run, print and keep."""
+    """Run the measurements, print and save them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--records", type=int)
@@ -118,7 +123,7 @@ def main() -> None:
     names = words.contenders.split(",") if words.contenders else list(CONTENDERS)
     unknown = {*only} - {*TOPOLOGIES, "sides", "driver"} | {*names} - {*CONTENDERS}
     if unknown:
-        parser.error(f"there is no {', '.join(sorted(unknown))}")
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
     found: dict[str, Any] = {"load before": os.getloadavg()}
     topologies = [name for name in TOPOLOGIES if name in only]
     if topologies:
@@ -131,15 +136,15 @@ def main() -> None:
             server.stop()
         found["turns"] = contest.turns
     if "driver" in only:
-        found["driver"] = told_by("bench.streams_driver")
+        found["driver"] = printed_by("bench.streams_driver")
     if "sides" in only:
         share = ("--share", "0.2") if words.quick else ()
-        found["sides"] = told_by("bench.streams_connector", "--rounds", str(rounds), *share)
+        found["sides"] = printed_by("bench.streams_connector", "--rounds", str(rounds), *share)
     report(found, f"{rounds} rounds" if rounds > 1 else "one round", words.cores)
 
 
 def report(found: Mapping[str, Any], rounds: str, cores: int) -> None:
-    """Print the tables and keep them with the raw figures."""
+    """Print the tables and save them with the raw figures."""
     stamp = time.strftime("%Y-%m-%d-%H%M%S")
     turns, sides = found.get("turns", {}), found.get("sides", {})
     loads = [each["load"] for row in turns.values() for some in row.values() for each in some]

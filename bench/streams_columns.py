@@ -1,10 +1,13 @@
-"""How fast stateless topologies run on Spark beside a query written by hand: `python -m bench.streams_columns`.
+"""Compare stateless topologies on Spark with hand-written queries: `python -m
+bench.streams_columns`.
 
-A filter and a map over text of 100 bytes in four partitions, to another topic with the records' times: as a topology of
-Column expressions, in the JVM and in Python, and of lambdas; and as a PySpark query of Spark's functions and of Python
-UDFs, with the same source, sink, trigger and size of micro-batches. In each round every contender takes its turn; its
-first micro-batch is not counted. Told are the medians of records a second and of CPU microseconds a record of Spark with
-its workers, and the ratio of each topology to its query by hand. `bench.streams` has the query by hand over Spark's own connector.
+A filter and a map over text of 100 bytes in four partitions write to another topic, with the
+records' timestamps. They are a topology of Column expressions (in the JVM and in Python), a
+topology of lambdas, a PySpark query of Spark's functions, and one of Python UDFs. Source, sink,
+trigger and size of micro-batches are the same. Each round runs every contender; its first
+micro-batch is not counted. The figures are the medians of records per second and of CPU
+microseconds per record of Spark with its workers, and the ratio of each topology to its query.
+`bench.streams` has the query with Spark's own connector.
 """
 
 import argparse
@@ -44,7 +47,7 @@ Figure = tuple[float, float]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a turn reads and writes."""
+    """The topics that a turn reads and writes."""
 
     bootstrap: str
     source: str
@@ -75,13 +78,13 @@ def of_lambdas(place: Place) -> Topology:
 
 
 def by_hand(rows: DataFrame) -> DataFrame:
-    """Return what Spark's functions make of records."""
+    """Return the records mapped by Spark's functions."""
     value = F.col("value").cast("string")
     return _selected(rows.where(~value.startswith("b")), F.upper(value))
 
 
 def by_udfs(rows: DataFrame) -> DataFrame:
-    """Return what Python UDFs make of records."""
+    """Return the records mapped by Python UDFs."""
     keeps = F.udf(lambda value: value[0] != "b", "boolean")
     upper = F.udf(lambda value: value.upper(), "string")
     value = F.col("value").cast("string")
@@ -93,7 +96,7 @@ def _selected(rows: DataFrame, value: Column) -> DataFrame:
 
 
 def topology_turn(make: Callable[[Place], Topology], uses_catalyst: bool = True) -> Turn:
-    """Return what runs a topology once."""
+    """Return a function that runs a topology once."""
 
     def turn(spark: SparkSession, place: Place) -> Figure:
         settings = QuerySettings(
@@ -115,7 +118,7 @@ def topology_turn(make: Callable[[Place], Topology], uses_catalyst: bool = True)
 
 
 def query_turn(make: Callable[[DataFrame], DataFrame]) -> Turn:
-    """Return what runs a query by hand once."""
+    """Return a function that runs a hand-written query once."""
 
     def turn(spark: SparkSession, place: Place) -> Figure:
         there = {"kafka.bootstrap.servers": place.bootstrap}
@@ -158,7 +161,7 @@ TURNS = {
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=1_600_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -187,7 +190,7 @@ def main() -> None:
 
 
 def report(figures: dict[str, list[Figure]], records: int, rounds: int) -> None:
-    """Print the medians, and what they are to one another."""
+    """Print the medians and their ratios."""
     print(f"{records:,} records, medians of {rounds} rounds")
     print(f"{'':24} {'records/s':>12} {'CPU us/record':>14} {'of by hand':>11}")
     middle = {

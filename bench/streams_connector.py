@@ -1,8 +1,9 @@
-"""Source and sink beside Spark's own Kafka connector: `python -m bench.streams_connector`; tells rows a second as JSON.
+"""Compare source and sink with Spark's own Kafka connector: `python -m bench.streams_connector`.
 
-The pieces are those of bench.spark_read and bench.spark_write, with the connector as it comes and as it is fastest; all take
-their turn in each round, on a broker of their own, and another one is the first: what was before leaves work behind, as
-memory to collect and pages to write.
+Prints rows per second as JSON. The pieces are those of bench.spark_read and bench.spark_write, with
+the connector's default and its fastest settings. Each round runs all of them, on a broker of their
+own and in another order, because each leaves work for the next one: memory to collect and pages to
+write.
 """
 
 import argparse
@@ -27,7 +28,7 @@ _Ways = Mapping[str, tuple[str, Mapping[str, str]]]
 
 
 def _turns(ways: _Ways, number: int) -> Iterator[tuple[str, str, Mapping[str, str]]]:
-    """Yield name, format and options of each way, beginning with another one in each round."""
+    """Yield name, format and options of each way, in another order in each round."""
     names = list(ways)
     first = number % len(names)
     for name in names[first:] + names[:first]:
@@ -46,7 +47,7 @@ class Sides(WriteBench):
             self.measure(f"read {shape}, {name}", SHAPES[shape][0], lambda r=rows: drain(r))
 
     def writes(self, shape: str, number: int) -> None:
-        """Write rows that are in memory in each way."""
+        """Write rows from memory in each way."""
         rows = rows_of(self.spark, *SHAPES[shape])
         for name, kind, options in _turns(_WRITES, number):
             writer = rows.write.format(kind).mode("append").options(**options)
@@ -59,7 +60,7 @@ class Sides(WriteBench):
 
 
 def rounds(bench: Sides, count: int) -> None:
-    """Read and write all shapes so many times."""
+    """Read and write all shapes `count` times."""
     for number in range(count):
         for shape in SHAPES:
             print(f"source and sink, round {number + 1}: {shape}", file=sys.stderr, flush=True)
@@ -68,7 +69,7 @@ def rounds(bench: Sides, count: int) -> None:
 
 
 def main() -> None:
-    """Run and print the medians as JSON."""
+    """Run the measurements and print the medians as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)

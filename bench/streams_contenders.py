@@ -1,4 +1,4 @@
-"""The contenders of `bench.streams` as processes: started, told what to run, held still, measured, stopped."""
+"""The contenders of `bench.streams` as processes: start, run a topology, pause, measure, stop."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from tests.compat import java
 
 KAFKA_STREAMS = "4.3.0"
 QUIX = "3.28.1"
-# Spark 4.3's own is not in the registry; these work with it together.
+# Spark 4.3's own connector is not in the registry; these versions work together.
 CONNECTOR = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
@@ -54,7 +54,7 @@ def connector_jars() -> str:
 
 
 def quix_python() -> str:
-    """Return a Python with Quix Streams, in an environment of its own that is made once."""
+    """Return a Python with Quix Streams, in a virtual environment that is created once."""
     target = java.cache() / f"quix-{QUIX}"
     python = target / "bin" / "python"
     if not python.is_file():
@@ -65,7 +65,7 @@ def quix_python() -> str:
 
 
 class Contender(ABC):
-    """One contender; between `start` and `stop` it runs one topology."""
+    """A contender; between `start` and `stop` it runs one topology."""
 
     topologies: Sequence[str] = tuple(TOPOLOGIES)
     answers = False
@@ -81,11 +81,11 @@ class Contender(ABC):
         """When its processes were started; seconds since the epoch."""
 
     def share(self, topology: str, keys: int) -> float:
-        """Return which part of the input it takes: the slow ones need not take all of it."""
+        """Return the fraction of the input that it reads: slow contenders need not read all of it."""
         return 1.0
 
-    def is_told_of_all(self, topology: str) -> bool:
-        """Tell whether every record of a topology with state gives one."""
+    def emits_every_update(self, topology: str) -> bool:
+        """Return True if it emits a result for every record of a stateful topology."""
         return True
 
     @abstractmethod
@@ -107,12 +107,12 @@ class Contender(ABC):
             )
 
     def end(self) -> None:
-        """End the processes and forget what they wrote."""
+        """End the processes and remove their output."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """End the processes; those that do not want to are killed."""
+        """Terminate the processes; kill those that do not end."""
         tree = self.tree()
         for each in self.processes:
             each.terminate()
@@ -133,11 +133,11 @@ class Contender(ABC):
                 raise RuntimeError(f"{self.name} ended: {self.log()}")
 
     def log(self) -> str:
-        """Return the end of what it said."""
+        """Return the end of its log."""
         return (self.folder / "log").read_text(errors="replace")[-1500:]
 
     def tree(self) -> list[psutil.Process]:
-        """Return its processes and all below them."""
+        """Return its processes and all of their descendants."""
         found: list[psutil.Process] = []
         for each in self.processes:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -146,16 +146,17 @@ class Contender(ABC):
         return found
 
     def cpu_seconds(self) -> float:
-        """Return what its processes have used so far."""
+        """Return the CPU time of its processes so far."""
         total = 0.0
         for each in self.tree():
             with contextlib.suppress(psutil.NoSuchProcess):
-                # Those that ended are in the figures of who waited for them.
+                # The CPU time of ended processes is in the figures of the parent that waited for
+                # them.
                 total += sum(each.cpu_times()[:4])
         return total
 
     def memory_mb(self) -> float:
-        """Return what its processes hold; pages that they share count once."""
+        """Return the memory of its processes; shared pages count once."""
         total = 0
         for each in self.tree():
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -164,7 +165,7 @@ class Contender(ABC):
 
     @contextlib.contextmanager
     def held_still(self) -> Iterator[None]:
-        """Hold all processes, as long as the input is written."""
+        """Pause all processes while the input is written."""
         held = self.tree()
         _signal(held, signal.SIGSTOP)
         try:
@@ -175,19 +176,19 @@ class Contender(ABC):
 
 def _signal(processes: Sequence[psutil.Process], sign: signal.Signals) -> None:
     for each in processes:
-        # Spark starts programs that are over at once.
+        # Spark starts programs that end immediately.
         with contextlib.suppress(psutil.NoSuchProcess):
             each.send_signal(sign)
 
 
 class Lasting(Contender):
-    """A program that takes one topology after the other."""
+    """A program that runs one topology after the other."""
 
     answers = True
     separator = ""
 
     def start(self, order: Order) -> None:
-        """Say what to run."""
+        """Send an order to the program."""
         if not self.processes:
             self.spawn(self.arguments())
         self._say(spelled(order, self.separator))
@@ -197,7 +198,7 @@ class Lasting(Contender):
         """Return the command line of the program."""
 
     def stop(self) -> None:
-        """Say that it is enough."""
+        """Let the program stop the topology."""
         self._say("")
         out = self.processes[0].stdout
         assert out is not None
@@ -207,7 +208,7 @@ class Lasting(Contender):
         raise RuntimeError(f"{self.name} ended: {self.log()}")
 
     def kill(self) -> None:
-        """Let the program end by itself; where it does not, kill it."""
+        """Let the program end by itself; kill it if it does not."""
         for each in self.processes:
             assert each.stdin is not None
             with contextlib.suppress(OSError):
@@ -224,7 +225,7 @@ class Lasting(Contender):
 
 
 class Ottla(Lasting):
-    """Topologies of ours on Spark."""
+    """Ottla's topologies on Spark."""
 
     def arguments(self) -> list[str]:
         """Return the command line."""
@@ -233,14 +234,14 @@ class Ottla(Lasting):
 
 
 class PySpark(Lasting):
-    """Queries by hand."""
+    """Hand-written queries."""
 
-    def is_told_of_all(self, topology: str) -> bool:
-        """Tell whether it writes every update."""
+    def emits_every_update(self, topology: str) -> bool:
+        """Return True if it emits every update."""
         return topology not in ("count", "windowed_count")
 
     def share(self, topology: str, keys: int) -> float:
-        """Return which part of the input it takes."""
+        """Return the fraction of the input that it reads."""
         return 0.2 if topology == "processor" and keys > 10_000 else 1.0
 
     def arguments(self) -> list[str]:
@@ -251,16 +252,16 @@ class PySpark(Lasting):
 
 
 class CallARecord(PySpark):
-    """A call of Spark's state for each record."""
+    """A query that calls Spark's state for each record."""
 
     topologies = ("count", "processor")
 
-    def is_told_of_all(self, topology: str) -> bool:
-        """Tell whether it writes every update."""
+    def emits_every_update(self, topology: str) -> bool:
+        """Return True if it emits every update."""
         return True
 
     def share(self, topology: str, keys: int) -> float:
-        """Return which part of the input it takes."""
+        """Return the fraction of the input that it reads."""
         return 0.03
 
     def arguments(self) -> list[str]:
@@ -269,7 +270,7 @@ class CallARecord(PySpark):
 
 
 class KafkaStreams(Lasting):
-    """Kafka Streams in Java, a thread a core."""
+    """Kafka Streams in Java, a thread per core."""
 
     separator = "\t"
 
@@ -285,10 +286,10 @@ class KafkaStreams(Lasting):
 
 
 class Quix(Contender):
-    """Quix Streams, a process a core."""
+    """Quix Streams, a process per core."""
 
     def share(self, topology: str, keys: int) -> float:
-        """Return which part of the input it takes."""
+        """Return the fraction of the input that it reads."""
         return 0.5 if topology in WITHOUT_STATE else 0.25
 
     def start(self, order: Order) -> None:

@@ -1,4 +1,7 @@
-"""How many records a second the TopologyTestDriver takes: `python -m bench.streams_driver`; tells it as JSON."""
+"""Measure how many records per second the TopologyTestDriver processes, and print it as JSON.
+
+Run it with `python -m bench.streams_driver`.
+"""
 
 import json
 import time
@@ -14,7 +17,7 @@ _START_MS = 1_700_000_000_000
 
 
 def measure(name: str) -> tuple[float, float]:
-    """Return records a second, and the seconds until a driver has given its first answer."""
+    """Return records per second, and the seconds until a driver has returned its first result."""
     keys = each_key_once(_KEYS, _RECORDS).tolist()
     names = [name_of(key) for key in keys]
     value = b"a" * VALUE_BYTES
@@ -34,7 +37,7 @@ def measure(name: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure all and print."""
+    """Run all measurements and print them."""
     print(json.dumps({name: measure(name) for name in TOPOLOGIES}))
 
 

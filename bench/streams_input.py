@@ -1,7 +1,8 @@
-"""What the contenders are given: the same records for all, made from a seed.
+"""The input of the contenders: the same records for all, generated from a seed.
 
-Keys are `key0000042`, values 100 letters, in four partitions by the number of the key; a record comes 50 µs of its own
-time after the one before. The table has every key once, before all records.
+Keys are `key0000042`, values 100 letters, in four partitions by the number of the key; the
+timestamp of each record is 50 µs after that of the previous one. The table has every key once,
+before all records.
 """
 
 import time
@@ -21,7 +22,7 @@ PARTITIONS = 4
 VALUE_BYTES = 100
 _CHUNK = 20_000
 _RECORDS_PER_MS = 20
-# The input begins so long before now, that no record is of the future.
+# The input begins so long before now that no record is in the future.
 _AGO_MS = 200_000
 _APPEND_TIME = {"message.timestamp.type": "LogAppendTime"}
 _numbers = count(1)
@@ -46,12 +47,12 @@ class Names:
 
 
 class Input:
-    """The topics of one turn, and what was written to them."""
+    """The topics of one turn, and the records that were written to them."""
 
     def __init__(self, brokers: Brokers, keys: int) -> None:
         self._brokers = brokers
         self._keys = keys
-        # Turns have names of their own: nothing of the one before can be in the way.
+        # Each turn has its own topic names, so that nothing of an earlier turn can interfere.
         name = f"turn{next(_numbers)}"
         self.names = Names(f"{name}-app", f"{name}-in", f"{name}-table", f"{name}-out")
         self._start_ms = time.time_ns() // 1_000_000 - _AGO_MS
@@ -61,11 +62,11 @@ class Input:
         """How many of them do not begin with b."""
         for topic in (self.names.source, self.names.table):
             create_topic(brokers, topic, partitions=PARTITIONS)
-        # What the brokers say of when a record came is the same clock for all contenders.
+        # The brokers' append time is the same clock for all contenders.
         create_topic(brokers, self.names.sink, partitions=PARTITIONS, config=_APPEND_TIME)
 
     def fill_table(self) -> None:
-        """Give every key to the table."""
+        """Write every key to the table."""
         with ColumnSender(self._brokers) as sender:
             for chunk in _chunks(np.arange(self._keys)):
                 times = np.full(len(chunk), self._start_ms - 1000)
@@ -87,7 +88,7 @@ class Input:
         self, sender: ColumnSender, topic: str, keys: NDArray[np.int64], times: NDArray[np.int64]
     ) -> None:
         for partition in range(PARTITIONS):
-            # Whatever spreads keys will do, as long as all topics are written the same way.
+            # Any partitioner works, as long as all topics use the same one.
             chosen = np.flatnonzero(keys % PARTITIONS == partition)
             values = [_NOISE[each : each + VALUE_BYTES] for each in chosen.tolist()]
             names = [name_of(key) for key in keys[chosen].tolist()]
@@ -97,7 +98,7 @@ class Input:
             sender.send(topic, partition, rows)
 
     def delete(self) -> None:
-        """Delete the topics, and those that the application made."""
+        """Delete the topics, and those that the application created."""
         names = self.names
         for topic in list_topics(self._brokers):
             if topic.name in (names.source, names.table, names.sink) or (
@@ -116,12 +117,12 @@ def name_of(key: int) -> bytes:
 
 
 def each_key_once(keys: int, records: int) -> NDArray[np.int64]:
-    """Return so many keys in no order, all of them before any comes again."""
+    """Return `records` keys in random order, all of them before any key repeats."""
     chance = np.random.default_rng(2)
     rounds = -(-records // keys)
     return np.concatenate([chance.permutation(keys) for _ in range(rounds)])[:records]
 
 
 def random_keys(keys: int, records: int) -> NDArray[np.int64]:
-    """Return keys as they come."""
+    """Return random keys."""
     return np.random.default_rng(3).integers(0, keys, records)

@@ -1,6 +1,6 @@
-"""The contender `ottla`: topologies on Spark, one after the other, as its standard input says.
+"""The contender `ottla`: runs topologies on Spark, one after the other, as its standard input says.
 
-A line has a topology and what it reads and writes, as JSON; an empty line ends it.
+A line has a topology and its topics, as JSON; an empty line ends the topology.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from ottla.streams.spark.query.query import start
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the orders."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--cores", type=int, default=2)

@@ -1,7 +1,8 @@
-"""The contender `pyspark`: queries written by hand over Spark's own Kafka connector; orders come as in streams_ours.
+"""The contender `pyspark`: hand-written queries with Spark's own Kafka connector; orders are as in
+streams_ours.
 
-With `--call-a-record` state is asked for each record, as one writes a stateful processor without a thought for batches.
-The join is with the table as it is when the query starts: Spark has no other.
+With `--call-a-record` the state is called for each record, as in a stateful processor that does not
+use batches. The join is with the table as it is when the query starts: Spark has no other.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from bench.streams_orders import Order, orders
 from ottla.streams.spark import session
 
-# What the connector reads and writes fastest with.
+# The settings with which the connector reads and writes fastest.
 READ_TUNED = {
     "kafka.max.poll.records": "50000",
     "kafka.max.partition.fetch.bytes": "8388608",
@@ -45,7 +46,7 @@ class CountByRow(StatefulProcessor):
         self._count.update((number,))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing: no resource is open."""
 
 
 class CountByCall(StatefulProcessor):
@@ -69,7 +70,7 @@ class CountByCall(StatefulProcessor):
         yield pd.DataFrame({"key": [key[0]] * len(numbers), "value": numbers})
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing: no resource is open."""
 
 
 def _upper(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -91,7 +92,7 @@ def columns(rows: DataFrame, _table: DataFrame) -> DataFrame:
 
 
 def count(rows: DataFrame, _table: DataFrame) -> DataFrame:
-    """Count by key; a micro-batch tells each key's count once."""
+    """Count by key; a micro-batch emits each key's count once."""
     return rows.groupBy("key").count().select("key", F.col("count").cast("string").alias("value"))
 
 
@@ -150,7 +151,7 @@ class Runner:
         return rows.select(*texts, "timestamp", "offset")
 
     def __call__(self, order: Order) -> None:
-        """Run one until the next line."""
+        """Run one query until the next line of the input."""
         reader = self._spark.readStream.format("kafka").options(**self._options(order.source))
         rows = self._texts(reader.option("maxOffsetsPerTrigger", self._max_records).load())
         reader_of_table = self._spark.read.format("kafka").options(**self._options(order.table))
@@ -170,7 +171,7 @@ class Runner:
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the orders."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--jars", required=True)

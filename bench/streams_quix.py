@@ -1,6 +1,8 @@
-"""The contender `quix`: the same with Quix Streams, in a Python of its own that has nothing of ours.
+"""The contender `quix`: the same topologies with Quix Streams, in a Python that does not have
+Ottla.
 
-Runs until it is terminated: `python streams_quix.py BOOTSTRAP TOPOLOGY APPLICATION SOURCE TABLE SINK FOLDER`.
+Runs until it is terminated: `python streams_quix.py BOOTSTRAP TOPOLOGY APPLICATION SOURCE TABLE
+SINK FOLDER`.
 """
 
 import operator
@@ -17,7 +19,7 @@ from quixstreams.models.serializers import (  # type: ignore[import-not-found]
 
 
 class _Second(Serializer):  # type: ignore[misc]
-    """Writes the second of two; the first one is the key."""
+    """Writes the second element of a pair; the first one is the key."""
 
     def __call__(self, value: tuple[str, str], ctx: SerializationContext) -> bytes:
         return value[1].encode()

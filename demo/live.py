@@ -1,4 +1,6 @@
-"""The live view: how far the pipeline is, what it has written, and the latest alerts. Nothing where nobody looks."""
+"""The live view: the progress of the pipeline, its output, and the latest alerts; only on a
+terminal.
+"""
 
 import time
 from collections import Counter, deque
@@ -27,7 +29,7 @@ _MOST_AT_ONCE = 5_000
 
 
 class View:
-    """Follows a query on the terminal while others work; a context manager that cleans up after itself."""
+    """Shows the progress of a query on the terminal; a context manager that cleans up after itself."""
 
     def __init__(self, console: Console, bootstrap: str, partitions: int) -> None:
         self._console = console
@@ -40,7 +42,7 @@ class View:
         self._consumer: Consumer | None = None
 
     def __enter__(self) -> "View":
-        """Begin to read what the pipeline writes, if somebody looks."""
+        """Start to read the output of the pipeline, if standard output is a terminal."""
         if self._console.is_terminal:
             settings = {"bootstrap.servers": self._bootstrap, "group.id": "flights-live"}
             settings |= {"enable.auto.commit": "false", "isolation.level": "read_committed"}
@@ -61,7 +63,9 @@ class View:
         self._open.close()
 
     def follow(self, query: StreamsQuery, name: str, total: int, work: Callable[[], None]) -> None:
-        """Do some work, such as waiting for the query; show meanwhile how much of `total` is taken."""
+        """Do some work, such as waiting for the query; show how much of `total` is processed
+        meanwhile.
+        """
         self._name, self._total = name, total
         if self._consumer is None:
             work()
@@ -88,7 +92,7 @@ class View:
     def _picture(self, taken: int, seconds: float) -> Group:
         head = Table.grid(padding=(0, 2))
         bar = ProgressBar(self._total, min(taken, self._total), width=40)
-        text = f"{taken:,} of {self._total:,} records taken, {seconds:.0f} s"
+        text = f"{taken:,} of {self._total:,} records processed, {seconds:.0f} s"
         head.add_row(Text("  "), bar, text)
         written = Table.grid(padding=(0, 2))
         for topic in results.KEYS:
@@ -103,6 +107,6 @@ class View:
 
 
 def _taken(query: StreamsQuery) -> int:
-    """Return how many records of all topics the query has taken."""
+    """Return the number of records of all topics that the query has processed."""
     progress = query.queries[0].lastProgress
     return 0 if progress is None else sum(end_offsets(progress).values())

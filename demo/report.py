@@ -1,4 +1,4 @@
-"""What the demo shows in the end: tables, and two pictures."""
+"""The final report of the demo: tables, and two plots."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ _COLOURS = {"EWR": "#1b6ca8", "JFK": "#d1495b", "LGA": "#2a9d8f"}
 _GREY = "#8d99ae"
 _SKIES = ["fair", "wind", "rain or snow", "fog"]
 _TOP = 5
-# A handful of flights says nothing of an hour or a run.
+# A few flights are not enough for an average of an hour or a run.
 _FEW = 100
 # The last evening of a month is the next day in UTC.
 _A_DAY = pd.Timedelta(days=1)
@@ -55,7 +55,9 @@ def _delays(title: str, rows: pd.DataFrame, names: list[str]) -> Table:
 
 
 def plot(came: Frames, folder: Path) -> list[Path]:
-    """Save two pictures, of delays by hour, airline and weather and of planes' runs; return where."""
+    """Save two plots, of delays by hour, airline and weather and of planes' runs; return their
+    paths.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     flights, planes = folder / "flights.png", folder / "planes.png"
     figure, axes = plt.subplots(1, 3, figsize=(16, 5.2), layout="constrained")

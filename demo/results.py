@@ -1,6 +1,7 @@
-"""What must come out of the pipeline, by pandas from the files alone; what came out; and where the two differ.
+"""The expected results, computed by pandas from the files; the actual results; and their
+differences.
 
-A result is a frame of rows with one or more columns that name a row (`KEYS`) and the others, which must be equal.
+A result is a data frame. One or more columns (`KEYS`) identify a row; the others must be equal.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,13 +26,14 @@ KEYS = {
     ALERTS: ["flight", "origin", "scheduled_ms"],
     LONGEST: ["origin", "start_ms", "rank"],
 }
-# Of these a record is a change: the last one of a key counts. Of the others each record stands for itself.
+# In these topics a record is an update: the last one of a key counts. In the others each record is
+# a row.
 _CHANGES = {SKIES, MAKERS, LONGEST}
 _SHOWN = 20
 
 
 def expected(files: Files) -> Frames:
-    """Return all results as pandas finds them."""
+    """Return all results as pandas computes them."""
     flights = files.flights.assign(scheduled_ms=milliseconds(files.flights["scheduled"]))
     alerts = _alerts(flights, files.airports)
     return {
@@ -45,7 +47,7 @@ def expected(files: Files) -> Frames:
 
 
 def _delays(flights: pd.DataFrame, **names: str) -> pd.DataFrame:
-    """Return flights, departures and delays by columns, which get new names."""
+    """Return flights, departures and delays by columns, with new names."""
     grouped = flights.groupby(list(names))["dep_delay"]
     found = grouped.agg(flights="size", departed="count", delay="sum").reset_index()
     return found.rename(columns=names).astype({"delay": "int64"})
@@ -81,7 +83,7 @@ def _runs(flights: pd.DataFrame) -> pd.DataFrame:
         delay=("delay", "sum"),
         longest=("delay", "max"),
     )
-    # A plane that only ever left early has no long delay.
+    # A plane that always left early has no long delay.
     return runs.assign(longest=runs["longest"].clip(lower=0)).reset_index(drop=True)
 
 
@@ -150,19 +152,21 @@ _READ: dict[str, Read] = {
 
 
 def found(topic: str, entries: Iterable[Entry]) -> pd.DataFrame:
-    """Return the result that the records of a topic are, keys and values in their order."""
+    """Return the result in the records of a topic, whose keys and values are in order."""
     kept = dict(entries).items() if topic in _CHANGES else entries
     rows = (row for key, value in kept if key and value for row in _READ[topic](key, value))
     return pd.DataFrame(list(rows))
 
 
 def disagreements(came: Frames, right: Frames) -> list[str]:
-    """Return a sentence for each row of each result that is missing, doubled, invented or wrong."""
+    """Return a sentence for each row of each result that is missing, duplicate, unexpected or
+    wrong.
+    """
     return [text for topic in right for text in differences(topic, came[topic], right[topic])]
 
 
 def differences(topic: str, came: pd.DataFrame, right: pd.DataFrame) -> list[str]:
-    """Return a sentence for each row of one result that is not as it should be."""
+    """Return a sentence for each wrong row of one result."""
     keys = KEYS[topic]
     if came.empty:
         return [f"{topic}: nothing came"]
@@ -195,7 +199,7 @@ def _place(topic: str, row: Any) -> str:
 
 
 def summary(sentences: list[str]) -> str:
-    """Return the first sentences, and how many there are."""
+    """Return the first sentences, and the number of the others."""
     more = len(sentences) - _SHOWN
     shown = sentences[:_SHOWN] + ([f"… and {more:,} more"] if more > 0 else [])
     return "\n".join(shown)

@@ -1,16 +1,17 @@
-"""The pipeline: five results of flights, weather, planes and airports, as one topology of `ottla.streams`.
+"""The pipeline: five results of flights, weather, planes and airports, as one topology of
+`ottla.streams`.
 
-| topic            | what it holds                                   | how                                              |
+| topic            | contents                                        | operators                                        |
 |------------------|-------------------------------------------------|--------------------------------------------------|
-| carrier-delays   | delays by airline in windows of two hours       | hopping windows, each written once it is closed  |
+| carrier-delays   | delays by airline in windows of two hours       | hopping windows, emitted once when they close    |
 | weather-delays   | delays by airport and weather                   | join of two streams, then a table                |
-| plane-makers     | delays by who made the plane                    | join of a stream with a table, then a table      |
-| plane-runs       | what a plane flew without a long pause          | session windows, each written once it is closed  |
+| plane-makers     | delays by the manufacturer of the plane         | join of a stream with a table, then a table      |
+| plane-runs       | flights of a plane without a long pause         | session windows, emitted once when they close    |
 | alerts           | each flight that left two hours late            | join of a stream with a global table             |
-| longest-delays   | the five worst alerts by airport and week       | tumbling windows, written with each change       |
+| longest-delays   | the five worst alerts by airport and week       | tumbling windows, emitted with each change       |
 
-The record's timestamp is the scheduled departure. Windows take what comes a week late: topics are read side by side, and one
-may be ahead of another.
+The record's timestamp is the scheduled departure. The grace of windows is a week, because topics
+are read in parallel, and one may be ahead of another.
 """
 
 from typing import Any
@@ -45,7 +46,7 @@ _GRACE = "7 d"
 
 
 class Delays(msgspec.Struct):
-    """How many flights, how many of them departed, and their delays together in minutes."""
+    """The numbers of flights and of departures, and the sum of the delays in minutes."""
 
     flights: int = 0
     departed: int = 0
@@ -53,7 +54,7 @@ class Delays(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """What a plane flew in one session."""
+    """The flights of a plane in one session."""
 
     flights: int = 0
     delay: int = 0
@@ -61,7 +62,7 @@ class Run(msgspec.Struct):
 
 
 class Alert(msgspec.Struct):
-    """A flight that left very late, for people to read."""
+    """A flight that left very late, as text for people."""
 
     flight: str
     origin: str
@@ -83,7 +84,7 @@ class Skies(msgspec.Struct):
 
 
 class Seen(msgspec.Struct):
-    """A flight's delay beside what it is grouped by: the weather, or the plane's maker."""
+    """A flight's delay with the attribute that it is grouped by: the weather, or the plane's maker."""
 
     group: str
     delay: int | None
@@ -101,44 +102,45 @@ def _kept(value: Serde[Any]) -> Materialized[str, Any]:
 
 
 def _kept_to_close(value: Serde[Any]) -> Materialized[str, Any]:
-    # As in Kafka, a store forgets what time has passed by for longer than this, written or not.
+    # As in Kafka, a store removes entries that are older than this, whether they were emitted or
+    # not.
     return _kept(value).with_retention("16 d")
 
 
 def add_delay(flight: Flight | Seen, delays: Delays) -> Delays:
-    """Count a flight in."""
+    """Add a flight to the delays."""
     if flight.delay is None:
         return Delays(delays.flights + 1, delays.departed, delays.delay)
     return Delays(delays.flights + 1, delays.departed + 1, delays.delay + flight.delay)
 
 
 def add_flight(flight: Flight, run: Run) -> Run:
-    """Count a flight into a plane's run."""
+    """Add a flight to a plane's run."""
     delay = flight.delay or 0
     return Run(run.flights + 1, run.delay + delay, max(run.longest, delay))
 
 
 def merge_runs(one: Run, other: Run) -> Run:
-    """Return two runs that turned out to be one."""
+    """Merge two runs of one plane."""
     longest = max(one.longest, other.longest)
     return Run(one.flights + other.flights, one.delay + other.delay, longest)
 
 
 def rank(alert: Alert, ranking: Ranking) -> Ranking:
-    """Take an alert in, if it is among the longest."""
+    """Add an alert to the ranking, if it is among the longest."""
     alerts = [*ranking.alerts, alert]
     alerts.sort(key=lambda each: (-each.delay, each.scheduled_ms, each.flight))
     return Ranking(alerts[:TOP])
 
 
 def add_to_sky(seen: Seen, skies: Skies) -> Skies:
-    """Count a flight in by its weather."""
+    """Add a flight to the delays of its weather."""
     delays = add_delay(seen, skies.delays.get(seen.group, Delays()))
     return Skies({**skies.delays, seen.group: delays})
 
 
 def see_weather(flight: Flight, weather: Weather) -> Seen:
-    """Put a flight beside the weather of its hour."""
+    """Join a flight with the weather of its hour."""
     if weather.visibility < 2:
         group = "fog"
     elif weather.precipitation > 0:
@@ -149,12 +151,12 @@ def see_weather(flight: Flight, weather: Weather) -> Seen:
 
 
 def see_maker(flight: Flight, plane: Plane) -> Seen:
-    """Put a flight beside the maker of its plane."""
+    """Join a flight with the maker of its plane."""
     return Seen(plane.maker, flight.delay)
 
 
 def alert_of(flight: Flight, airport: Airport | None) -> Alert:
-    """Return what people are told; a few destinations are not in the file of airports."""
+    """Return the text of an alert; a few destinations are not in the file of airports."""
     destination = flight.destination if airport is None else airport.name
     name = f"{flight.carrier}{flight.number}"
     assert flight.delay is not None
@@ -162,7 +164,7 @@ def alert_of(flight: Flight, airport: Airport | None) -> Alert:
 
 
 def is_alarming(flight: Flight) -> bool:
-    """Whether a flight left very late."""
+    """Return True if a flight left very late."""
     return flight.delay is not None and flight.delay >= ALERT_MINUTES
 
 

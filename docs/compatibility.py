@@ -1,6 +1,6 @@
-"""docs/compatibility.md: which foreign client does what against Ottla, read from the tests that run it.
+"""Computes docs/compatibility.md, the foreign clients that run with Ottla, from the tests.
 
-Nothing is claimed by hand. A row is a file below tests/compat, its subject the file's first sentence; a
+No row is written by hand. A row is a file below tests/compat, its subject the file's first sentence; a
 test counts for a client if its own code, its fixtures, or what they call, uses that client. Versions
 are those that the tests install or fetch.
 """
@@ -31,7 +31,7 @@ _PROGRAM_FILES = re.compile(r"[\w-]+\.(?:py|java)")
 
 
 class Module:
-    """A test module: what its names stand for."""
+    """A test module and its definitions and imports."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -79,14 +79,14 @@ def load(path: Path) -> Module:
 
 
 def test_modules() -> list[Module]:
-    """Return the test modules below the folder, by name; recorded answers are no clients."""
+    """Return the test modules below the folder, by name; recorded responses are no clients."""
     return [load(path) for path in sorted((ROOT / FOLDER).glob("test_*.py"))]
 
 
 def clients_of(
     module: Module, node: ast.AST, seen: set[tuple[Path, str]] | None = None
 ) -> set[str]:
-    """Return the clients that a piece of code uses, itself or through what it names."""
+    """Return the clients that a piece of code uses, itself or through the definitions it uses."""
     seen = set() if seen is None else seen
     found: set[str] = set()
     for name in _names(node):
@@ -130,7 +130,7 @@ def _of_import(source: str, name: str, seen: set[tuple[Path, str]]) -> set[str]:
         return {_JAVA_NAME}
     whole = ROOT / source.replace(".", "/") / f"{name}.py"
     if package == "tests" and whole.exists():
-        # What of the module is used is not followed: all of it.
+        # The whole module counts, not only the parts that are used.
         return clients_of(load(whole), load(whole).tree, seen)
     path = ROOT / f"{source.replace('.', '/')}.py"
     if package != "tests" or not path.exists():
@@ -189,9 +189,9 @@ def rows() -> Iterator[tuple[Module, Counter[str]]]:
 
 
 def matrix() -> tuple[list[str], list[list[str]]]:
-    """Return heads and lines of the table: subjects down, clients across, numbers of tests."""
+    """Return heads and lines of the table: subjects by clients, with numbers of tests."""
     known = versions()
-    heads = ["What is tried", *(f"{client} ({known[client]})" for client in CLIENTS)]
+    heads = ["Subject", *(f"{client} ({known[client]})" for client in CLIENTS)]
     lines = [
         [
             f"[{module.subject}](../{module.path.relative_to(ROOT).as_posix()})",
@@ -203,12 +203,11 @@ def matrix() -> tuple[list[str], list[list[str]]]:
 
 
 def listing() -> Iterator[str]:
-    """Return a section for each file: what each test expects, and of whom."""
+    """Return a section for each file: the expectation of each test, and its clients."""
     for module, _ in rows():
         lines = [f"### {module.subject}", ""]
         for test in module.tests():
-            words = test.name.removeprefix("test_").replace("_", " ")
             sentence = " ".join((ast.get_docstring(test) or "").split("\n\n")[0].split())
             clients = sorted(clients_of(module, test), key=CLIENTS.index)
-            lines.append(f"* {words}: {sentence} *{', '.join(clients) or 'our own client'}*")
+            lines.append(f"* {sentence} *{', '.join(clients) or 'our own client'}* (`{test.name}`)")
         yield "\n".join(lines)

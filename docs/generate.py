@@ -1,7 +1,7 @@
 """Writes docs/{apis,options,gaps,compatibility}.md from the code; `--check` only compares.
 
-What the pages say comes from the table of served APIs, the option tables, and the headers of modules
-("Not done:"), so they cannot say anything else than the code. tests/law/test_docs.py keeps them true.
+The pages are computed from the table of supported APIs, the option tables, and the headers of modules
+("Not done:"), so that they agree with the code. tests/law/test_docs.py checks that they are up to date.
 """
 
 import ast
@@ -17,7 +17,7 @@ from ottla.server.transport.apis import ROWS
 from ottla.wire.api_keys import APIS
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTE = "<!-- Written by `make fix` (docs/generate.py) from the code: change the code, not this. -->"
+NOTE = "<!-- Written by `make fix` (docs/generate.py) from the code: change the code, not this page. -->"
 NOT_DONE = "Not done:"
 
 _LARGEST = {INT_MAX: "2³¹ − 1", LONG_MAX: "2⁶³ − 1"}
@@ -44,7 +44,7 @@ def _versions(first: int, last: int) -> str:
 
 
 def apis_page() -> str:
-    """Return docs/apis.md: what is served, and what is not."""
+    """Return docs/apis.md: the APIs that are supported, and those that are not."""
     served = sorted(ROWS, key=lambda row: int(row.handler.API))
     rows = []
     for row in served:
@@ -65,11 +65,11 @@ def apis_page() -> str:
     others = [f"{api.name} ({key})" for key, api in sorted(APIS.items()) if key not in keys]
     return _page(
         "APIs",
-        "What the broker answers, by API key. Where the versions differ from those of Apache Kafka "
-        "4.3, and what else is missing, is in [gaps.md](gaps.md).",
+        "The APIs that the broker supports, by API key. Differences from the versions of Apache Kafka "
+        "4.3, and other gaps, are listed in [gaps.md](gaps.md).",
         [
-            _table(["Key", "API", "Versions", "Kafka 4.3", "What it does"], rows),
-            "## Known to the codec, not served",
+            _table(["Key", "API", "Versions", "Kafka 4.3", "Summary"], rows),
+            "## Known to the codec, not supported",
             ", ".join(others) + ".",
         ],
     )
@@ -93,12 +93,12 @@ def options_page() -> str:
         [
             "## Topics",
             _table(
-                ["Option", "Type", "Default", "Allowed", "What it does", "Default from"],
+                ["Option", "Type", "Default", "Allowed", "Meaning", "Default from"],
                 _option_rows(option_tables.TOPIC_OPTIONS, _from),
             ),
             "## Brokers",
             _table(
-                ["Option", "Type", "Default", "Allowed", "What it does", "At runtime"],
+                ["Option", "Type", "Default", "Allowed", "Meaning", "At runtime"],
                 _option_rows(
                     option_tables.BROKER_OPTIONS, lambda row: "yes" if row.dynamic else ""
                 ),
@@ -148,7 +148,7 @@ def _allowed(row: Option) -> str:
 
 
 def gaps_page() -> str:
-    """Return docs/gaps.md: everything that a header or an option says is not done."""
+    """Return docs/gaps.md: the gaps that headers and options declare."""
     handlers, others = [], []
     for path in sorted((ROOT / "ottla").rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
@@ -165,13 +165,13 @@ def gaps_page() -> str:
     ]
     return _page(
         "Gaps",
-        "What Ottla does not do, or not as Apache Kafka 4.3 does, next to what it belongs to. APIs "
-        "that are not served at all are in [apis.md](apis.md).",
+        "The features that Ottla does not have, and its differences from Apache Kafka 4.3. APIs "
+        "that are not supported at all are in [apis.md](apis.md).",
         [
             "## APIs",
             "\n".join(handlers) or "None.",
             "## Versions",
-            "\n".join(versions) or "Every served API is served in every version of Kafka 4.3.",
+            "\n".join(versions) or "Every supported API is supported in every version of Kafka 4.3.",
             "## Options without effect",
             "\n".join(_inert(option_tables.TOPIC_OPTIONS, "topic") + _inert(option_tables.BROKER_OPTIONS, "broker")),
             "## Elsewhere",
@@ -196,21 +196,21 @@ def _inert(table: Table, scope: str) -> list[str]:
 
 
 def compatibility_page() -> str:
-    """Return docs/compatibility.md: foreign clients, and what the tests do with each."""
+    """Return docs/compatibility.md: foreign clients, and the tests of each."""
     heads, lines = compatibility.matrix()
     return _page(
         "Compatibility",
-        "Which of other people's clients and tools do what against Ottla. The numbers are those of "
-        "the tests below `tests/compat` in which a client takes part; `make test` runs them all, with "
-        "the versions of the headline (a test whose program is missing is skipped, and says so). "
-        "Apache Kafka's own answers, exchange by exchange, are in "
+        "The foreign clients and tools that are tested with Ottla. The numbers count "
+        "the tests below `tests/compat` that use a client; `make test` runs them all, with "
+        "the versions of the headline (a test whose program is missing is skipped with a message). "
+        "Apache Kafka's own responses, exchange by exchange, are in "
         "[tests/compat/recorded](../tests/compat/recorded/record.py).",
         [_table(heads, lines), "## What the tests expect", *compatibility.listing()],
     )
 
 
 def pages() -> dict[Path, str]:
-    """Return every generated page with its place."""
+    """Return every generated page with its path."""
     return {
         ROOT / "docs/apis.md": apis_page(),
         ROOT / "docs/options.md": options_page(),
@@ -220,7 +220,7 @@ def pages() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or say which are not what the code says."""
+    """Write the pages, or print those that are not up to date."""
     stale = [
         path
         for path, text in pages().items()
@@ -228,7 +228,7 @@ def main(arguments: list[str]) -> int:
     ]
     if "--check" in arguments:
         for path in stale:
-            sys.stderr.write(f"{path.relative_to(ROOT)} is not what the code says: run make fix\n")
+            sys.stderr.write(f"{path.relative_to(ROOT)} is not up to date: run make fix\n")
         return 1 if stale else 0
     for path in stale:
         path.write_text(pages()[path], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings of all tests: hypothesis profiles, and the distribution of tests to processes."""
 
 import gc
 
@@ -7,12 +7,13 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# How long an example takes says more about the machine than about the code.
+# The time of an example depends more on the machine than on the code.
 settings.register_profile("ottla", deadline=None)
 settings.load_profile("ottla")
 
 
-# They keep both cores busy, or measure what others would disturb: one process runs them, one after the other.
+# These tests use both cores, or measure times that other tests would change: one process runs them,
+# one after the other.
 _ONE_BY_ONE = (
     "tests/spark/",
     "tests/robustness/",
@@ -22,7 +23,7 @@ _ONE_BY_ONE = (
 
 
 class _ByFile(LoadScopeScheduling):
-    """Hands files over to processes."""
+    """Assigns whole files to processes."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "" if nodeid.startswith(_ONE_BY_ONE) else nodeid.partition("::")[0]
@@ -30,17 +31,17 @@ class _ByFile(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Say, where two processes run the tests (`make test`), which tests one of them takes."""
+    """Return the scheduler that assigns tests to the two processes of `make test`."""
     return _ByFile(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let two processes begin with what takes longest."""
+    """Run the longest tests first if two processes run the tests."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not item.nodeid.startswith(_ONE_BY_ONE))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave modules and collected tests out of the garbage collections of every test."""
+    """Exclude modules and collected tests from the garbage collections of every test."""
     gc.collect()
     gc.freeze()

@@ -1,7 +1,7 @@
 """System calls of a broker process, as strace reports them.
 
-A machine that has no strace skips the tests that need it. CI sets OTTLA_TESTS_NEED_STRACE: there a
-test that could not run is a failure.
+Without strace the tests that need it are skipped. CI sets OTTLA_TESTS_NEED_STRACE: there a test
+that cannot run fails.
 """
 
 import os
@@ -26,7 +26,7 @@ _UNFINISHED = "<unfinished ...>"
 
 
 class Call(NamedTuple):
-    """A call that has returned: `name` is sync or write, `target` the path or `socket`."""
+    """A completed call: `name` is sync or write, `target` the path or `socket`."""
 
     name: str
     target: str
@@ -55,14 +55,14 @@ def attach(process_id: int, *words: str) -> "subprocess.Popen[str]":
 
 
 def detach(tracer: "subprocess.Popen[str]") -> None:
-    """Return when the process runs without strace again."""
+    """Detach strace; return when the process runs without it."""
     tracer.terminate()
     tracer.communicate(timeout=20)
 
 
 @contextmanager
 def traced(process_id: int, file: Path) -> Iterator[None]:
-    """Write the syncs and writes of a process to `file`, for `calls`."""
+    """Write the syncs and writes of a process to `file`, to be read by `calls`."""
     names = ",".join([*_SYNCS, *_WRITES])
     tracer = attach(process_id, "-yy", "-s", "0", "-e", f"trace={names}", "-o", str(file))
     try:
@@ -72,7 +72,7 @@ def traced(process_id: int, file: Path) -> Iterator[None]:
 
 
 def calls(file: Path) -> Sequence[Call]:
-    """Return the calls to files and to TCP sockets in the order in which they returned."""
+    """Return the calls to files and to TCP sockets in the order of their completion."""
     found: list[Call] = []
     unfinished: dict[tuple[str, str], str] = {}
     for line in file.read_text("utf-8").splitlines():

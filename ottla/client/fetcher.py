@@ -43,7 +43,7 @@ _PAUSE_S_MAX = 1.0
 
 @dataclass(frozen=True)
 class FetchSettings:
-    """How to fetch.
+    """The settings of a fetcher.
 
     `timeout_s` is the longest time without any progress. If records were deleted before they could
     be read, reading fails unless `skips_lost` is set.

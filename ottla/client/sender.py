@@ -77,8 +77,9 @@ Refused = Callable[[str, Rows, ApiError], None]
 
 @dataclass(frozen=True)
 class SendSettings:
-    """How to send. `batch_bytes` is before compression; `timeout_s` is the longest time for one
-    batch.
+    """The settings of a sender.
+
+    `batch_bytes` is before compression; `timeout_s` is the longest time for one batch.
     """
 
     batch_bytes: int = 900_000
@@ -359,7 +360,7 @@ class ColumnSender:
         lane.in_flight -= 1
         row = response.responses[0].partition_responses[0]
         if lane.has_failed:
-            # Whatever the response is, the batch is sent again, behind the failed one.
+            # The batch is sent again after the failed one, independent of its response.
             return
         if row.error_code in _WRITTEN:
             self.records_sent += lane.succeed().records_count

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import BrokerImage
 from ottla.controller import events, state
-from ottla.controller.planning import elections, planner
+from ottla.controller.planning import elections, planner, shutdown
 from ottla.controller.planning.notices import Notice
 from ottla.controller.reachability import Reachability
 from ottla.controller.term_context import TermContext
@@ -24,6 +25,8 @@ class Brokers:
     def __init__(self, context: TermContext, deletions: TopicDeletions) -> None:
         self._context = context
         self._deletions = deletions
+        # Brokers that are about to stop, with the epoch of their registration.
+        self._shutting_down: dict[int, int] = {}
         self._reachability = Reachability(
             context.dependencies, context.broker_id, lambda: context.post(events.BrokersChanged())
         )
@@ -34,6 +37,11 @@ class Brokers:
         for broker in registered.values():
             self._reachability.watch(broker, self._context.fence_of(broker))
         self._reachability.forget_others(registered)
+        self._shutting_down = {
+            key: epoch
+            for key, epoch in self._shutting_down.items()
+            if key in registered and registered[key].epoch == epoch
+        }
         return {
             key: item for key, item in registered.items() if not self._reachability.is_gone(item)
         }
@@ -71,6 +79,41 @@ class Brokers:
         context.send(before, change.came)
         self._deletions.brokers_changed(change)
         await self._deletions.proceed()
+
+    # -- controlled shutdown ------------------------------------------------------------------
+
+    def eligible(self) -> dict[int, BrokerImage]:
+        """Return the live brokers that are not about to stop: they may join an ISR."""
+        return {
+            key: item
+            for key, item in self._context.image.brokers.items()
+            if self._shutting_down.get(key) != item.epoch
+        }
+
+    async def shut_down(self, broker_id: int, broker_epoch: int) -> events.Reply:
+        """Move the leaders of a broker away; the reply has the partitions that it still leads.
+
+        ApiError STALE_BROKER_EPOCH if that is not its registration, BROKER_NOT_AVAILABLE if it has
+        none. The deliveries complete when every broker knows the new leaders.
+        """
+        context = self._context
+        broker = context.image.broker(broker_id)
+        if broker is None:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE)
+        if broker.epoch != broker_epoch:
+            raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
+        self._shutting_down[broker_id] = broker_epoch
+        before = context.image
+        await context.retried(partial(self._shut_down, broker_id))
+        left = shutdown.remaining(context.image, broker_id)
+        _log.info("broker shuts down broker=%d remaining=%d", broker_id, len(left))
+        return events.Reply(left, context.send(before) if context.image is not before else ())
+
+    async def _shut_down(self, broker_id: int) -> None:
+        context = self._context
+        await context.write_states(
+            shutdown.plan_shutdown(context.image, broker_id, self._shutting_down)
+        )
 
     # -- log directories ----------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ottla.cluster.zk.port import SessionState
 from ottla.controller.planning.elections import ElectionType, TopicPartition
+from ottla.controller.planning.isr_changes import IsrRequest
 from ottla.controller.planning.notices import Delivered
 from ottla.controller.planning.requests import (
     ConfigRequest,
@@ -47,6 +48,11 @@ class BrokersChanged:
 @dataclass(frozen=True, slots=True)
 class DirectoriesFailed:
     """A broker reported that one of its log directories failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceLeaders:
+    """The interval between two checks of the balance of leaders has passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +124,44 @@ class Reassign(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterPartitions(Request):
+    """Store the ISRs that the leader on a broker proposes."""
+
+    broker_id: int
+    broker_epoch: int
+    requests: tuple[IsrRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDown(Request):
+    """Move the leaders of a broker away, because it is about to stop."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Settle(Request):
     """Wait until this broker has received every decision made so far."""
 
 
 Requested = (
-    CreateTopics | DeleteTopics | CreatePartitions | AlterConfigs | ElectLeaders | Reassign | Settle
+    CreateTopics
+    | DeleteTopics
+    | CreatePartitions
+    | AlterConfigs
+    | ElectLeaders
+    | Reassign
+    | AlterPartitions
+    | ShutDown
+    | Settle
 )
 Event = (
     Elect
     | SessionChanged
     | BrokersChanged
     | DirectoriesFailed
+    | BalanceLeaders
     | NoticeDelivered
     | ChangesExpired
     | Requested

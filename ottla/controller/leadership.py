@@ -1,12 +1,14 @@
 """Elections by request and reassignments of one controller term. Follows KafkaController."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from ottla.cluster.image import ClusterImage
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
 from ottla.controller import events
-from ottla.controller.planning import elections, reassignment
+from ottla.controller.planning import balance, elections, isr_changes, reassignment
+from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
 from ottla.controller.planning.notices import Notice
 from ottla.controller.planning.requests import PartitionOutcome, Reassignment
 from ottla.controller.term_context import Deliveries, TermContext
@@ -15,10 +17,94 @@ _log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """Elects leaders and moves partitions to other brokers."""
+    """Elects leaders and moves partitions to other brokers.
 
-    def __init__(self, context: TermContext) -> None:
+    `eligible` returns the brokers that may be members of an ISR.
+    """
+
+    def __init__(
+        self, context: TermContext, eligible: Callable[[], Mapping[int, BrokerImage]]
+    ) -> None:
         self._context = context
+        self._eligible = eligible
+
+    # -- the ISR ------------------------------------------------------------------------------
+
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, requests: Sequence[IsrRequest]
+    ) -> events.Reply:
+        """Store the ISRs that a leader proposes; the reply has an IsrOutcome for each.
+
+        ApiError STALE_BROKER_EPOCH if the proposals are of another registration of the broker.
+        """
+        context = self._context
+        broker = context.image.broker(broker_id)
+        if broker is None or broker.epoch != broker_epoch:
+            raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
+        before = context.image
+        outcomes, topics = await context.retried(partial(self._alter_partitions, requests))
+        if topics:
+            await context.retried(partial(self.complete_moves, topics))
+            self.send_moves(before, topics)
+        return events.Reply(outcomes)
+
+    async def _alter_partitions(
+        self, requests: Sequence[IsrRequest]
+    ) -> tuple[list[IsrOutcome], tuple[str, ...]]:
+        context = self._context
+        plan = isr_changes.plan(context.image, requests, self._eligible())
+        if plan.topics:
+            await context.write_states(plan.image)
+        outcomes = []
+        for request, error in zip(requests, plan.errors, strict=True):
+            topic = context.image.topic_by_id(request.topic_id)
+            now = None
+            if topic is not None and error is ErrorCode.NONE:
+                now = topic.partition(request.partition)
+            outcomes.append(IsrOutcome(request.topic_id, request.partition, error, now))
+        return outcomes, plan.topics
+
+    async def complete_moves(self, topics: Iterable[str] | None = None) -> list[str]:
+        """Complete the reassignments whose new replicas have joined the ISR (KIP-455).
+
+        Returns the topics that changed; `topics` None means all.
+        """
+        context = self._context
+        completed = []
+        for name in list(context.image.topics) if topics is None else topics:
+            former = context.image.topic(name)
+            if former is None or not any(item.is_being_reassigned for item in former.partitions):
+                continue
+            rules = reassignment.Rules(context.image.brokers, is_unclean=context.is_unclean(name))
+            done = [
+                after
+                for item in former.partitions
+                if (after := reassignment.completed(item, rules)) is not item
+            ]
+            if done:
+                await self._write_moves(former, former.with_partitions(done))
+                _log.info("reassignments completed topic=%s count=%d", name, len(done))
+                completed.append(name)
+        return completed
+
+    async def _write_moves(self, former: TopicImage, topic: TopicImage) -> None:
+        context = self._context
+        write = reassignment.write_topic(former, topic, context.term.epoch)
+        await context.tree.write(write.operations)
+        context.image = context.image.with_topics(write.topics)
+
+    # -- elections ----------------------------------------------------------------------------
+
+    async def balance(self) -> None:
+        """Elect the preferred leaders of brokers that lead too few partitions."""
+        context = self._context
+        percentage = context.dependencies.options().integer(
+            "leader.imbalance.per.broker.percentage"
+        )
+        keys = balance.unbalanced(context.image, percentage)
+        if keys:
+            _log.info("leaders are balanced count=%d", len(keys))
+            await self.elect_leaders(elections.ElectionType.PREFERRED, keys)
 
     async def elect_leaders(
         self,
@@ -46,6 +132,8 @@ class Leadership:
             await context.write_states(after)
         return outcomes
 
+    # -- reassignment -------------------------------------------------------------------------
+
     async def reassign(
         self, partitions: Sequence[Reassignment], may_change_factor: bool
     ) -> events.Reply:
@@ -68,13 +156,17 @@ class Leadership:
 
     def send_moves(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
         """Send the difference between `before` and the image, and delete the replicas dropped."""
-        context = self._context
-        deliveries = context.send(before)
         # Last: the new replicas may still be copying from these logs.
-        for broker_id, dropped in reassignment.dropped(before, context.image, topics).items():
-            notice = Notice(broker_id=broker_id, stop=dropped, delete=True)
-            deliveries += context.outbox.send([notice])
-        return deliveries
+        return self._context.send(before) + self.drop_replicas(before, topics)
+
+    def drop_replicas(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
+        """Delete the replicas that brokers no longer have since `before`."""
+        context = self._context
+        dropped = reassignment.dropped(before, context.image, topics)
+        return context.outbox.send(
+            Notice(broker_id=broker_id, stop=partitions, delete=True)
+            for broker_id, partitions in dropped.items()
+        )
 
     async def _reassign_topic(
         self, requests: Sequence[Reassignment], may_change_factor: bool
@@ -87,8 +179,6 @@ class Leadership:
         former = context.image.topic(name)
         topic, outcomes = reassignment.plan_topic(former, requests, rules)
         if former is not None and topic is not None and topic is not former:
-            write = reassignment.write_topic(former, topic, context.term.epoch)
-            await context.tree.write(write.operations)
-            context.image = context.image.with_topics(write.topics)
+            await self._write_moves(former, topic)
             _log.info("partitions reassigned topic=%s", name)
         return outcomes

@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
+from ottla.cluster.image import NO_CONTROLLER, NO_EPOCH, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import events, state
 from ottla.controller.planning import creation
 from ottla.controller.planning.elections import ElectionType, TopicPartition
+from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
 from ottla.controller.planning.requests import (
     BY_DEFAULT,
     ConfigRequest,
@@ -71,6 +72,9 @@ class Controller:
             events.AlterConfigs: _alter_configs,
             events.ElectLeaders: _elect_leaders,
             events.Reassign: _reassign,
+            events.AlterPartitions: _alter_partitions,
+            events.ShutDown: _shut_down,
+            events.BalanceLeaders: lambda term, _: term.balance_leaders(),
             events.Settle: _settle,
         }
 
@@ -89,7 +93,7 @@ class Controller:
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of the current registration; -1 before `start`."""
+        """The epoch of the current registration; -1 before `start`, and while it registers again."""
         return self._broker.epoch
 
     @property
@@ -117,14 +121,12 @@ class Controller:
             # A task that is cancelled before its first step never ran its own cleanup.
             self._resign()
 
-    async def confirms(self, controller_epoch: int) -> bool:
-        """Return True if there has been a controller of this epoch, as far as the tree is read."""
-        if self._term is not None and self._term.term.epoch >= controller_epoch:
-            return True
+    async def newest_epoch(self) -> int:
+        """Return the epoch of the latest controller in the tree; -1 if it cannot be read now."""
         try:
-            return await state.read_controller_epoch(self.session) >= controller_epoch
+            return await state.read_controller_epoch(self.session)
         except (ConnectionSuspended, SessionLost, StorageError):
-            return False
+            return -1
 
     async def report_failed_directory(self) -> None:
         """Make the controller ask this broker which of its replicas are still online."""
@@ -136,6 +138,7 @@ class Controller:
 
     async def _register(self) -> None:
         self.session.on_session(self._session_changed)
+        self._broker = replace(self._broker, epoch=NO_EPOCH)
         now_ms = self._dependencies.clock.time_ms()
         epoch = await state.register(
             self.session, self._broker, now_ms, self._dependencies.registration_seconds
@@ -336,6 +339,30 @@ class Controller:
         outcomes: list[PartitionOutcome] = await self._request(event, timeout_ms)
         return outcomes
 
+    async def alter_partitions(
+        self, broker_id: int, broker_epoch: int, requests: Sequence[IsrRequest]
+    ) -> list[IsrOutcome]:
+        """Store the ISRs that a leader proposes; ApiError NOT_CONTROLLER or STALE_BROKER_EPOCH."""
+        event = events.AlterPartitions(_future(), broker_id, broker_epoch, tuple(requests))
+        outcomes: list[IsrOutcome] = await self._request(event, None)
+        return outcomes
+
+    async def shut_down(
+        self, broker_id: int, broker_epoch: int, *, timeout_ms: int | None = None
+    ) -> list[TopicPartition]:
+        """Move the leaders of a broker away, and return the partitions that it still leads.
+
+        ApiError NOT_CONTROLLER, STALE_BROKER_EPOCH, BROKER_NOT_AVAILABLE or REQUEST_TIMED_OUT.
+        """
+        event = events.ShutDown(_future(), broker_id, broker_epoch)
+        remaining: list[TopicPartition] = await self._request(event, timeout_ms)
+        return remaining
+
+    def registered(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return True if that is a live broker's current registration, as the controller knows."""
+        broker = self.image.broker(broker_id)
+        return broker is not None and broker.epoch == broker_epoch
+
     async def ensure_topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
     ) -> None:
@@ -425,6 +452,26 @@ async def _elect_leaders(term: ControllerTerm, event: events.ElectLeaders) -> No
 
 async def _reassign(term: ControllerTerm, event: events.Reassign) -> None:
     _answer(event, await term.leadership.reassign(event.requests, event.may_change_factor))
+
+
+async def _alter_partitions(term: ControllerTerm, event: events.AlterPartitions) -> None:
+    await _answer_or_refuse(
+        event,
+        term.leadership.alter_partitions(event.broker_id, event.broker_epoch, event.requests),
+    )
+
+
+async def _shut_down(term: ControllerTerm, event: events.ShutDown) -> None:
+    await _answer_or_refuse(event, term.brokers.shut_down(event.broker_id, event.broker_epoch))
+
+
+async def _answer_or_refuse(event: events.Request, work: Awaitable[events.Reply]) -> None:
+    """Answer with the result of `work`, or with the error of the whole request."""
+    try:
+        _answer(event, await work)
+    except ApiError as error:
+        if not event.reply.done():
+            event.reply.set_exception(error.with_traceback(None))
 
 
 async def _settle(term: ControllerTerm, event: events.Settle) -> None:

@@ -102,7 +102,7 @@ class _Lane:
                 self._give_up()
                 return
             except Exception:
-                # Nobody may wait for a notice that will not be sent again.
+                # The notice will not be sent again: release its waiters.
                 self._finish(self._current)
                 raise
             self._finish(self._current)

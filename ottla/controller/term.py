@@ -5,6 +5,7 @@ outlives a term. This module loads the tree and ends the term; each subject has 
 and `term_context` has what they share. Follows KafkaController and ControllerContext.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -48,6 +49,7 @@ class ControllerTerm:
         context = TermContext(session, term, broker_id, dependencies, post)
         context.reload = self.enter
         self._context = context
+        self._balance_timer: asyncio.TimerHandle | None = None
         self._deletions = TopicDeletions(
             context.outbox, lambda: context.image.brokers, self._remove_nodes_retried
         )
@@ -56,7 +58,7 @@ class ControllerTerm:
         )
         self.brokers = Brokers(context, self._deletions)
         self.topics = TopicCreation(context, self._deletions.names)
-        self.leadership = Leadership(context)
+        self.leadership = Leadership(context, self.brokers.eligible)
 
     @property
     def term(self) -> state.Term:
@@ -99,8 +101,11 @@ class ControllerTerm:
         ).with_topics(topic for topic in topics.values() if topic.name not in doomed)
         context.image = loaded
         await context.write_states(planner.plan_brokers(loaded, live, context.is_unclean))
+        elected = context.image
+        moving = await self.leadership.complete_moves()
         self.brokers.open_lanes(live)
         deliveries = context.send(ClusterImage(), came=live)
+        deliveries += self.leadership.drop_replicas(elected, moving)
         _log.info(
             "controller elected epoch=%d brokers=%d topics=%d deletions=%d",
             context.term.epoch, len(live), len(self.image.topics), len(doomed),
@@ -108,10 +113,29 @@ class ControllerTerm:
         await self._deletions.resume(doomed, topics)
         self._configs.expire_later(await state.load_config_changes(context.session))
         await self.brokers.forget_failures()
+        self._schedule_balance()
         return deliveries
+
+    def _schedule_balance(self) -> None:
+        options = self._context.dependencies.options()
+        if self._balance_timer is not None:
+            self._balance_timer.cancel()
+        if options.boolean("auto.leader.rebalance.enable"):
+            seconds = options.integer("leader.imbalance.check.interval.seconds")
+            loop = asyncio.get_running_loop()
+            self._balance_timer = loop.call_later(
+                seconds, self._context.post, events.BalanceLeaders()
+            )
+
+    async def balance_leaders(self) -> None:
+        """Elect preferred leaders where too many others lead, and again after the interval."""
+        self._schedule_balance()
+        await self.leadership.balance()
 
     def leave(self) -> None:
         """Close the outbox; callers that wait for a deletion get NOT_CONTROLLER."""
+        if self._balance_timer is not None:
+            self._balance_timer.cancel()
         self.brokers.close()
         self._context.outbox.close()
         self._configs.close()

@@ -65,7 +65,7 @@ class ProducerIds:
 
     async def _fetch(self) -> None:
         try:
-            block = await self._claim()
+            block = await claim_block(self._session, self._node_id)
         except CoordinationError as error:
             _log.warning("no block of producer ids error=%s", error)
             self._refuse()
@@ -87,25 +87,27 @@ class ProducerIds:
             if not waiting.done():
                 waiting.set_exception(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
-    async def _claim(self) -> ProducerIdBlock:
-        """Allocate the block after the last one that any broker has allocated."""
-        while True:
-            session = self._session()
-            try:
-                data, stat = await session.get(ProducerIdBlockNode.PATH)
-            except NoNode:
-                await session.ensure(ProducerIdBlockNode.PATH)
-                continue
-            block = self._next_block(ProducerIdBlockNode.decode(data))
-            encoded = ProducerIdBlockNode.encode(block)
-            try:
-                await session.set(ProducerIdBlockNode.PATH, encoded, stat.version)
-            except (BadVersion, NoNode, NodeExists):
-                # Another broker was faster.
-                continue
-            return block
 
-    def _next_block(self, last: ProducerIdBlock | None) -> ProducerIdBlock:
-        first = 0 if last is None else last.last + 1
-        assert first <= _LARGEST_ID - BLOCK_SIZE, "the cluster has run out of producer ids"
-        return ProducerIdBlock(self._node_id, first, first + BLOCK_SIZE - 1)
+async def claim_block(session: Callable[[], Coordination], broker_id: int) -> ProducerIdBlock:
+    """Allocate the block after the last one that any broker has allocated; raises CoordinationError."""
+    while True:
+        current = session()
+        try:
+            data, stat = await current.get(ProducerIdBlockNode.PATH)
+        except NoNode:
+            await current.ensure(ProducerIdBlockNode.PATH)
+            continue
+        block = _next_block(ProducerIdBlockNode.decode(data), broker_id)
+        encoded = ProducerIdBlockNode.encode(block)
+        try:
+            await current.set(ProducerIdBlockNode.PATH, encoded, stat.version)
+        except (BadVersion, NoNode, NodeExists):
+            # Another broker was faster.
+            continue
+        return block
+
+
+def _next_block(last: ProducerIdBlock | None, broker_id: int) -> ProducerIdBlock:
+    first = 0 if last is None else last.last + 1
+    assert first <= _LARGEST_ID - BLOCK_SIZE, "the cluster has run out of producer ids"
+    return ProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)

@@ -186,7 +186,7 @@ class Connection(SendHalf):
         self._is_reading = True
         self._takes_requests = self._endpoint.is_serving and not self.is_muted
         if peer_address is None:
-            # The peer reset the connection before it was accepted; there is nobody to log.
+            # The peer reset the connection before it was accepted, so there is no address to log.
             self.abort()
         elif not is_admitted:
             self.close("too many connections")

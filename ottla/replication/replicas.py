@@ -99,7 +99,7 @@ class Replicas:
         # __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []
         self.on_ceasing: list[Callable[[Partition], None]] = []
-        # Told that a log directory has failed, its partitions being offline.
+        # Called when a log directory has failed and its partitions are offline.
         self.on_directory_offline: list[Callable[[], None]] = []
 
     # -- finding ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.coordinators.producer_ids import ProducerIds
     from ottla.coordinators.txn.service import TransactionCoordinator
     from ottla.replication.isr_updates import IsrUpdates
+    from ottla.replication.ports import IsrChanges
     from ottla.replication.replicas import Replicas
     from ottla.server.config.features import Features
     from ottla.server.config.store import ConfigStore
@@ -67,6 +68,7 @@ class Broker:
     # Of followers; they are never evicted by consumers.
     follower_sessions: "FetchSessions"
     isr_updates: "IsrUpdates"
+    isr_changes: "IsrChanges"
     heavy_batches: "HeavyBatches"
     quotas: "ClientQuotas"
     client_metrics: "ClientMetrics"
@@ -115,6 +117,13 @@ class RequestContext:
         self.has_errors = False
         # The request's use of its client's quotas; None if the client has none.
         self.usage: RequestUsage | None = None
+
+    @property
+    def is_from_any_broker(self) -> bool:
+        """True if the sender has proven to be a broker of the cluster, or brokers prove nothing."""
+        identity = self.connection.identity
+        is_proven = isinstance(identity, ProofToPeer) and identity.broker_id >= 0
+        return self.broker.secret is None or is_proven
 
     def is_from_broker(self, broker_id: int) -> bool:
         """Return True if the sender has proven to be this broker of the cluster."""

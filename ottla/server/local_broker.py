@@ -7,25 +7,26 @@ returns. Follows KafkaApis' handlers of LeaderAndIsr, UpdateMetadata and StopRep
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
-from ottla.cluster.image import BrokerImage, PartitionState
+from ottla.cluster.image import NO_EPOCH, BrokerImage, PartitionState
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
 from ottla.server.context import Broker
 
 # How long a request waits until this broker knows its epochs.
 KNOWN_SECONDS = 2.0
 _RETRY_SECONDS = 0.05
+# A member of the ensemble may lag behind by a few controllers.
+_CONTROLLERS_MAX = 10
 
 
 class LocalBroker:
     """The BrokerPort of this process.
 
-    `broker_epoch` returns the epoch of the current registration, -1 if there is none. `confirm`
-    returns True if the tree has had a controller of the given epoch; by default every epoch is
-    accepted.
+    `broker_epoch` returns the epoch of the current registration, -1 if there is none.
+    `newest_controller` reads the epoch of the latest controller from the tree; without it every
+    epoch is accepted.
     """
 
     def __init__(
@@ -33,12 +34,12 @@ class LocalBroker:
         broker: Broker,
         broker_epoch: Callable[[], int],
         on_update: Callable[[MetadataUpdate], None],
-        confirm: Callable[[int], Awaitable[bool]] | None = None,
+        newest_controller: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
         self._broker = broker
         self._broker_epoch = broker_epoch
         self._on_update = on_update
-        self._confirm = confirm
+        self._newest_controller = newest_controller
         self._controller_epoch = 0
         self._is_informed = asyncio.Event()
         self._arrivals: dict[str, asyncio.Future[None]] = {}
@@ -49,30 +50,32 @@ class LocalBroker:
         A request of a later controller is refused if the tree does not know that controller: a
         wrong epoch would lock out the right one.
         """
-        if self._confirm is not None and fence.controller_epoch > self._controller_epoch:
-            await self._known_within(partial(self._confirm, fence.controller_epoch))
-        if self._broker_epoch() < fence.broker_epoch:
-            # The controller may learn of a registration before this broker does.
-            await self._known_within(partial(self._is_registered, fence.broker_epoch))
+        if self._broker_epoch() == NO_EPOCH or fence.controller_epoch > self._controller_epoch:
+            try:
+                async with asyncio.timeout(KNOWN_SECONDS):
+                    while not await self._is_known(fence):
+                        await self._broker.clock.sleep(_RETRY_SECONDS)
+            except TimeoutError as error:
+                reason = "This broker does not know the epochs of the request yet."
+                raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, reason) from error
         self._check(fence)
 
-    async def _is_registered(self, broker_epoch: int) -> bool:
-        return self._broker_epoch() >= broker_epoch
-
-    async def _known_within(self, is_known: Callable[[], Awaitable[bool]]) -> None:
-        try:
-            async with asyncio.timeout(KNOWN_SECONDS):
-                while not await is_known():
-                    await self._broker.clock.sleep(_RETRY_SECONDS)
-        except TimeoutError as error:
-            reason = "This broker does not know the epochs of the request yet."
-            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, reason) from error
+    async def _is_known(self, fence: Fence) -> bool:
+        # The controller may learn of a registration before this broker does.
+        if self._broker_epoch() == NO_EPOCH:
+            return False
+        if self._newest_controller is None:
+            return True
+        newest = await self._newest_controller()
+        if newest + _CONTROLLERS_MAX < fence.controller_epoch:
+            raise ApiError(ErrorCode.STALE_CONTROLLER_EPOCH, "The tree knows no such controller.")
+        return newest >= fence.controller_epoch
 
     def _check(self, fence: Fence) -> None:
         """Refuse requests of a former controller or for a former registration of this broker."""
         if fence.controller_epoch < self._controller_epoch:
             raise ApiError(ErrorCode.STALE_CONTROLLER_EPOCH)
-        if fence.broker_epoch < self._broker_epoch():
+        if fence.broker_epoch != self._broker_epoch():
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
         self._controller_epoch = fence.controller_epoch
 

@@ -43,7 +43,10 @@ from ottla.replication.replicas import Replicas
 from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
+from ottla.server.brokers.isr_proposals import IsrProposals
+from ottla.server.brokers.leaving import leave
 from ottla.server.brokers.remote import RemoteBroker
+from ottla.server.brokers.replication import isr_updates_of, replica_fetchers
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
@@ -80,6 +83,8 @@ DRAIN_SECONDS = 5.0
 # How long a start waits for the controller's first notice; without it clients would see no topics.
 _INFORMED_SECONDS = 10.0
 _NEVER_SECONDS = 10.0**9
+# More than a cluster has brokers; consumers have sessions of their own.
+_FOLLOWER_SESSIONS_MAX = 10_000
 # How many requests one log line names as possible causes of a blocked event loop.
 _NAMED_MAX = 5
 # Bytes of unsent responses above which fetches get the smallest response possible.
@@ -122,6 +127,7 @@ class Node:
         self._undo = AsyncExitStack()
         self._stopping: asyncio.Future[None] | None = None
         self._is_serving = False
+        self._is_hurried = asyncio.Event()
         # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
@@ -224,6 +230,9 @@ class Node:
             clock=self._clock,
             rng=self._rng,
         )
+        broker.follower_sessions = FetchSessions(
+            _FOLLOWER_SESSIONS_MAX, clock=self._clock, rng=self._rng
+        )
         await self._listen()
         self._undo.push_async_callback(self._close_endpoints)
         await self._start_controller(session)
@@ -235,8 +244,11 @@ class Node:
         if self._static.boolean("log.cleaner.enable"):
             self._sources.cleaner = self._cleaner()
             self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
+        self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
+        # First, while everything still works.
+        self._undo.push_async_callback(self._leave)
 
     async def _open_channels(self, session: Coordination) -> None:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
@@ -291,6 +303,9 @@ class Node:
         broker.replicas.move_bytes_per_second = lambda: broker.options.integer(
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )
+        broker.replicas.fetchers = replica_fetchers(
+            broker, self._channels, self._static, clock=self._clock, tasks=self._tasks
+        )
         self._has_replicas = True
         broker.heavy_batches = HeavyBatches(self._files, self._clock)
         self._undo.push_async_callback(self._close_storage)
@@ -311,6 +326,8 @@ class Node:
 
     async def _close_storage(self) -> None:
         replicas = self.broker.replicas
+        if replicas.fetchers is not None:
+            replicas.fetchers.close()
         await replicas.checkpoint_high_watermarks_in_background()
         try:
             await replicas.directories.close_in_background(self._files)
@@ -436,11 +453,16 @@ class Node:
             broker,
             lambda: broker.controller.broker_epoch,
             self._image_changed,
-            lambda epoch: broker.controller.confirms(epoch),
+            lambda: broker.controller.newest_epoch(),
         )
         broker.notices = self._notices = notices
         link = ControllerLink(self._channels, broker)
         self._undo.callback(link.close)
+        broker.isr_changes = IsrProposals(
+            broker.node_id, broker.controller, link, self._clock, self._tasks
+        )
+        broker.isr_updates = isr_updates_of(broker, broker.isr_changes)
+        self._leave = partial(leave, broker, link, self._clock, self._is_hurried)
         self._topics_elsewhere = TopicsElsewhere(link, notices)
         broker.replicas.on_directory_offline.append(self._tell_controller)
         await broker.controller.start()
@@ -533,7 +555,8 @@ class Node:
         await asyncio.shield(self._begin_stop())
 
     def hurry(self) -> None:
-        """Stop waiting for clients during the shutdown; all data is still written."""
+        """Stop waiting for clients and other brokers during the shutdown; all data is still written."""
+        self._is_hurried.set()
         for endpoint in self._endpoints:
             endpoint.hurry()
 

@@ -1,7 +1,7 @@
-"""Three Python clients behind one face, so that one specification holds for all of them.
+"""Three Python clients with one interface, so that one specification tests all of them.
 
-Each adapter uses its client as its own documentation does, with the client's defaults; the only
-settings are what a test is about (codec, group, where to start).
+Each adapter uses its client as the client's documentation does, with its defaults. The only
+settings are those that a test is about (codec, group, start position).
 """
 
 import asyncio
@@ -17,7 +17,7 @@ PATIENCE_S = 30.0
 
 
 class Message(NamedTuple):
-    """What a client has read."""
+    """A record that a client has read."""
 
     topic: str
     partition: int
@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 
 class ToWrite(NamedTuple):
-    """What a client is to write; timestamp in ms."""
+    """A record to write; timestamp in ms."""
 
     key: bytes | None
     value: bytes
@@ -39,7 +39,7 @@ class ToWrite(NamedTuple):
 
 
 class Client(Protocol):
-    """What every client can do."""
+    """The interface of all clients."""
 
     name: str
 
@@ -84,7 +84,7 @@ class Confluent:
         assert failures == []
 
     def read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
-        """Read as a group."""
+        """Read as a member of a group."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -101,10 +101,10 @@ class Confluent:
         return found
 
     def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
-        """Ask for the offset of a time, and read from there."""
+        """Look up the offset of a timestamp, and read from there."""
         consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
-        asked = [confluent_kafka.TopicPartition(topic, 0, timestamp)]
-        consumer.assign(consumer.offsets_for_times(asked, timeout=PATIENCE_S))
+        requested = [confluent_kafka.TopicPartition(topic, 0, timestamp)]
+        consumer.assign(consumer.offsets_for_times(requested, timeout=PATIENCE_S))
         found = self._collect(consumer, count)
         consumer.close()
         return found
@@ -161,7 +161,7 @@ class KafkaPython:
         producer.close()
 
     def read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
-        """Read as a group."""
+        """Read as a member of a group."""
         consumer = kafka.KafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
@@ -180,7 +180,7 @@ class KafkaPython:
         return found
 
     def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
-        """Ask for the offset of a time, and read from there."""
+        """Look up the offset of a timestamp, and read from there."""
         consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap)
         place = kafka.TopicPartition(topic, 0)
         consumer.assign([place])
@@ -214,7 +214,7 @@ def _message(row: Any) -> Message:
 
 
 class Aiokafka:
-    """aiokafka, each call on an event loop of its own."""
+    """aiokafka, each call on its own event loop."""
 
     name = "aiokafka"
 
@@ -243,7 +243,7 @@ class Aiokafka:
                 await asyncio.gather(*waiting)
 
     def read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
-        """Read as a group."""
+        """Read as a member of a group."""
         return asyncio.run(self._read(bootstrap, topic, group, count))
 
     async def _read(self, bootstrap: str, topic: str, group: str, count: int) -> list[Message]:
@@ -263,7 +263,7 @@ class Aiokafka:
         return found
 
     def read_since(self, bootstrap: str, topic: str, timestamp: int, count: int) -> list[Message]:
-        """Ask for the offset of a time, and read from there."""
+        """Look up the offset of a timestamp, and read from there."""
         return asyncio.run(self._read_since(bootstrap, topic, timestamp, count))
 
     async def _read_since(

@@ -1,7 +1,7 @@
-"""What a broker answers when one of its two log directories has no room left: the same questions to all.
+"""The responses of a broker with two log directories, one of which is full.
 
-The partition in the full directory is written until it is refused; then everything a client or an
-administrator may ask about it is asked. Answers are values that can be compared, without what differs
+The partition in the full directory is written until a request fails. Then all requests of clients
+and administrators about it are sent. Responses are comparable values, without anything that differs
 between any two brokers.
 """
 
@@ -41,7 +41,7 @@ Answers = dict[str, Any]
 
 
 class Questions:
-    """Asks one broker, on one connection."""
+    """Sends requests to one broker, on one connection."""
 
     def __init__(self, target: Target, full: Path) -> None:
         self._line = Line(target)
@@ -52,7 +52,7 @@ class Questions:
         return ask(self._line, request, version, APIS[request.API_KEY].response)
 
     def play(self) -> Answers:
-        """Fill the directory; return what is answered then, by what was asked."""
+        """Fill the directory; return the responses by request."""
         self._create(TOPIC, 2)
         self._wait_until(lambda: {self._produce(number, 1) for number in (0, 1)} == {"NONE"})
         self.failed = 0 if (self._full / f"{TOPIC}-0").exists() else 1
@@ -109,8 +109,8 @@ class Questions:
             assert time.monotonic() < deadline, "it does not come to that"
 
     def _metadata(self, name: str = TOPIC) -> Answers:
-        asked = [metadata.MetadataRequestTopic(name=name)]
-        request = metadata.MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        requested = [metadata.MetadataRequestTopic(name=name)]
+        request = metadata.MetadataRequest(topics=requested, allow_auto_topic_creation=False)
         (topic,) = self._ask(request, 9).topics
         found: Answers = {"topic": ErrorCode(topic.error_code).name}
         for each in topic.partitions:
@@ -124,29 +124,31 @@ class Questions:
         return found
 
     def _fetch(self) -> str:
-        asked = fetch.FetchPartition(partition=self.failed, partition_max_bytes=1 << 20)
-        topics = [fetch.FetchTopic(topic=TOPIC, partitions=[asked])]
+        requested = fetch.FetchPartition(partition=self.failed, partition_max_bytes=1 << 20)
+        topics = [fetch.FetchTopic(topic=TOPIC, partitions=[requested])]
         request = fetch.FetchRequest(max_wait_ms=100, max_bytes=1 << 20, topics=topics)
         found = self._ask(request, 11).responses[0].partitions[0]
         return ErrorCode(found.error_code).name
 
     def _offset(self, timestamp: int) -> str:
-        asked = list_offsets.ListOffsetsPartition(partition_index=self.failed, timestamp=timestamp)
-        topic = list_offsets.ListOffsetsTopic(name=TOPIC, partitions=[asked])
+        requested = list_offsets.ListOffsetsPartition(
+            partition_index=self.failed, timestamp=timestamp
+        )
+        topic = list_offsets.ListOffsetsTopic(name=TOPIC, partitions=[requested])
         request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic])
         return ErrorCode(self._ask(request, 6).topics[0].partitions[0].error_code).name
 
     def _epoch(self) -> str:
-        asked = offset_for_leader_epoch.OffsetForLeaderPartition(
+        requested = offset_for_leader_epoch.OffsetForLeaderPartition(
             partition=self.failed, leader_epoch=0
         )
-        topic = offset_for_leader_epoch.OffsetForLeaderTopic(topic=TOPIC, partitions=[asked])
+        topic = offset_for_leader_epoch.OffsetForLeaderTopic(topic=TOPIC, partitions=[requested])
         request = offset_for_leader_epoch.OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])
         return ErrorCode(self._ask(request, 3).topics[0].partitions[0].error_code).name
 
     def _delete_records(self) -> str:
-        asked = delete_records.DeleteRecordsPartition(partition_index=self.failed, offset=1)
-        topic = delete_records.DeleteRecordsTopic(name=TOPIC, partitions=[asked])
+        requested = delete_records.DeleteRecordsPartition(partition_index=self.failed, offset=1)
+        topic = delete_records.DeleteRecordsTopic(name=TOPIC, partitions=[requested])
         request = delete_records.DeleteRecordsRequest(topics=[topic], timeout_ms=5000)
         return ErrorCode(self._ask(request, 2).topics[0].partitions[0].error_code).name
 
@@ -195,6 +197,6 @@ class Questions:
 
 
 def answers(target: Target, full: Path) -> Answers:
-    """Ask a broker one of whose log directories, `full`, is going to be full."""
+    """Return the responses of a broker whose log directory `full` will be full."""
     with contextlib.closing(Questions(target, full)) as questions:
         return questions.play()

@@ -1,8 +1,8 @@
-"""Other people's Java programs: fetched once with Maven, started here, told to be quiet.
+"""Java programs of other projects: fetched once with Maven, started here, with little logging.
 
-`kafka_class_path` and `client_class_path` fetch on first use (about 60 MB and 10 s for a whole Kafka)
-into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them are skipped where `why_not()` gives
-a reason.
+`kafka_class_path` and `client_class_path` fetch at the first use (about 60 MB and 10 s for all of
+Kafka) into `$OTTLA_JARS`, or `~/.cache/ottla/maven`. Tests that need them are skipped if
+`why_not()` returns a reason.
 """
 
 import functools
@@ -33,14 +33,14 @@ _DEPENDENCY = (
     "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 )
 _KAFKA_START_SECONDS = 60
-# These leave work to threads that run on until the JVM ends.
+# These programs leave threads that run until the JVM ends.
 _ALONE = ("VerifiableProducer", "VerifiableConsumer", "ConsoleConsumer")
-# These programs are over before Java's better compiler pays.
+# These programs end before Java's optimizing compiler pays off.
 SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def why_not() -> str | None:
-    """Return why Java programs cannot be run here; None if they can."""
+    """Return the reason why Java programs cannot run here; None if they can."""
     for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -48,13 +48,13 @@ def why_not() -> str | None:
 
 
 def cache() -> Path:
-    """Return the folder that keeps what Maven fetched."""
+    """Return the folder of the artifacts that Maven fetched."""
     return Path(os.environ.get("OTTLA_JARS") or Path.home() / ".cache" / "ottla" / "maven")
 
 
 @functools.cache
 def jars(*coordinates: str) -> Path:
-    """Fetch artifacts (`group:artifact:version`) with all they need; return their folder."""
+    """Fetch artifacts (`group:artifact:version`) with their dependencies; return their folder."""
     name = hashlib.sha256(" ".join(coordinates).encode()).hexdigest()[:16]
     target = cache() / f"{coordinates[0].split(':')[1]}-{name}"
     if target.is_dir():
@@ -72,7 +72,8 @@ def jars(*coordinates: str) -> Path:
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         Path(folder, "libs", "log4j.properties").write_text(_LOGGING)
         try:
-            # In one step, so that a fetch that was broken off or runs twice leaves no half a folder.
+            # Renamed in one step, so that an interrupted or concurrent fetch leaves no incomplete
+            # folder.
             Path(folder, "libs").rename(target)
         except OSError:
             assert target.is_dir()
@@ -98,7 +99,7 @@ def client_class_path(version: str) -> str:
 
 
 def _class_path(*coordinates: str) -> str:
-    # The folder itself comes first: it holds the logging configuration.
+    # The folder itself is first: it has the logging configuration.
     folder = jars(*coordinates)
     return f"{folder}{os.pathsep}{folder}/*"
 
@@ -125,7 +126,7 @@ def command(class_path: str, main_class: str, *arguments: str, heap_mb: int = 25
 
 
 def tool(class_path: str, main_class: str, *arguments: str) -> Result:
-    """Run one of Kafka's command-line tools to its end, in the JVM that most tools share."""
+    """Run one of Kafka's command-line tools, in the JVM that most tools share."""
     if main_class.rpartition(".")[2] in _ALONE:
         done = subprocess.run(
             command(class_path, main_class, *arguments), capture_output=True, text=True, timeout=100
@@ -137,19 +138,19 @@ def tool(class_path: str, main_class: str, *arguments: str) -> Result:
 
 def _tool_server(class_path: str) -> ToolServer:
     classes = compiled(SOURCE, class_path)
-    # The folder of jars stays first: it holds the logging configuration.
+    # The folder of jars is first: it has the logging configuration.
     return ToolServer(command(f"{class_path}{os.pathsep}{classes}", SOURCE.stem))
 
 
 def run(class_path: str, main_class: str, *arguments: str) -> str:
-    """Run one of Kafka's tools to its end and return what it printed; it must not fail."""
+    """Run one of Kafka's tools and return its output; it must succeed."""
     done = tool(class_path, main_class, *arguments)
     assert done.code == 0, done.output[-2000:] + done.errors[-2000:]
     return done.output
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on right now."""
+    """Return ports that are free at the moment."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:
@@ -161,7 +162,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class KafkaNode:
-    """One Apache Kafka broker, which is its own KRaft controller, with its data below `folder`."""
+    """An Apache Kafka broker that is its own KRaft controller, with its data below `folder`."""
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
         self.class_path = kafka_class_path()
@@ -190,7 +191,7 @@ class KafkaNode:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, the first time on an empty directory, and wait until it answers."""
+        """Start it, the first time with an empty directory, and wait until it responds."""
         if not self.data.exists():
             arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self._properties))
             run(self.class_path, "kafka.tools.StorageTool", *arguments)
@@ -222,14 +223,14 @@ class KafkaNode:
             return
 
     def stop(self) -> None:
-        """End it in order; it leaves a clean directory."""
+        """Stop it cleanly."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(60)
             self._process = None
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

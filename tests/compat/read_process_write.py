@@ -2,9 +2,9 @@
 
     python read_process_write.py BOOTSTRAP COUNT STEP
 
-Ends when COUNT records of `in` have been committed. Tells each step on standard output; at STEP it
-waits for a line on standard input, so that it, or the broker, can be killed there. After an error it
-goes on as a program does that was started again. `ReadProcessWrite.java` is the same for Java.
+Ends when COUNT records of `in` have been committed. Prints each step to standard output. At STEP it
+waits for a line on standard input, so that it, or the broker, can be killed there. After an error
+it continues like a restarted program. `ReadProcessWrite.java` is the same in Java.
 """
 
 import sys
@@ -17,7 +17,7 @@ AT_ONCE = 4
 
 
 class Program:
-    """The loop, and what it is made of anew after an error."""
+    """The loop, and its producer and consumer, which are created again after an error."""
 
     def __init__(self, bootstrap: str, count: int, pause: str) -> None:
         self.bootstrap = bootstrap
@@ -40,7 +40,7 @@ class Program:
         self.producer = self.new_producer()
 
     def new_producer(self) -> Producer:
-        """Return one that has fenced all before it."""
+        """Return a new producer, which has fenced all earlier ones."""
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -54,19 +54,19 @@ class Program:
         return producer
 
     def step(self, name: str) -> None:
-        """Tell it, and wait where that is asked for."""
+        """Print the step, and wait if it is the requested one."""
         sys.stdout.write(name + "\n")
         sys.stdout.flush()
         if name == self.pause:
             sys.stdin.readline()
 
     def committed(self) -> list[TopicPartition]:
-        """Return how far the group is; it waits for transactions that are not decided."""
+        """Return the group's offsets; waits for transactions that are not decided."""
         found = self.consumer.committed(self.places, PATIENCE_S)
         return [TopicPartition(at.topic, at.partition, max(at.offset, 0)) for at in found]
 
     def run(self) -> None:
-        """Go on until everything is done."""
+        """Run until all records are committed."""
         while sum(at.offset for at in self.committed()) < self.count:
             messages = self.consumer.consume(AT_ONCE, 1.0)
             if not messages:
@@ -83,7 +83,7 @@ class Program:
         self.step("done")
 
     def seek(self, place: TopicPartition) -> None:
-        """Read on from there; the partition may not be assigned yet."""
+        """Resume from an offset; the partition may not be assigned yet."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -95,7 +95,7 @@ class Program:
                 return
 
     def process(self, messages: list) -> None:
-        """Do one transaction."""
+        """Process the messages in one transaction."""
         self.producer.begin_transaction()
         self.step("begun")
         offsets: dict[int, int] = {}

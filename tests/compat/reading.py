@@ -1,4 +1,4 @@
-"""What a topic holds for a consumer of either isolation level."""
+"""The contents of a topic for a consumer of either isolation level."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ PATIENCE_S = 30.0
 
 
 class Reachable(Protocol):
-    """A broker, wherever it runs."""
+    """A broker with an address."""
 
     @property
     def bootstrap(self) -> str:
@@ -19,7 +19,7 @@ class Reachable(Protocol):
 def everything(
     cluster: Reachable, topic: str, isolation_level: str = "read_committed"
 ) -> list[str]:
-    """Return the values of a topic up to where such a consumer can read."""
+    """Return the values of a topic up to the end that such a consumer can read."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,

@@ -1,4 +1,4 @@
-"""Topics and configuration through other people's administration clients and Kafka's own tools."""
+"""Topics and configuration with foreign administration clients and Kafka's own tools."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.compat
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A broker for this file; every test uses topics of its own."""
+    """Return a broker for this file; every test uses its own topics."""
     with Cluster() as running:
         yield running
 
@@ -42,7 +42,7 @@ def admin(cluster: Cluster) -> AdminClient:
 
 
 def code_of(future: object) -> int:
-    """Return the code that a future fails with."""
+    """Return the error code of a future."""
     with pytest.raises(KafkaException) as caught:
         future.result()  # type: ignore[attr-defined]
     error = caught.value.args[0]
@@ -56,8 +56,8 @@ def create(admin: AdminClient, name: str, partitions: int = 1, **config: str) ->
     admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
 
 
-def test_librdkafka_creates_grows_and_deletes_topics(admin: AdminClient) -> None:
-    """What is answered is true at once in the next metadata."""
+def test_librdkafka_creates_topics_adds_partitions_and_deletes_topics(admin: AdminClient) -> None:
+    """Topics that librdkafka has created, grown or deleted are up to date in the next metadata."""
     create(admin, "rd-life", 2)
     assert len(admin.list_topics("rd-life").topics["rd-life"].partitions) == 2
     admin.create_partitions([NewPartitions("rd-life", 5)])["rd-life"].result()
@@ -67,8 +67,8 @@ def test_librdkafka_creates_grows_and_deletes_topics(admin: AdminClient) -> None
     create(admin, "rd-life")
 
 
-def test_librdkafka_is_told_why_a_topic_cannot_be(admin: AdminClient) -> None:
-    """Codes arrive as librdkafka's own, with a text."""
+def test_librdkafka_reports_why_topics_are_rejected(admin: AdminClient) -> None:
+    """librdkafka reports the error codes of rejected topics, with a message."""
     create(admin, "rd-there")
     again = admin.create_topics([NewTopic("rd-there", 1, 1)])["rd-there"]
     assert code_of(again) == KafkaError.TOPIC_ALREADY_EXISTS
@@ -85,13 +85,13 @@ def test_librdkafka_is_told_why_a_topic_cannot_be(admin: AdminClient) -> None:
 
 
 def test_librdkafka_validates_without_creating(admin: AdminClient) -> None:
-    """A rehearsal leaves nothing behind."""
+    """`validate_only` creates nothing."""
     admin.create_topics([NewTopic("rd-dry", 3, 1)], validate_only=True)["rd-dry"].result()
     assert "rd-dry" not in admin.list_topics().topics
 
 
 def test_librdkafka_reads_and_changes_settings(admin: AdminClient) -> None:
-    """Values come with their source and synonyms."""
+    """Settings have their source and synonyms."""
     create(admin, "rd-conf", retention_ms="60000")
     resource = ConfigResource(ResourceType.TOPIC, "rd-conf")
     found = admin.describe_configs([resource])[resource].result()
@@ -115,7 +115,7 @@ def test_librdkafka_reads_and_changes_settings(admin: AdminClient) -> None:
 
 
 def test_librdkafka_reads_a_brokers_settings(admin: AdminClient) -> None:
-    """The id comes from the metadata, as every tool does it."""
+    """The settings of a broker are found by its id in the metadata, as all tools do it."""
     (broker_id,) = admin.list_topics().brokers
     resource = ConfigResource(ResourceType.BROKER, str(broker_id))
     found = admin.describe_configs([resource])[resource].result()
@@ -138,7 +138,7 @@ def python_admin(cluster: Cluster) -> Iterator[KafkaAdminClient]:
 def test_kafka_python_creates_describes_and_deletes_topics(
     python_admin: KafkaAdminClient,
 ) -> None:
-    """Errors arrive as its own exceptions."""
+    """kafka-python raises its own exceptions for error codes."""
     topic = PythonTopic("py-life", 3, 1, topic_configs={"max.message.bytes": "2000"})
     python_admin.create_topics([topic])
     (found,) = python_admin.describe_topics(["py-life"])
@@ -153,7 +153,7 @@ def test_kafka_python_creates_describes_and_deletes_topics(
 
 
 def test_kafka_python_describes_settings(python_admin: KafkaAdminClient) -> None:
-    """Topics and brokers in one question."""
+    """One request describes topics and brokers."""
     python_admin.create_topics([PythonTopic("py-conf", 1, 1)])
     answers = python_admin.describe_configs(
         [
@@ -176,7 +176,7 @@ CONFIGS = "kafka.admin.ConfigCommand"
 @pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.0"])
 def test_kafkas_tools_manage_topics_and_settings(cluster: Cluster, version: str) -> None:
-    """kafka-topics and kafka-configs, unchanged."""
+    """Kafka's kafka-topics and kafka-configs work unchanged."""
     class_path = java.kafka_class_path(version)
     name = f"java-{version}"
     bootstrap = ("--bootstrap-server", cluster.bootstrap)

@@ -1,4 +1,4 @@
-"""Elections, reassignments, log directories, offsets and producers through other people's tools."""
+"""Elections, reassignments, log directories, offsets and producers with foreign tools."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.compat
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A broker for this file; every test uses topics of its own."""
+    """Return a broker for this file; every test uses its own topics."""
     with Cluster() as running:
         yield running
 
@@ -49,7 +49,7 @@ def write(cluster: Cluster, topic: str, count: int) -> None:
 
 
 def commit(cluster: Cluster, group: str, topic: str) -> None:
-    """Store offset 1 of partition 0 for a group without members."""
+    """Commit offset 1 of partition 0 for a group without members."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
     consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
     consumer.close()
@@ -59,7 +59,7 @@ def commit(cluster: Cluster, group: str, topic: str) -> None:
 
 
 def test_librdkafka_replaces_all_settings_of_a_topic(cluster: Cluster) -> None:
-    """A setting that is not named is gone."""
+    """Settings that are missing in AlterConfigs are reset."""
     admin = create(cluster, "rd-replace")
     for settings in ({"retention.ms": "5", "segment.ms": "6"}, {"segment.ms": "7"}):
         change = ConfigResource(ResourceType.TOPIC, "rd-replace", set_config=settings)
@@ -71,11 +71,11 @@ def test_librdkafka_replaces_all_settings_of_a_topic(cluster: Cluster) -> None:
     assert found["segment.ms"].value == "7"
 
 
-def test_librdkafka_asks_for_elections(cluster: Cluster) -> None:
-    """Every partition has its own answer."""
+def test_librdkafka_requests_elections(cluster: Cluster) -> None:
+    """An election has a result for every partition."""
     admin = create(cluster, "rd-elect")
-    asked = [TopicPartition("rd-elect", 0), TopicPartition("rd-none", 0)]
-    answered = admin.elect_leaders(ElectionType.PREFERRED, asked).result()
+    requested = [TopicPartition("rd-elect", 0), TopicPartition("rd-none", 0)]
+    answered = admin.elect_leaders(ElectionType.PREFERRED, requested).result()
     codes = {place.topic: error.code() for place, error in answered.items()}
     assert codes == {
         "rd-elect": KafkaError.ELECTION_NOT_NEEDED,
@@ -97,21 +97,21 @@ def python_admin(cluster: Cluster) -> Iterator[KafkaAdminClient]:
 def test_kafka_python_replaces_all_settings(
     cluster: Cluster, python_admin: KafkaAdminClient
 ) -> None:
-    """It fills in what is set already; a request to go back to the default works as well."""
+    """kafka-python sends the current settings again, and can reset one to its default."""
     create(cluster, "py-replace")
     resource = PythonResource(ConfigResourceType.TOPIC, "py-replace", configs={"retention.ms": "5"})
     python_admin.alter_configs([resource], incremental=False)
     other = PythonResource(ConfigResourceType.TOPIC, "py-replace", configs={"segment.ms": "6"})
     python_admin.alter_configs([other], incremental=False)
-    asked = PythonResource(ConfigResourceType.TOPIC, "py-replace")
-    found = python_admin.describe_configs([asked], config_filter="all")["topic"]["py-replace"]
+    requested = PythonResource(ConfigResourceType.TOPIC, "py-replace")
+    found = python_admin.describe_configs([requested], config_filter="all")["topic"]["py-replace"]
     assert (found["retention.ms"]["value"], found["segment.ms"]["value"]) == ("5", "6")
 
 
 def test_kafka_python_lists_resources_and_pages_of_topics(
     cluster: Cluster, python_admin: KafkaAdminClient
 ) -> None:
-    """A page ends at its limit, and the cursor leads to the next."""
+    """A page ends at its limit, and the cursor starts the next one."""
     python_admin.create_topics([PythonTopic("py-pages", 3, 1)])
     resources = python_admin.list_config_resources(["TOPIC", "BROKER"])
     assert "py-pages" in resources["topic"]
@@ -128,7 +128,7 @@ def test_kafka_python_lists_resources_and_pages_of_topics(
 def test_kafka_python_describes_log_directories_and_producers(
     cluster: Cluster, python_admin: KafkaAdminClient
 ) -> None:
-    """The size of a log, and who has written to it."""
+    """The size of a log and its producers are described."""
     create(cluster, "py-where")
     write(cluster, "py-where", 3)
     (broker,) = python_admin.describe_log_dirs({"py-where": [0]})
@@ -144,7 +144,7 @@ def test_kafka_python_describes_log_directories_and_producers(
 def test_kafka_python_deletes_offsets_of_a_group(
     cluster: Cluster, python_admin: KafkaAdminClient
 ) -> None:
-    """Of one partition; a group that does not exist is told."""
+    """Offsets of one partition are deleted; an unknown group is an error."""
     create(cluster, "py-forget")
     commit(cluster, "py-group", "py-forget")
     place = PythonPartition("py-forget", 0)
@@ -154,10 +154,10 @@ def test_kafka_python_deletes_offsets_of_a_group(
         python_admin.delete_group_offsets("py-nobody", [place])
 
 
-def test_kafka_python_asks_for_moves_and_elections(
+def test_kafka_python_requests_reassignments_and_elections(
     cluster: Cluster, python_admin: KafkaAdminClient
 ) -> None:
-    """On one broker nothing can move."""
+    """A cluster of one broker reports that nothing can be moved or elected."""
     create(cluster, "py-move", 3)
     here, there, nowhere = (PythonPartition("py-move", number) for number in range(3))
     answered = python_admin.alter_partition_reassignments({here: [1], there: [2], nowhere: None})
@@ -179,7 +179,7 @@ TOOLS = "org.apache.kafka.tools"
 
 @pytest.fixture(params=["3.9.2", "4.3.0"])
 def tool(cluster: Cluster, request: pytest.FixtureRequest) -> "Tool":
-    """Kafka's tools of one version."""
+    """Return Kafka's tools of one version."""
     return Tool(cluster, request.param)
 
 
@@ -192,7 +192,7 @@ class Tool:
         self._class_path = java.kafka_class_path(version)
 
     def __call__(self, command: str, *arguments: str, before: tuple[str, ...] = ()) -> str:
-        """Run a command to its end; `before` are options that go before others."""
+        """Run a command; `before` are options that must be first."""
         main_class = f"{TOOLS}.{command}"
         return java.run(self._class_path, main_class, *before, *self._bootstrap, *arguments)
 
@@ -203,7 +203,7 @@ needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_
 @pytest.mark.slow
 @needs_java
 def test_kafkas_tools_describe_topics_and_log_directories(cluster: Cluster, tool: Tool) -> None:
-    """kafka-topics asks page by page, kafka-log-dirs every broker."""
+    """`kafka-topics` requests page by page, kafka-log-dirs every broker."""
     name = f"java-where-{tool.version}"
     create(cluster, name, 2)
     write(cluster, name, 3)
@@ -224,7 +224,7 @@ def test_kafkas_tools_describe_topics_and_log_directories(cluster: Cluster, tool
 @pytest.mark.slow
 @needs_java
 def test_kafkas_tools_see_producers_and_delete_offsets(cluster: Cluster, tool: Tool) -> None:
-    """kafka-transactions and kafka-consumer-groups."""
+    """`kafka-transactions` shows producers, kafka-consumer-groups deletes offsets."""
     name = f"java-forget-{tool.version}"
     create(cluster, name)
     write(cluster, name, 3)
@@ -243,7 +243,7 @@ def test_kafkas_tools_see_producers_and_delete_offsets(cluster: Cluster, tool: T
 @pytest.mark.slow
 @needs_java
 def test_kafkas_tools_elect_and_reassign(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
-    """On one broker everything is as it should be, and the tools say so."""
+    """On one broker nothing has to be elected or moved, and the tools report that."""
     name = f"java-move-{tool.version}"
     create(cluster, name)
     elected = tool(

@@ -1,7 +1,7 @@
-"""Read, process, write: whatever is killed at whatever step, each input comes out exactly once.
+"""Read, process, write: each input has exactly one output, whatever is killed at any step.
 
-The programs are `read_process_write.py` with librdkafka and `ReadProcessWrite.java`; the broker is a
-process of its own.
+The programs are `read_process_write.py` with librdkafka and `ReadProcessWrite.java`; the broker is
+a separate process.
 """
 
 import subprocess
@@ -36,7 +36,7 @@ def command(client: str) -> list[str]:
 
 
 class Running:
-    """The program, started; `pause` is the step at which it waits."""
+    """The running program; `pause` is the step at which it waits."""
 
     def __init__(self, client: str, broker: BrokerProcess, pause: str) -> None:
         self._process = subprocess.Popen(
@@ -48,7 +48,7 @@ class Running:
         self.steps: list[str] = []
 
     def wait_for(self, step: str) -> None:
-        """Read what it says until it has come to a step."""
+        """Read its output until it has reached a step."""
         assert self._process.stdout is not None
         while not self.steps or self.steps[-1] != step:
             line = self._process.stdout.readline()
@@ -63,7 +63,7 @@ class Running:
         self.steps.append("")
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it, as a crash would."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -73,7 +73,7 @@ class Running:
 
 @contextmanager
 def running(client: str, broker: BrokerProcess, pause: str) -> Iterator[Running]:
-    """Run the program; kill it at the end."""
+    """Run the program; kill it at the end of the block."""
     program = Running(client, broker, pause)
     try:
         yield program
@@ -83,7 +83,7 @@ def running(client: str, broker: BrokerProcess, pause: str) -> Iterator[Running]
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker with inputs 0, 1, 2… in two partitions."""
+    """Return a broker with inputs 0, 1, 2… in two partitions."""
     with BrokerProcess(tmp_path / "data", options=OPTIONS) as found:
         admin = AdminClient({"bootstrap.servers": found.bootstrap})
         topics = [NewTopic("in", 2, 1), NewTopic("out", 3, 1)]
@@ -96,12 +96,12 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         yield found
 
 
-# What those who read only what is committed must find: each input once.
+# A consumer with `read_committed` must find each input once.
 RESULTS = sorted(f"did {number}" for number in range(COUNT))
 
 
 def was_repeated(broker: BrokerProcess) -> bool:
-    """Tell whether some were written twice: the proof that there was something to tell apart."""
+    """Return True if a value was written twice, which proves that duplicates were aborted."""
     return len(everything(broker, "out", "read_uncommitted")) > COUNT
 
 
@@ -119,14 +119,15 @@ CLIENTS = [
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_program_is_killed_at_every_step(broker: BrokerProcess, client: str) -> None:
-    """And started again; of the last one there is nobody who could tell the outcome."""
+    """A restarted program aborts or repeats the last transaction, and each input has one output."""
     for step in STEPS:
         with running(client, broker, step) as program:
             program.wait_for(step)
             program.go_on()
             program.wait_for(step)
             if step == "committing":
-                # While it waits for the answer, or a moment before or after.
+                # The program is killed while it waits for the response, or a moment before or
+                # after.
                 program.go_on()
     with running(client, broker, "") as program:
         program.wait_for("done")
@@ -136,7 +137,7 @@ def test_program_is_killed_at_every_step(broker: BrokerProcess, client: str) -> 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_broker_is_killed_at_every_step(broker: BrokerProcess, client: str) -> None:
-    """The program goes on by itself, with what it finds."""
+    """The program recovers by itself when the broker restarts."""
     for step in STEPS:
         with running(client, broker, step) as program:
             program.wait_for(step)

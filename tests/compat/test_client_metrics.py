@@ -1,4 +1,4 @@
-"""Client metrics with foreign clients: librdkafka and the Java client push what they are asked for."""
+"""Client metrics with foreign clients: librdkafka and the Java client push the requested metrics."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -26,13 +26,13 @@ CLIENT_METRICS = 16
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A broker that nobody has asked for metrics yet."""
+    """Return a broker without a subscription to metrics."""
     with Cluster() as running:
         yield running
 
 
 def subscribe(cluster: Cluster, **settings: str) -> None:
-    """Ask clients for metrics (dots of names as underscores)."""
+    """Subscribe to metrics of clients (dots of names as underscores)."""
     resource = AlterConfigsResource(
         resource_type=CLIENT_METRICS,
         resource_name="all",
@@ -48,34 +48,34 @@ def subscribe(cluster: Cluster, **settings: str) -> None:
 
 
 def advertised(cluster: Cluster) -> set[int]:
-    """Return the keys of the APIs that clients are told of."""
+    """Return the API keys that the broker advertises."""
     with cluster.admin() as brokers:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         return {item.api_key for item in brokers.ask(request, ApiVersionsResponse).api_keys}
 
 
 def pushed(cluster: Cluster) -> list[Pushed]:
-    """Return what the broker keeps."""
+    """Return the stored payloads."""
     return cluster._node.broker.client_metrics.pushed()
 
 
 def names(payload: bytes, prefix: str) -> set[str]:
-    """Return the names of the figures in a payload, all of which begin so."""
+    """Return the names of the figures in a payload; all must begin with the prefix."""
     found = {figure.name for figure in figures(payload)}
     assert all(name.startswith(prefix) for name in found)
     return found
 
 
 def until(condition: Callable[[], object], act: Callable[[], object]) -> None:
-    """Act until a condition holds; clients push when they like."""
+    """Act until a condition holds; clients push at times of their own."""
     deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline, "nothing was pushed"
         act()
 
 
-def test_nobody_is_bothered_without_a_subscription(cluster: Cluster) -> None:
-    """The APIs are advertised while there is one; restarts do not matter."""
+def test_apis_are_advertised_only_with_subscription(cluster: Cluster) -> None:
+    """The APIs are advertised only while there is a subscription, also after restarts."""
     apis = {71, 72}
     assert not apis & advertised(cluster)
     subscribe(cluster, metrics="*")
@@ -84,8 +84,8 @@ def test_nobody_is_bothered_without_a_subscription(cluster: Cluster) -> None:
     assert apis <= advertised(cluster)
 
 
-def test_librdkafka_pushes_what_it_is_asked_for(cluster: Cluster) -> None:
-    """Producers and consumers, and once more when they end."""
+def test_librdkafka_pushes_requested_metrics(cluster: Cluster) -> None:
+    """Producers and consumers of librdkafka push, and once more when they are closed."""
     cluster.create_topic("t")
     subscribe(cluster, metrics="org.apache.kafka.", interval_ms="200", match="client_id=tele.*")
     settings = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
@@ -115,8 +115,8 @@ def test_librdkafka_pushes_what_it_is_asked_for(cluster: Cluster) -> None:
 
 @pytest.mark.slow
 @needs_java
-def test_the_java_client_pushes_what_it_is_asked_for(cluster: Cluster) -> None:
-    """Compressed with zstd, which it prefers; Kafka's own tool makes the subscription."""
+def test_java_client_pushes_requested_metrics(cluster: Cluster) -> None:
+    """The Java client compresses with zstd, its first choice; Kafka's own tool subscribes."""
     cluster.create_topic("java")
     made = java.run(
         java.client_class_path("4.3.0"),

@@ -1,4 +1,6 @@
-"""A compacted directory of ours: Apache Kafka has no complaint, goes on with it, and clients read it."""
+"""A log directory that Ottla compacted: Apache Kafka accepts it and appends to it, and clients read
+it.
+"""
 
 import asyncio
 import re
@@ -68,7 +70,7 @@ def fill(log: Log, world: World) -> None:
 
 
 def compact(world: World, directories: LogDirectories, log: Log) -> list[Record]:
-    """Fill a log, compact it twice and close it; return the records that are left."""
+    """Fill a log, compact it twice and close it; return the remaining records."""
     fill(log, world)
     cleaner = Cleaner(directories, files=world.files, clock=world.clock, settings=Settings)
     assert asyncio.run(cleaner.clean_dirtiest())
@@ -85,7 +87,7 @@ def compact(world: World, directories: LogDirectories, log: Log) -> list[Record]
 
 
 class Ours(NamedTuple):
-    """A compacted log of ours, and what is in it."""
+    """A log that Ottla compacted, and its contents."""
 
     folder: Path
     records: list[Record]
@@ -93,7 +95,7 @@ class Ours(NamedTuple):
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Ours:
-    """A log with every codec, deletions, idempotent and transactional producers, compacted."""
+    """Return a compacted log with every codec, deletions, idempotent and transactional producers."""
     world = World(tmp_path_factory.mktemp("ours"), CONFIG)
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
@@ -101,9 +103,11 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Ours:
 
 
 def test_kafka_reads_every_record_of_a_compacted_log(ours: Ours) -> None:
-    """DumpLogSegments opens all batches of all files, has no complaint, and finds what is left."""
+    """DumpLogSegments reads all batches of all files without an error, and finds the remaining
+    records.
+    """
     printed = dump(ours.folder, "--deep-iteration", "--print-data-log")
-    # Gaps between records are what compaction is for.
+    # Gaps between records are the purpose of compaction.
     complaints = [word for word in COMPLAINTS if word not in ("Found ", "Non-consecutive")]
     assert not [word for word in complaints if word in printed]
     offsets = [int(each) for each in re.findall(r"^\| offset: (\d+) .*keySize", printed, re.M)]
@@ -116,14 +120,14 @@ def test_kafka_reads_every_record_of_a_compacted_log(ours: Ours) -> None:
 
 
 @pytest.mark.parametrize("check", ["--index-sanity-check", "--verify-index-only"])
-def test_kafka_finds_the_indexes_of_a_compacted_log_sound(ours: Ours, check: str) -> None:
-    """Each entry of both indexes names a batch that is there, and its offset and timestamp."""
+def test_kafka_accepts_indexes_of_compacted_log(ours: Ours, check: str) -> None:
+    """Each entry of both indexes refers to an existing batch, and to its offset and timestamp."""
     printed = dump(ours.folder, check)
     assert not [word for word in COMPLAINTS if word in printed]
 
 
-def test_kafka_serves_what_we_have_compacted(tmp_path: Path) -> None:
-    """It starts on the directory, and librdkafka reads all that is left of the log from it."""
+def test_kafka_serves_compacted_log(tmp_path: Path) -> None:
+    """Kafka starts with the directory, and librdkafka reads all remaining records from it."""
     node = java.KafkaNode(tmp_path, ["log.cleaner.backoff.ms=500"])
     try:
         node.start()
@@ -157,7 +161,7 @@ def read_with_librdkafka(bootstrap: str) -> list[tuple[int, bytes | None, bytes 
     consumer.assign([TopicPartition("t", 0, 0)])
     found = []
     try:
-        # The length of a message is that of its value: a deletion has none.
+        # The length of a message is that of its value; a deletion has none.
         while (message := consumer.poll(30)) is not None:
             if message.error():
                 assert message.error().code() == KafkaError._PARTITION_EOF

@@ -1,4 +1,4 @@
-"""Compaction while clients are at work: librdkafka against a broker whose cleaner never rests."""
+"""Compaction while clients read and write: librdkafka with a broker whose cleaner always runs."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def first_segment_bytes(cluster: Cluster, name: str) -> int:
         try:
             return min(cluster.data.rglob(f"{name}/*.log")).stat().st_size
         except FileNotFoundError:
-            # Between two renames of a swap the name is nobody's.
+            # Between two renames of a swap the file does not exist.
             continue
 
 
@@ -35,7 +35,7 @@ def group(cluster: Cluster, name: str, **settings: object) -> Consumer:
 
 
 def test_the_last_commits_of_groups_survive_compaction(tmp_path: Path) -> None:
-    """Thousands of commits become a few, and a start that reads only those knows the same."""
+    """Thousands of commits are compacted to a few, and a restarted broker loads the same offsets."""
     with Cluster(data=tmp_path / "data", options=OPTIONS) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         admin.create_topics([NewTopic("t", 3, 1)])["t"].result(30)
@@ -57,8 +57,8 @@ def test_the_last_commits_of_groups_survive_compaction(tmp_path: Path) -> None:
             raise AssertionError("the offsets were not compacted")
         for restarts in range(2):
             for name, consumer in groups.items():
-                asked = [TopicPartition("t", each) for each in range(3)]
-                found = consumer.committed(asked, timeout=30)
+                requested = [TopicPartition("t", each) for each in range(3)]
+                found = consumer.committed(requested, timeout=30)
                 assert [(each.offset, each.metadata) for each in found] == last[name]
                 consumer.close()
             if not restarts:
@@ -67,8 +67,8 @@ def test_the_last_commits_of_groups_survive_compaction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_a_consumer_reads_a_log_that_is_compacted_under_it(tmp_path: Path, codec: str) -> None:
-    """Gaps and emptied batches do not stop it, and it ends with the newest value of each key."""
+def test_consumer_reads_log_during_compaction(tmp_path: Path, codec: str) -> None:
+    """Gaps and empty batches do not stop a consumer, and it has the newest value of each key."""
     with Cluster(data=tmp_path / "data", options=OPTIONS) as cluster:
         settings = {"cleanup.policy": "compact", "internal.segment.bytes": "20000"}
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -94,7 +94,7 @@ def test_a_consumer_reads_a_log_that_is_compacted_under_it(tmp_path: Path, codec
 
 
 def read_newest(cluster: Cluster) -> dict[bytes | None, bytes | None]:
-    """Return the newest value of each key, as a consumer from the start finds them."""
+    """Return the newest value of each key, as a consumer finds them from the beginning."""
     consumer = group(cluster, "reader", **{"enable.partition.eof": True, "check.crcs": True})
     consumer.assign([TopicPartition("t", 0, 0)])
     found: dict[bytes | None, bytes | None] = {}

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 PARTITIONS = 12
 PATIENCE_S = 30.0
-# What a commit is answered whose member has to take part in a rebalance first.
+# The error of a commit whose member must first take part in a rebalance.
 REBALANCED = (
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.REBALANCE_IN_PROGRESS,
@@ -40,14 +40,14 @@ OPTIONS = {
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A cluster of one whose members beat five times a second, with a topic of 12 partitions."""
+    """Return a cluster of one with a heartbeat interval of 200 ms, and a topic of 12 partitions."""
     with Cluster(options=OPTIONS) as found:
         create(found, "t", PARTITIONS)
         yield found
 
 
 def admin(cluster: Cluster) -> AdminClient:
-    """Return a client; it has to outlive its answers."""
+    """Return a client; it must live longer than its futures."""
     return AdminClient({"bootstrap.servers": cluster.bootstrap})
 
 
@@ -58,7 +58,7 @@ def create(cluster: Cluster, topic: str, partitions: int) -> None:
 
 
 def produce(cluster: Cluster, first: int, count: int) -> None:
-    """Write numbered records to every partition in turn."""
+    """Write numbered records to all partitions in turn."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(first, first + count):
         producer.produce("t", value=str(number).encode(), partition=number % PARTITIONS)
@@ -66,7 +66,7 @@ def produce(cluster: Cluster, first: int, count: int) -> None:
 
 
 class Members:
-    """Consumers of one group that read, note what they read, and commit behind it."""
+    """Consumers of one group that read, record what they have read, and then commit."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -80,8 +80,8 @@ class Members:
         }
         if protocol == "classic":
             extra |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
-            # Not cooperative-sticky: librdkafka puts user data into its assignments then, and such
-            # groups are not upgraded, by Apache Kafka neither.
+            # Not cooperative-sticky: there librdkafka puts user data into its assignments, and such
+            # groups are not upgraded, also not by Apache Kafka.
             extra |= {"partition.assignment.strategy": "range"}
         consumer = Consumer(
             {
@@ -98,7 +98,7 @@ class Members:
         return consumer
 
     def until(self, is_done: Callable[[], bool]) -> None:
-        """Poll everyone until it is done."""
+        """Poll all members until the condition holds."""
         deadline = time.monotonic() + PATIENCE_S
         while not is_done():
             assert time.monotonic() < deadline, (self.shares(), sum(self.seen.values()))
@@ -123,7 +123,7 @@ class Members:
         first: dict[tuple[str, int], int],
         behind: dict[tuple[str, int], int],
     ) -> bool:
-        """Commit behind what was read; where a rebalance forbids it, it has not been read."""
+        """Commit after reading. If a rebalance prevents it, the records do not count as read."""
         offsets = [TopicPartition(*place, offset) for place, offset in behind.items()]
         try:
             consumer.commit(offsets=offsets, asynchronous=False)
@@ -136,11 +136,11 @@ class Members:
         return True
 
     def shares(self) -> list[int]:
-        """How many partitions each member has, the fewest first."""
+        """Return the number of partitions of each member, sorted."""
         return sorted(len(consumer.assignment()) for consumer in self.running)
 
     def vanish(self, consumer: Consumer) -> None:
-        """Let a member stop without a word: it is polled and heard of no more."""
+        """Stop polling a member without closing it."""
         self.running.remove(consumer)
 
     def leave(self, consumer: Consumer) -> None:
@@ -149,14 +149,14 @@ class Members:
         consumer.close()
 
     def close(self) -> None:
-        """Let everyone leave."""
+        """Close all members."""
         while self.running:
             self.leave(self.running[0])
 
 
 @pytest.fixture
 def members(cluster: Cluster) -> Iterator[Members]:
-    """Nobody yet."""
+    """Return a group without members."""
     found = Members(cluster)
     yield found
     found.close()
@@ -165,7 +165,7 @@ def members(cluster: Cluster) -> Iterator[Members]:
 def test_members_share_twelve_partitions_and_read_each_record_once(
     cluster: Cluster, members: Members
 ) -> None:
-    """One, two, three members and back: shares are even, nothing is read twice or left out."""
+    """With one, two, three members and back, shares are even, and each record is read exactly once."""
     members.join()
     produce(cluster, 0, 240)
     members.until(lambda: len(members.seen) == 240 and members.shares() == [12])
@@ -180,8 +180,8 @@ def test_members_share_twelve_partitions_and_read_each_record_once(
     assert set(members.seen.values()) == {1}
 
 
-def test_member_that_vanishes_is_replaced(cluster: Cluster, members: Members) -> None:
-    """When a session has expired the others read on behind what was committed."""
+def test_partitions_of_crashed_member_are_reassigned(cluster: Cluster, members: Members) -> None:
+    """When a session has expired, the other members resume from the committed offsets."""
     produce(cluster, 0, 120)
     members.join()
     gone = members.join(max_poll_interval_ms=2000)
@@ -210,8 +210,8 @@ def test_group_is_listed_described_and_deleted(cluster: Cluster, members: Member
     assert client.list_consumer_groups().result().valid == []
 
 
-def test_topics_that_come_and_grow_are_assigned(cluster: Cluster, members: Members) -> None:
-    """A subscription by expression takes new topics in; more partitions are shared too."""
+def test_new_topics_and_partitions_are_assigned(cluster: Cluster, members: Members) -> None:
+    """A subscription by expression includes new topics; new partitions are assigned, too."""
     members.join("^u.*")
     members.until(lambda: members.shares() == [0])
     create(cluster, "u1", 3)
@@ -227,7 +227,7 @@ def test_topics_that_come_and_grow_are_assigned(cluster: Cluster, members: Membe
 def test_static_member_keeps_its_partitions_while_it_is_away(
     cluster: Cluster, members: Members
 ) -> None:
-    """A member with an instance id comes back to what it had, and nobody else notices."""
+    """A member with an instance id returns to its partitions, and no other member is affected."""
     members.join(group_instance_id="one")
     two = members.join(group_instance_id="two")
     members.until(lambda: members.shares() == [6, 6])
@@ -241,7 +241,7 @@ def test_static_member_keeps_its_partitions_while_it_is_away(
 def test_group_is_upgraded_and_downgraded_member_by_member(
     cluster: Cluster, members: Members
 ) -> None:
-    """Classic members meet members of the consumer protocol, give way to them, and come back."""
+    """Classic members and members of the consumer protocol share a group, in both directions."""
     classic = [members.join(protocol="classic") for _ in range(2)]
     produce(cluster, 0, 120)
     members.until(lambda: members.shares() == [6, 6] and len(members.seen) == 120)

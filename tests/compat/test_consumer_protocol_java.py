@@ -1,4 +1,4 @@
-"""The consumer protocol (KIP-848) with the programs of Apache Kafka 4.3, unmodified."""
+"""The consumer protocol (KIP-848) with the unmodified programs of Apache Kafka 4.3."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ OPTIONS = {
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster of one that keeps its files, with 120 numbered records in 12 partitions."""
+    """Return a cluster of one that keeps its files, with 120 numbered records in 12 partitions."""
     with Cluster(data=tmp_path / "data", options=OPTIONS) as found:
         client = AdminClient({"bootstrap.servers": found.bootstrap})
         client.create_topics([NewTopic("t", PARTITIONS, 1)])["t"].result()
@@ -47,7 +47,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def produce(cluster: Cluster, first: int, count: int) -> None:
-    """Write numbered records to every partition in turn."""
+    """Write numbered records to all partitions in turn."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(first, first + count):
         producer.produce("t", value=str(number).encode(), partition=number % PARTITIONS)
@@ -66,7 +66,7 @@ def groups_command(cluster: Cluster, *words: str) -> list[list[str]]:
 
 
 class Verifiable:
-    """A VerifiableConsumer: it says what it is given and what it reads, a JSON object a line."""
+    """A VerifiableConsumer: it prints its assignments and records, one JSON object a line."""
 
     def __init__(self, cluster: Cluster, folder: Path, *words: str) -> None:
         self.output = folder / f"out-{time.monotonic_ns()}"
@@ -86,11 +86,11 @@ class Verifiable:
         return [event for event in found if event["name"] == name]
 
     def values(self) -> list[int]:
-        """What it has read."""
+        """Return the values that it has read."""
         return [int(event["value"]) for event in self.events("record_data")]
 
     def share(self) -> int:
-        """How many partitions it has."""
+        """Return the number of its partitions."""
         share = 0
         for line in self.output.read_text().splitlines():
             event = json.loads(line) if line.startswith("{") and line.endswith("}") else {}
@@ -110,7 +110,7 @@ class Verifiable:
 
 
 def until(runs: Verifiable, is_done: Callable[[], bool]) -> None:
-    """Look again, while a consumer runs, until it is so."""
+    """Check again, while a consumer runs, until the condition holds."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_done():
         assert time.monotonic() < deadline
@@ -119,7 +119,7 @@ def until(runs: Verifiable, is_done: Callable[[], bool]) -> None:
 
 
 def test_java_consumers_share_and_take_over(cluster: Cluster, tmp_path: Path) -> None:
-    """Two members have six partitions each; when one is killed the other reads on from its commits."""
+    """Two members have six partitions each; if one is killed, the other resumes from its commits."""
     one = Verifiable(cluster, tmp_path)
     two = Verifiable(cluster, tmp_path)
     try:
@@ -143,7 +143,7 @@ def _committed(cluster: Cluster) -> int:
 
 
 def test_console_consumer_and_groups_command(cluster: Cluster) -> None:
-    """The console consumer reads by the new protocol; the groups command knows the group's kind."""
+    """The console consumer uses the new protocol; the groups command shows the group's type."""
     said = java.run(
         java.client_class_path(KAFKA),
         f"{TOOLS}.consumer.ConsoleConsumer",
@@ -165,7 +165,7 @@ def test_console_consumer_and_groups_command(cluster: Cluster) -> None:
 
 
 def test_kafka_dumps_every_record_of_our_groups(cluster: Cluster, tmp_path: Path) -> None:
-    """DumpLogSegments decodes keys and values of all kinds, and finds nothing that is not valid."""
+    """DumpLogSegments decodes keys and values of all types without an error."""
     one = Verifiable(cluster, tmp_path)
     until(one, lambda: len(set(one.values())) == 120)
     described = groups_command(cluster, "--describe", "--group", "g", "--members", "--verbose")
@@ -191,7 +191,7 @@ def test_kafka_dumps_every_record_of_our_groups(cluster: Cluster, tmp_path: Path
 
 
 def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:
-    """Replaying Kafka's own log gives the epochs, the members and the assignment that it had."""
+    """Replaying Kafka's own log restores its epochs, members and assignment."""
     kafka = java.KafkaNode(tmp_path, options=[f"{name}={text}" for name, text in OPTIONS.items()])
     kafka.class_path = java.kafka_class_path(KAFKA)
     kafka.start()
@@ -214,7 +214,7 @@ def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:
             shard.replay(record)
     group = shard.consumers.get("g")
     assert group is not None
-    # The member is static and means to come back: nothing of it is lost.
+    # The member is static and will come back, so that none of its state is removed.
     (member,) = group.members.values()
     assert (member.instance_id, member.epoch, member.subscribed_regex) == ("i", -2, "(^t)")
     assert group.regexes["(^t)"].topics == {"t"}

@@ -1,7 +1,7 @@
-"""A log directory without room: what Ottla answers, and what Apache Kafka has answered.
+"""A full log directory: the responses of Ottla and of Apache Kafka.
 
-`answers_of_full_disks.json` holds the answers by Kafka's version; the test with Java asks again. Needs
-root, as a small disk is mounted.
+`answers_of_full_disks.json` has the responses by Kafka's version; the test with Java compares them
+again. Needs root, because it mounts a small disk.
 """
 
 import json
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 RECORDED: dict[str, Answers] = json.loads(
     (Path(__file__).parent / "answers_of_full_disks.json").read_text()
 )
-# Kafka's indexes are mapped into memory, which a full disk ends with a signal.
+# Kafka maps its indexes into memory, and a full disk ends that with a signal.
 OPTIONS = {
     "log.dirs": "2",
     "log.index.interval.bytes": "100000000",
@@ -31,12 +31,14 @@ OPTIONS = {
 
 
 def as_text(found: Answers) -> Any:
-    """Return answers as they come out of JSON."""
+    """Return responses as JSON returns them."""
     return json.loads(json.dumps(found))
 
 
-def test_ottla_answers_as_kafka_does(tmp_path: Path) -> None:
-    """The partition that is gone, the one beside it, the directories, elections, new topics."""
+def test_ottla_responds_as_kafka_does(tmp_path: Path) -> None:
+    """Responses agree for the failed partition, another one, the directories, elections and new
+    topics.
+    """
     folder = tmp_path / "logs"
     folder.mkdir()
     with failing_disk(FullDisk, folder / "full") as disk:
@@ -50,8 +52,8 @@ def test_ottla_answers_as_kafka_does(tmp_path: Path) -> None:
 @pytest.mark.compat
 @pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 @pytest.mark.parametrize("version", RECORDED)
-def test_kafka_still_answers_so(tmp_path: Path, version: str) -> None:
-    """The same questions to Apache Kafka."""
+def test_kafka_still_has_recorded_responses(tmp_path: Path, version: str) -> None:
+    """Apache Kafka still has the recorded responses."""
     folder = tmp_path / "kafka"
     folder.mkdir()
     with (

@@ -1,4 +1,4 @@
-"""Features in the hands of kafka-features (KIP-584), and of clients that go by them."""
+"""Features (KIP-584) with kafka-features, and with clients that depend on them."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = [
 
 
 def features(cluster: Cluster, *arguments: str) -> str:
-    """Run kafka-features of Kafka 4.3; return what it says, whether it fails or not."""
+    """Run kafka-features of Kafka 4.3; return its output, whether it fails or not."""
     done = java.tool(
         java.kafka_class_path("4.3.0"),
         "org.apache.kafka.tools.FeatureCommand",
@@ -31,8 +31,8 @@ def finalized(said: str) -> dict[str, str]:
     return dict(rows)
 
 
-def test_levels_are_described_changed_and_kept(tmp_path: Path) -> None:
-    """Down, up, refused, and after a restart; the epoch counts the changes."""
+def test_levels_are_described_changed_and_persisted(tmp_path: Path) -> None:
+    """A level is lowered, raised, rejected, and kept over a restart; the epoch counts the changes."""
     with Cluster(data=tmp_path / "data") as cluster:
         said = features(cluster, "describe")
         assert finalized(said)["transaction.version"] == "2", said
@@ -58,8 +58,8 @@ def test_levels_are_described_changed_and_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", [0, 2])
-def test_java_client_goes_by_the_level(tmp_path: Path, level: int) -> None:
-    """With 2 each transaction has an epoch of its own; with 0 all have one."""
+def test_java_client_uses_the_finalized_level(tmp_path: Path, level: int) -> None:
+    """With level 2 each transaction has its own epoch; with level 0 all have the same one."""
     with Cluster(data=tmp_path / "data") as cluster:
         cluster.create_topic("out")
         if level != 2:

@@ -1,4 +1,4 @@
-"""The test fixture with all three Python clients: the first group read comes within a moment."""
+"""The test fixture with three Python clients: the first read of a group takes only a moment."""
 
 import time
 from collections.abc import Callable
@@ -16,13 +16,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 PROMISE_S = 0.3
-# The best of some: a machine that does other work as well is not the fixture's fault.
+# The best of several: other load on the machine is not the fault of the fixture.
 ROUNDS = 4
 
 
 @pytest.fixture
 def cluster(ottla_cluster: Cluster) -> Cluster:
-    """A cluster with one record in the topic "t"."""
+    """Return a cluster with one record in the topic "t"."""
     producer = confluent_kafka.Producer({"bootstrap.servers": ottla_cluster.bootstrap})
     producer.produce("t", b"value")
     assert producer.flush(10) == 0
@@ -60,16 +60,16 @@ def _seconds_of_kafka_python(cluster: Cluster, group: str) -> float:
 
 
 @pytest.mark.parametrize("measure", [_seconds_of_confluent, _seconds_of_kafka_python])
-def test_the_first_read_of_a_group_comes_within_a_moment(
+def test_first_read_of_group_is_fast(
     cluster: Cluster, measure: Callable[[Cluster, str], float]
 ) -> None:
-    """From `subscribe` to the first record, with a new group each time."""
+    """The time from `subscribe` to the first record is short, with a new group each time."""
     seconds = [measure(cluster, f"group-{number}") for number in range(ROUNDS)]
     assert min(seconds) < PROMISE_S, seconds
 
 
-async def test_an_async_consumers_first_read_comes_within_a_moment(cluster: Cluster) -> None:
-    """aiokafka, in an async test, with the same fixture."""
+async def test_first_read_of_async_consumer_is_fast(cluster: Cluster) -> None:
+    """aiokafka reads as fast in an async test with the same fixture."""
     seconds = []
     for number in range(ROUNDS):
         consumer = aiokafka.AIOKafkaConsumer(
@@ -86,8 +86,8 @@ async def test_an_async_consumers_first_read_comes_within_a_moment(cluster: Clus
     assert min(seconds) < PROMISE_S, seconds
 
 
-def test_clients_find_their_way_back_after_a_restart(cluster: Cluster) -> None:
-    """The same producer and the same group member go on, at the same address."""
+def test_clients_resume_after_broker_restart(cluster: Cluster) -> None:
+    """The same producer and the same group member resume, at the same address."""
     producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap})
     consumer = confluent_kafka.Consumer(
         {

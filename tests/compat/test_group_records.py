@@ -1,4 +1,4 @@
-"""The groups' own topic: Apache Kafka's tools read ours, and we read Apache Kafka's."""
+"""The topic __consumer_offsets: Apache Kafka's tools read Ottla's, and Ottla reads Apache Kafka's."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ PATIENCE_S = 30.0
 
 
 def consume(bootstrap: str, *, instance: str | None = None) -> Consumer:
-    """Have a member read ten records and commit behind them; it is still in its group."""
+    """Let a member read ten records and commit them; it stays in its group."""
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(10):
         producer.produce("t", value=b"%d" % number)
@@ -45,7 +45,7 @@ def consume(bootstrap: str, *, instance: str | None = None) -> Consumer:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster of one that keeps its files."""
+    """Return a cluster of one that keeps its files."""
     options = {"offsets.topic.num.partitions": "3"}
     with Cluster(data=tmp_path / "data", options=options) as found:
         yield found
@@ -58,7 +58,7 @@ def offsets_logs(folder: Path) -> list[Path]:
 
 
 def test_kafkas_dump_reads_our_groups(cluster: Cluster) -> None:
-    """Keys, offsets, members and assignments, by the decoder of Apache Kafka."""
+    """Apache Kafka's decoder reads keys, offsets, members and assignments."""
     consume(cluster.bootstrap).close()
     cluster.restart()
     files = offsets_logs(Path(cluster.data))
@@ -77,7 +77,9 @@ def test_kafkas_dump_reads_our_groups(cluster: Cluster) -> None:
 
 
 def test_kafkas_command_describes_our_groups(cluster: Cluster) -> None:
-    """kafka-consumer-groups: list, describe, members, state, and no deletion of a group in use."""
+    """`kafka-consumer-groups` lists and describes groups and members, and cannot delete an active
+    group.
+    """
     consumer = consume(cluster.bootstrap, instance="i")
 
     def command(*arguments: str) -> list[list[str]]:
@@ -99,7 +101,7 @@ def test_kafkas_command_describes_our_groups(cluster: Cluster) -> None:
 
 
 def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:
-    """Replaying Kafka's own log gives the offsets and the group that its clients left."""
+    """Replaying Kafka's own log restores the offsets and the group of its clients."""
     kafka = java.KafkaNode(tmp_path)
     kafka.start()
     try:
@@ -112,7 +114,7 @@ def test_we_read_the_groups_of_apache_kafka(tmp_path: Path) -> None:
             shard.replay(record)
     found = shard.offsets.of_group("g")[("t", 0)]
     assert found.commit_timestamp_ms > 0
-    # librdkafka's Python binding sends the end of its C string along.
+    # librdkafka's Python binding includes the terminating zero of its C string.
     text = found.metadata.rstrip("\0")
     expected = CommittedOffset(10, 0, "behind all", found.commit_timestamp_ms)
     assert found._replace(metadata=text) == expected

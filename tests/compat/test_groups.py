@@ -1,4 +1,4 @@
-"""Consumer groups of other people's clients: they share, hand over, come back and find their place."""
+"""Consumer groups of foreign clients: members share partitions, leave, return and resume."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ PATIENCE_S = 30.0
 
 
 class Member(threading.Thread):
-    """A consumer of librdkafka on a thread of its own; what it has and has seen may be read."""
+    """A consumer of librdkafka on a thread of its own; its assignment and records may be read."""
 
     def __init__(self, cluster: Cluster, name: str = "m", **settings: object) -> None:
         super().__init__(name=name, daemon=True)
@@ -108,7 +108,7 @@ def cluster(ottla_cluster: Cluster) -> Cluster:
 
 @pytest.fixture
 def members(cluster: Cluster) -> Iterator[list[Member]]:
-    """Members that end with the test."""
+    """Return a list of members, which are closed at the end of the test."""
     found: list[Member] = []
     yield found
     for member in found:
@@ -116,15 +116,15 @@ def members(cluster: Cluster) -> Iterator[list[Member]]:
 
 
 def is_shared(*members: Member) -> bool:
-    """Tell whether the members have all partitions, each one once, and nobody has none."""
+    """Return True if the members have all partitions, each one once, and every member has one."""
     owned = [partition for member in members for partition in member.owned]
     is_whole = sorted(owned) == list(range(PARTITIONS))
     return is_whole and all(member.owned for member in members)
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-def test_members_share_the_partitions_and_hand_them_over(cluster, members, strategy) -> None:
-    """Members come one by one, one leaves, and every record is seen once."""
+def test_members_share_partitions_and_take_over(cluster, members, strategy) -> None:
+    """Members join one by one, one leaves, and every record is read once."""
     for number in range(3):
         members.append(Member(cluster, f"m{number}", partition_assignment_strategy=strategy))
         until(lambda: is_shared(*members), f"{number + 1} members do not share")
@@ -140,7 +140,7 @@ def test_members_share_the_partitions_and_hand_them_over(cluster, members, strat
 
 
 def test_cooperative_members_keep_what_they_can(cluster, members) -> None:
-    """A second member takes half; the first never gives the rest away."""
+    """When a second member gets half, the first one never gives up the other half."""
     members.append(Member(cluster, "m0", partition_assignment_strategy="cooperative-sticky"))
     until(lambda: is_shared(*members), "the first has not everything")
     members.append(Member(cluster, "m1", partition_assignment_strategy="cooperative-sticky"))
@@ -149,7 +149,7 @@ def test_cooperative_members_keep_what_they_can(cluster, members) -> None:
 
 
 def test_static_member_comes_back_without_a_rebalance(cluster, members) -> None:
-    """A restarted instance has its old partitions, and nobody else was disturbed."""
+    """A restarted instance has its old partitions, and no other member is affected."""
     for number in range(2):
         members.append(Member(cluster, f"m{number}", group_instance_id=f"i{number}"))
         until(lambda: is_shared(*members), "they do not share")
@@ -164,20 +164,22 @@ def test_static_member_comes_back_without_a_rebalance(cluster, members) -> None:
     until(lambda: sum(len(member.seen) for member in members) == 60, "records are missing")
 
 
-def test_second_claimant_of_an_instance_fences_the_first(cluster, members) -> None:
-    """The first is told that it has been replaced, and stops."""
+def test_second_member_with_instance_id_fences_the_first(cluster, members) -> None:
+    """The first member of an instance id gets an error when a second one joins, and stops."""
     members.append(Member(cluster, "first", group_instance_id="i"))
-    until(lambda: is_shared(*members), "the first has nothing")
+    until(lambda: is_shared(*members), "the first member has no partitions")
     members.append(Member(cluster, "second", group_instance_id="i"))
-    until(lambda: members[1].owned == set(range(PARTITIONS)), "the second has nothing")
+    until(lambda: members[1].owned == set(range(PARTITIONS)), "the second member has no partitions")
     first = members.pop(0)
-    until(lambda: not first.is_alive(), "the first goes on")
+    until(lambda: not first.is_alive(), "the first member did not stop")
     assert first.error is not None
     assert "fenced" in first.error.str()
 
 
 def test_group_survives_a_restart_of_the_broker(cluster, members) -> None:
-    """Members keep their partitions and offsets: nobody joins again, nothing is read twice."""
+    """Members keep their partitions and offsets: no member joins again, and no record is read
+    twice.
+    """
     for number in range(2):
         members.append(Member(cluster, f"m{number}"))
         until(lambda: is_shared(*members), "they do not share")
@@ -193,7 +195,7 @@ def test_group_survives_a_restart_of_the_broker(cluster, members) -> None:
 
 
 def test_offsets_of_a_group_without_members_survive_a_restart(cluster) -> None:
-    """A new member begins where the old one stopped."""
+    """A new member resumes from the offset that the old one committed."""
     produce(cluster, range(60))
     member = Member(cluster)
     until(lambda: len(member.seen) == 60, "records are missing")
@@ -263,7 +265,7 @@ class PlainMember(threading.Thread):
             heartbeat_interval_ms=300,
         )
         while not self._ends.is_set():
-            # A poll that ends in the middle of a rebalance makes kafka-python 3.0 forget the answer.
+            # If a poll ends in the middle of a rebalance, kafka-python 3.0 loses the response.
             for records in consumer.poll(timeout_ms=1000).values():
                 self.seen.extend(record.value for record in records)
             self.owned = {item.partition for item in consumer.assignment()}
@@ -276,7 +278,7 @@ class PlainMember(threading.Thread):
 
 
 def test_members_of_kafka_python_share_and_commit(cluster) -> None:
-    """Two members see every record; the next one begins behind them."""
+    """Two members read every record; the next one resumes after them."""
     produce(cluster, range(120))
     first, second = PlainMember(cluster), PlainMember(cluster)
     until(lambda: len(first.seen) + len(second.seen) >= 120, "records are missing")
@@ -293,7 +295,7 @@ def test_members_of_kafka_python_share_and_commit(cluster) -> None:
 
 
 async def test_members_of_aiokafka_share_and_commit(cluster) -> None:
-    """Two members see every record; offsets are there for whoever asks."""
+    """Two members read every record; other clients see the committed offsets."""
     produce(cluster, range(120))
     consumers = [
         AIOKafkaConsumer(
@@ -326,7 +328,7 @@ async def test_members_of_aiokafka_share_and_commit(cluster) -> None:
 
 
 def test_operator_sees_and_changes_groups(cluster, members) -> None:
-    """List, describe, read and alter offsets, delete: with librdkafka's admin client."""
+    """librdkafka's admin client lists and describes groups, reads and alters offsets, and deletes."""
     produce(cluster, range(60))
     members.append(Member(cluster))
     until(lambda: len(members[0].seen) == 60, "records are missing")
@@ -342,8 +344,8 @@ def test_operator_sees_and_changes_groups(cluster, members) -> None:
     members.pop().end()
     moved = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0, 3)])
     admin.alter_consumer_group_offsets([moved])["g"].result(PATIENCE_S)
-    asked = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0), TopicPartition("t", 1)])
-    found = admin.list_consumer_group_offsets([asked])["g"].result(PATIENCE_S)
+    requested = ConsumerGroupTopicPartitions("g", [TopicPartition("t", 0), TopicPartition("t", 1)])
+    found = admin.list_consumer_group_offsets([requested])["g"].result(PATIENCE_S)
     assert [item.offset for item in found.topic_partitions] == [3, 10]
     admin.delete_consumer_groups(["g"])["g"].result(PATIENCE_S)
     assert admin.list_consumer_groups().result(PATIENCE_S).valid == []

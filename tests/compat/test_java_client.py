@@ -1,4 +1,4 @@
-"""The Java client 4.3 against `ottla up`, through the programs that come with it, unmodified."""
+"""The Java client 4.3 with `ottla up`, through the programs that it contains, unmodified."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def _run(program: str, *words: str) -> str:
 
 
 def _events(output: str) -> list[dict[str, Any]]:
-    """Return what the verifiable tools report: a JSON object a line."""
+    """Return the reports of the verifiable tools: one JSON object a line."""
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
@@ -43,7 +43,7 @@ def _end(broker: BrokerProcess, topic: str) -> int:
 def test_the_performance_tool_writes_with_every_codec(
     broker: BrokerProcess, topic: str, codec: str
 ) -> None:
-    """As fast as it can, idempotent by default; every record is there, in the codec sent."""
+    """The tool writes as fast as it can, idempotently; every record is stored, in the codec sent."""
     output = _run(
         "ProducerPerformance",
         *("--topic", topic, "--num-records", "20000", "--record-size", "100"),
@@ -57,10 +57,10 @@ def test_the_performance_tool_writes_with_every_codec(
     assert {json.loads(line)["codec"] for line in dumped} == {codec}
 
 
-def test_a_group_goes_on_after_its_client_and_its_broker_restart(
+def test_group_resumes_after_restart_of_client_and_broker(
     broker: BrokerProcess, topic: str
 ) -> None:
-    """VerifiableProducer and VerifiableConsumer agree on every offset."""
+    """VerifiableProducer and VerifiableConsumer agree on every offset after both restarts."""
     at = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
     written = _events(_run("VerifiableProducer", *at, "--max-messages", "1000"))
     acknowledged = _named(written, "producer_send_success")
@@ -82,8 +82,8 @@ def test_a_group_goes_on_after_its_client_and_its_broker_restart(
         assert commits[-1]["offsets"][0]["offset"] == end
 
 
-def test_reading_starts_at_a_time(broker: BrokerProcess, topic: str) -> None:
-    """Kafka's own tools find the offset of a time; its console consumer reads from there."""
+def test_reading_starts_at_timestamp(broker: BrokerProcess, topic: str) -> None:
+    """Kafka's own tools find the offset of a timestamp; its console consumer reads from there."""
     start = 1_700_000_000_000
     records = [
         ToWrite(key=None, value=b"%d" % number, timestamp=start + 1000 * number)

@@ -1,4 +1,4 @@
-"""kcat against `ottla up`: metadata, all codecs, groups, times."""
+"""`kcat` with `ottla up`: metadata, all codecs, groups, timestamps."""
 
 import shutil
 import subprocess
@@ -26,7 +26,7 @@ def _kcat(broker: BrokerProcess, *words: str, stdin: bytes = b"") -> bytes:
 
 
 def test_the_cluster_is_listed(broker: BrokerProcess, topic: str) -> None:
-    """`kcat -L`: brokers at the address that was asked, topics with leaders and replicas."""
+    """`kcat -L` shows brokers at the bootstrap address, and topics with leaders and replicas."""
     _kcat(broker, "-P", "-t", topic, stdin=b"1\n")
     listed = _kcat(broker, "-L").decode()
     assert f"broker 1 at {broker.bootstrap} (controller)" in listed
@@ -35,8 +35,10 @@ def test_the_cluster_is_listed(broker: BrokerProcess, topic: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_lines_survive_every_codec(broker: BrokerProcess, topic: str, codec: str) -> None:
-    """Keys, values and headers, in order."""
+def test_lines_are_unchanged_with_every_codec(
+    broker: BrokerProcess, topic: str, codec: str
+) -> None:
+    """Keys, values and headers keep their order."""
     lines = b"".join(b"key%d:value %d %s\n" % (row % 5, row, b"x" * 50) for row in range(500))
     _kcat(broker, "-P", "-t", topic, "-K:", "-z", codec, "-H", "a=1", stdin=lines)
     read = _kcat(broker, "-C", "-t", topic, "-e", "-q", "-K:")
@@ -44,8 +46,8 @@ def test_lines_survive_every_codec(broker: BrokerProcess, topic: str, codec: str
     assert _kcat(broker, "-C", "-t", topic, "-c", "1", "-q", "-f", "%h %o") == b"a=1 0"
 
 
-def test_a_group_goes_on_where_it_was(broker: BrokerProcess, topic: str) -> None:
-    """kcat -G: committed when it leaves, also over a restart of the broker."""
+def test_group_resumes_from_committed_offset(broker: BrokerProcess, topic: str) -> None:
+    """`kcat -G` commits when it leaves, and resumes from there, also after a restart of the broker."""
     words = ("-G", f"group-of-{topic}", "-q", "-X", "auto.offset.reset=earliest", topic)
     _kcat(broker, "-P", "-t", topic, stdin=b"1\n2\n3\n")
     assert _kcat(broker, "-c", "2", *words) == b"1\n2\n"
@@ -53,8 +55,8 @@ def test_a_group_goes_on_where_it_was(broker: BrokerProcess, topic: str) -> None
     assert _kcat(broker, "-e", *words) == b"3\n"
 
 
-def test_reading_starts_at_a_place_or_a_time(broker: BrokerProcess, topic: str) -> None:
-    """Offsets, the last so many, and the time of a record."""
+def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str) -> None:
+    """Reading starts at an offset, at the last N records, or at the timestamp of a record."""
     _kcat(broker, "-P", "-t", topic, stdin=b"0\n1\n2\n3\n")
     read = ("-C", "-t", topic, "-e", "-q")
     assert _kcat(broker, *read, "-o", "2") == b"2\n3\n"
@@ -63,5 +65,5 @@ def test_reading_starts_at_a_place_or_a_time(broker: BrokerProcess, topic: str) 
     assert _kcat(broker, *read, "-o", f"s@{moments[0].decode()}") == b"0\n1\n2\n3\n"
     late = int(moments[-1]) + 1
     found = _kcat(broker, "-Q", "-t", f"{topic}:0:{late}").decode()
-    # Nothing is as late: librdkafka shows the end.
+    # No record is as late: librdkafka returns the end.
     assert found.split() == [topic, "[0]", "offset", "-1"]

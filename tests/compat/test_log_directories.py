@@ -1,4 +1,4 @@
-"""Moves between the log directories of a broker, asked for by Apache Kafka's own tools."""
+"""Apache Kafka's own tools move partitions between the log directories of a broker."""
 
 import json
 import time
@@ -26,14 +26,14 @@ PADDING = b"x" * 2000
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two log directories."""
+    """Return two log directories."""
     root = tmp_path_factory.mktemp("directories")
     return root / "one", root / "two"
 
 
 @pytest.fixture(scope="module")
 def cluster(folders: tuple[Path, Path]) -> Iterator[Cluster]:
-    """A broker with them."""
+    """Return a broker with these directories."""
     dirs = ",".join(map(str, folders))
     with Cluster(options={"log.dirs": dirs}, data=folders[0]) as running:
         yield running
@@ -47,7 +47,7 @@ def tool(cluster: Cluster, command: str, *arguments: str) -> str:
 
 
 def described(cluster: Cluster, topic: str) -> dict[str, list[dict[str, Any]]]:
-    """Return what kafka-log-dirs says of a topic, by directory."""
+    """Return the description of a topic by kafka-log-dirs, by directory."""
     output = tool(cluster, "LogDirsCommand", "--describe", "--topic-list", topic)
     found = json.loads(output.splitlines()[-1])
     directories = found["brokers"][0]["logDirs"]
@@ -56,7 +56,7 @@ def described(cluster: Cluster, topic: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def write_plan(folder: Path, topic: str, directory: Path) -> tuple[str, str]:
-    """Write a reassignment to one directory; return the arguments that name it."""
+    """Write a reassignment to one directory; return the arguments for it."""
     plan = folder / f"{topic}.json"
     move = {"topic": topic, "partition": 0, "replicas": [1], "log_dirs": [str(directory)]}
     plan.write_text(json.dumps({"version": 1, "partitions": [move]}))
@@ -66,7 +66,9 @@ def write_plan(folder: Path, topic: str, directory: Path) -> tuple[str, str]:
 def test_kafkas_tools_move_a_partition_while_it_is_written(
     cluster: Cluster, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """kafka-reassign-partitions starts and verifies it, kafka-log-dirs shows where it is."""
+    """`kafka-reassign-partitions` starts and verifies the move, and kafka-log-dirs shows the new
+    directory.
+    """
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic("moving", 1, 1)])["moving"].result()
     source, target = folders if (folders[0] / "moving-0").exists() else folders[::-1]
@@ -106,7 +108,7 @@ def test_kafkas_tools_move_a_partition_while_it_is_written(
 
 
 def read(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
-    """Read so many records from the beginning."""
+    """Read `count` records from the beginning."""
     settings = {
         "bootstrap.servers": cluster.bootstrap,
         "group.id": topic,

@@ -1,4 +1,4 @@
-"""Apache Kafka's files and ours are the same: each reads, and goes on with, what the other wrote."""
+"""Log files of Apache Kafka and of Ottla are the same: each reads the other's and appends to them."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
 ]
 
-# Kafka forgets idempotent producers whose records are older than a day.
+# Kafka removes idempotent producers whose records are older than a day.
 RECENT_MS = RealClock().time_ms() - 3_600_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # What DumpLogSegments prints where a file does not hold what it should.
@@ -33,7 +33,7 @@ COMPLAINTS = ("Found ", "Index offset", "Mismatches", "Non-consecutive", "isvali
 
 
 def dump(folder: Path, *options: str) -> str:
-    """Have Apache Kafka print the files of a log."""
+    """Let Apache Kafka print the files of a log."""
     suffixes = (".log", ".index", ".timeindex", ".snapshot", ".txnindex")
     if "--index-sanity-check" in options or "--verify-index-only" in options:
         suffixes = (".index", ".timeindex")
@@ -49,7 +49,9 @@ def dump(folder: Path, *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def our_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log with every codec, three segments, two epochs, idempotent and transactional producers."""
+    """Return a log with every codec, three segments, two epochs, idempotent and transactional
+    producers.
+    """
     world = World(tmp_path_factory.mktemp("ours"), segment_bytes=60_000, index_interval_bytes=1024)
     directories = world.directories()
     log = directories.create("t", 0, uuids.random_uuid(_Random()), world.config)
@@ -94,7 +96,7 @@ def append_transaction(log: Log, producer_id: int, outcome: control.ControlType)
 
 
 def test_kafka_reads_every_record_of_our_log(our_folder: Path) -> None:
-    """DumpLogSegments opens all batches of all files, has no complaint, and finds what was written."""
+    """DumpLogSegments reads all batches of all files without an error, and finds all records."""
     printed = dump(our_folder, "--deep-iteration", "--print-data-log")
     assert not [word for word in COMPLAINTS if word in printed]
     payloads = [
@@ -110,15 +112,15 @@ def test_kafka_reads_every_record_of_our_log(our_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("check", ["--index-sanity-check", "--verify-index-only"])
-def test_kafka_finds_our_indexes_sound(our_folder: Path, check: str) -> None:
-    """Each entry of both indexes names a batch that is there, and its offset and timestamp."""
+def test_kafka_accepts_our_indexes(our_folder: Path, check: str) -> None:
+    """Each entry of both indexes refers to an existing batch, and to its offset and timestamp."""
     printed = dump(our_folder, check)
     assert not [word for word in COMPLAINTS if word in printed]
     assert printed.count("passed sanity check") == (4 if check == "--index-sanity-check" else 0)
 
 
 class Written(NamedTuple):
-    """What Apache Kafka was told to write, and what it answered about it."""
+    """The records that Apache Kafka was sent, and its responses."""
 
     node: java.KafkaNode
     crashed: Path
@@ -128,7 +130,7 @@ class Written(NamedTuple):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
-    """A Kafka that has stopped in order, and a copy of its directory from while it ran."""
+    """Return a Kafka that was stopped cleanly, and a copy of its directory from while it ran."""
     folder = tmp_path_factory.mktemp("kafka")
     node = java.KafkaNode(folder, ["log.segment.bytes=60000", "log.index.interval.bytes=1024"])
     try:
@@ -172,16 +174,16 @@ def write_with_clients(bootstrap: str) -> list[bytes]:
 
 
 def ask_times(bootstrap: str) -> list[tuple[int, int]]:
-    """Return (timestamp, offset) pairs as Kafka answers them."""
+    """Return (timestamp, offset) pairs of Kafka's responses."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "times"})
-    asked = [TopicPartition("t", 0, RECENT_MS + delta) for delta in (0, 1, 399, 799)]
-    found = [consumer.offsets_for_times([each], timeout=30)[0] for each in asked]
+    requested = [TopicPartition("t", 0, RECENT_MS + delta) for delta in (0, 1, 399, 799)]
+    found = [consumer.offsets_for_times([each], timeout=30)[0] for each in requested]
     consumer.close()
-    return [(each.offset, answer.offset) for each, answer in zip(asked, found, strict=True)]
+    return [(each.offset, answer.offset) for each, answer in zip(requested, found, strict=True)]
 
 
 def open_kafkas(path: Path) -> tuple[LogDirectories, Log]:
-    """Open a directory that Kafka wrote, on the machine's clock."""
+    """Open a directory that Kafka wrote, with the machine's clock."""
     world = World(path, LogConfig(segment_bytes=60_000, index_interval_bytes=1024))
     world.clock = RealClock()  # type: ignore[assignment]
     directories = world.directories(cluster_id=None)
@@ -192,7 +194,7 @@ def open_kafkas(path: Path) -> tuple[LogDirectories, Log]:
 
 @pytest.mark.parametrize("end", ["stopped", "crashed"])
 def test_we_read_what_kafka_wrote(written: Written, end: str, tmp_path: Path) -> None:
-    """All records, searches by time, transactions and producers are as Kafka has them."""
+    """All records, lookups by timestamp, transactions and producers are the same as in Kafka."""
     shutil.copytree(written.node.data if end == "stopped" else written.crashed, tmp_path / "data")
     directories, log = open_kafkas(tmp_path / "data")
     assert [record.value for record in read_all(log)] == written.values
@@ -213,8 +215,8 @@ def test_we_read_what_kafka_wrote(written: Written, end: str, tmp_path: Path) ->
     directories.close()
 
 
-def test_kafka_goes_on_with_what_we_wrote_into_its_directory(written: Written) -> None:
-    """Kafka starts on a directory that we have opened and written to, and serves all of it."""
+def test_kafka_continues_log_that_we_appended_to(written: Written) -> None:
+    """Kafka starts with a directory that Ottla has opened and appended to, and serves all of it."""
     directories, log = open_kafkas(written.node.data)
     more = [b"ours-%d" % number for number in range(3000)]
     for start in range(0, len(more), 3):

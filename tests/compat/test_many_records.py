@@ -1,4 +1,6 @@
-"""Five codecs, twelve partitions, a hundred thousand records in each: nothing lost, doubled, moved."""
+"""Five codecs, twelve partitions, a hundred thousand records in each: none is lost, duplicated or
+reordered.
+"""
 
 from array import array
 
@@ -22,7 +24,7 @@ def _write(broker: BrokerProcess, topic: str, codec: str) -> None:
             "bootstrap.servers": broker.bootstrap,
             "compression.type": codec,
             "enable.idempotence": True,
-            # A callback for every record would be half of the test's time.
+            # A callback for every record would take half of the test's time.
             "delivery.report.only.error": True,
             "queue.buffering.max.messages": 1_000_000,
             "linger.ms": 50,
@@ -73,7 +75,7 @@ def _read(broker: BrokerProcess, topic: str) -> "list[array[int]]":
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_record_arrives_once_and_in_order(broker: BrokerProcess, codec: str) -> None:
-    """1.2 million records a codec, written by one producer and read by one group."""
+    """One producer writes 1.2 million records with a codec, and one group reads them."""
     topic = f"many-{codec}"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS)])[topic].result(30)

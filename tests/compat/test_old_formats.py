@@ -1,7 +1,7 @@
-"""What a broker before Kafka 0.11 has written, read by today's clients.
+"""Records that a broker before Kafka 0.11 has written, read by today's clients.
 
-Apache Kafka 4 neither takes formats v0 and v1 nor converts them, but returns them where they are
-stored (KIP-724); so do we.
+Apache Kafka 4 neither accepts nor converts the formats v0 and v1, but returns stored records in
+them (KIP-724). Ottla does the same.
 """
 
 import struct
@@ -39,7 +39,7 @@ def old_segment(magic: int, codec: str) -> bytes:
 
 @pytest.fixture(params=[(0, "none"), (1, "none"), (1, "gzip"), (1, "snappy")], ids=str)
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Cluster:
-    """A broker on a directory whose topic `t` begins with records of an old format."""
+    """Return a broker whose topic `t` begins with records of an old format."""
     running = Cluster(data=tmp_path).start()
     request.addfinalizer(running.stop)
     admin = AdminClient({"bootstrap.servers": running.bootstrap})
@@ -54,7 +54,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Cluster:
 
 
 def test_librdkafka_reads_old_records_and_new_ones(cluster: Cluster) -> None:
-    """From the beginning, with offsets that follow on."""
+    """librdkafka reads from the beginning, with consecutive offsets."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
     consumer.assign([TopicPartition("t", 0, 0)])
     found = []
@@ -68,7 +68,7 @@ def test_librdkafka_reads_old_records_and_new_ones(cluster: Cluster) -> None:
 
 
 def test_kafka_python_reads_old_records_from_the_middle(cluster: Cluster) -> None:
-    """Inside a compressed entry as well."""
+    """kafka-python starts to read inside a compressed entry as well."""
     consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap, consumer_timeout_ms=20_000)
     place = PythonPartition("t", 0)
     consumer.assign([place])

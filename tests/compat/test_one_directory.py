@@ -34,22 +34,22 @@ GROUP, TOPIC = "readers", "t"
 
 
 class Server(Protocol):
-    """A broker on the directory."""
+    """A broker with the directory."""
 
     bootstrap: str
 
     def start(self) -> object:
-        """Start it."""
+        """Start the broker."""
         ...
 
     def stop(self) -> object:
-        """Stop it in order."""
+        """Stop the broker cleanly."""
         ...
 
 
 @dataclass
 class History:
-    """What was written so far, and has to be found by whoever serves the directory next."""
+    """The data written so far; the next broker of the directory must have all of it."""
 
     committed: set[bytes] = field(default_factory=set)
     positions: dict[int, int] = field(default_factory=dict)
@@ -58,14 +58,16 @@ class History:
 
 
 def transactional(bootstrap: str, name: str) -> Producer:
-    """Return a producer that has fenced its former self."""
+    """Return a producer that has fenced earlier ones of the same id."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0})
     producer.init_transactions(60)
     return producer
 
 
 def write(bootstrap: str, label: str, history: History) -> Producer:
-    """Write with all codecs, in transactions of each fate, with a group; return one with an open end."""
+    """Write with all codecs, in transactions of each outcome, with a group; return an open
+    transaction.
+    """
     for codec in CODECS:
         settings = {"bootstrap.servers": bootstrap, "compression.type": codec}
         producer = Producer({**settings, "enable.idempotence": True})
@@ -74,7 +76,8 @@ def write(bootstrap: str, label: str, history: History) -> Producer:
             producer.produce(TOPIC, value, partition=number % PARTITIONS)
             history.committed.add(value)
         assert producer.flush(60) == 0
-    # First, so that there is a coordinator: librdkafka 2.16 may wait for one for ever in the next call.
+    # This is first, so that there is a coordinator: librdkafka 2.16 may wait for one forever in the
+    # next call.
     commit_plainly(bootstrap, history)
     for fate in ("commit", "abort"):
         producer = transactional(bootstrap, f"{fate}-id")
@@ -108,7 +111,7 @@ def commit_plainly(bootstrap: str, history: History) -> None:
 
 
 def settle(bootstrap: str) -> None:
-    """Return when the broker knows that it is a broker; Apache Kafka answers before that."""
+    """Return when the broker has its own metadata; Apache Kafka responds before that."""
     deadline = time.monotonic() + 60
     while True:
         admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -143,7 +146,7 @@ def administer(bootstrap: str, label: str, history: History) -> None:
 
 
 def check(bootstrap: str, history: History) -> None:
-    """Find everything again: topics, configurations, positions and records."""
+    """Check all data: topics, configurations, offsets and records."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     assert topics(admin, history.topics) == history.topics
     resource = ConfigResource(ResourceType.TOPIC, TOPIC)
@@ -152,23 +155,25 @@ def check(bootstrap: str, history: History) -> None:
     assert {name: configs[name].value for name in history.configs} == history.configs
     for group, base in ((GROUP, 0), ("members", 10)):
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-        asked = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-        positions = {each.partition: each.offset for each in committed(consumer, asked)}
+        requested = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+        positions = {each.partition: each.offset for each in committed(consumer, requested)}
         for key, offset in history.positions.items():
             if base <= key < base + PARTITIONS:
                 assert positions[key - base] == offset, (group, key - base)
         consumer.close()
-    # The transaction that was open ends now: its producer's successor fences it.
+    # The open transaction ends now: a new producer with its id fences the old one.
     transactional(bootstrap, "open-id")
     assert read_committed(bootstrap) == history.committed
 
 
-def committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
-    """Return the positions of a group; Apache Kafka names its coordinator before that knows of it."""
+def committed(consumer: Consumer, requested: list[TopicPartition]) -> list[TopicPartition]:
+    """Return the offsets of a group; Apache Kafka returns its coordinator before that has loaded
+    it.
+    """
     deadline = time.monotonic() + 30
     while True:
         try:
-            return list(consumer.committed(asked, 60))
+            return list(consumer.committed(requested, 60))
         except KafkaException as error:
             if error.args[0].code() not in STARTING:
                 raise
@@ -177,9 +182,9 @@ def committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPart
 
 
 def topics(admin: AdminClient, wanted: set[str]) -> set[str]:
-    """Return the topics that people made, as soon as there are as many as wanted.
+    """Return the topics that are not internal, as soon as there are enough.
 
-    Apache Kafka answers before its controller has told it what there is.
+    Apache Kafka responds before its controller has sent the metadata.
     """
     deadline = time.monotonic() + 30
     while True:
@@ -191,7 +196,7 @@ def topics(admin: AdminClient, wanted: set[str]) -> set[str]:
 
 
 def read_committed(bootstrap: str) -> set[bytes]:
-    """Return the values of all partitions; none may come twice."""
+    """Return the values of all partitions; none may appear twice."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -231,16 +236,16 @@ def carry(verb: str, data: Path, address: str, *words: str) -> None:
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """A ZooKeeper."""
+    """Return the address of a ZooKeeper."""
     with zookeeper.running(tmp_path / "zookeeper") as running:
         yield running
 
 
 @pytest.mark.parametrize("first", ["ottla", "kafka"])
-def test_ottla_and_kafka_take_turns_on_a_directory(
+def test_ottla_and_kafka_take_turns_with_a_directory(
     first: str, tmp_path: Path, address: str
 ) -> None:
-    """Topics, settings, records, groups and transactions go over, back, and over again."""
+    """Topics, settings, records, groups and transactions move to the other broker, back, and again."""
     data = tmp_path / "data"
     ours = BrokerProcess(data, options={"log.retention.check.interval.ms": "1000"})
     # Kafka would wait three seconds for more members of each new group.

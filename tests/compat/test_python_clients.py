@@ -1,4 +1,4 @@
-"""confluent-kafka, kafka-python and aiokafka against `ottla up`: one specification for all three."""
+"""confluent-kafka, kafka-python and aiokafka with `ottla up`: one specification for all three."""
 
 import json
 from typing import Any
@@ -33,10 +33,10 @@ def _records(count: int, start: int = 0) -> list[ToWrite]:
 
 @each_codec
 @each_client
-def test_what_is_written_with_any_codec_is_read_in_a_group(
+def test_group_reads_records_of_any_codec(
     broker: BrokerProcess, topic: str, client: Client, codec: str
 ) -> None:
-    """The topic is made on first use; keys, values, headers and order survive, in the codec sent."""
+    """The topic is created at the first use; keys, values, headers, order and codec are kept."""
     records = _records(300)
     client.write(broker.bootstrap, topic, records, codec)
     found = client.read(broker.bootstrap, topic, f"group-of-{topic}", len(records))
@@ -46,15 +46,15 @@ def test_what_is_written_with_any_codec_is_read_in_a_group(
     ]
     (segment,) = (broker.data / f"{topic}-0").glob("*.log")
     dumped = run_command("log", "dump", str(segment), "--output", "json").stdout.splitlines()
-    # kafka-python leaves a batch as it is that a codec would make longer.
+    # kafka-python does not compress a batch if the codec would make it longer.
     assert {json.loads(line)["codec"] for line in dumped} - {"none"} == {codec} - {"none"}
 
 
 @each_client
-def test_a_group_goes_on_after_its_client_and_its_broker_restart(
+def test_group_resumes_after_restart_of_client_and_broker(
     broker: BrokerProcess, topic: str, client: Client
 ) -> None:
-    """What was committed is not read again, by a new client and after a new start of the broker."""
+    """Committed records are not read again, by a new client and after a restart of the broker."""
     client.write(broker.bootstrap, topic, _records(30), "none")
     group = f"group-of-{topic}"
     first = client.read(broker.bootstrap, topic, group, 10)
@@ -66,8 +66,8 @@ def test_a_group_goes_on_after_its_client_and_its_broker_restart(
 
 
 @each_client
-def test_reading_starts_at_a_time(broker: BrokerProcess, topic: str, client: Client) -> None:
-    """The first record at or after it, among records with timestamps of their own."""
+def test_reading_starts_at_timestamp(broker: BrokerProcess, topic: str, client: Client) -> None:
+    """A lookup returns the first record at or after the timestamp, if timestamps are not in order."""
     start = 1_700_000_000_000
     records = [
         ToWrite(key=None, value=b"%d" % number, partition=0, timestamp=start + 1000 * number)
@@ -84,7 +84,7 @@ def test_reading_starts_at_a_time(broker: BrokerProcess, topic: str, client: Cli
 def test_a_key_is_in_the_same_partition_for_every_client(
     broker: BrokerProcess, topic: str, client: Client
 ) -> None:
-    """Twelve partitions, keys spread by the client, every record read exactly once."""
+    """Each client spreads keys over twelve partitions, and every record is read exactly once."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, num_partitions=12)])[topic].result(30)
     records = _records(600)
@@ -100,10 +100,10 @@ def test_a_key_is_in_the_same_partition_for_every_client(
 
 @pytest.mark.parametrize("writer", PYTHON_CLIENTS, ids=lambda client: client.name)
 @pytest.mark.parametrize("reader", PYTHON_CLIENTS, ids=lambda client: client.name)
-def test_every_client_reads_what_every_other_wrote(
+def test_every_client_reads_records_of_every_other(
     broker: BrokerProcess, topic: str, writer: Client, reader: Client
 ) -> None:
-    """All codecs in one partition, one after another."""
+    """Each client reads all codecs of every other client in one partition."""
     expected = []
     for number, codec in enumerate(["none", "gzip", "snappy", "lz4", "zstd"]):
         records = _records(20, start=20 * number)
@@ -114,7 +114,7 @@ def test_every_client_reads_what_every_other_wrote(
 
 
 def test_librdkafkas_admin_sees_the_cluster(broker: BrokerProcess, topic: str) -> None:
-    """Create, describe, configure, grow, list, delete: what dashboards and scripts do."""
+    """Dashboards and scripts can create, describe, configure, grow, list and delete topics."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     made = admin.create_topics([NewTopic(topic, 2, config={"retention.ms": "1000"})])
     made[topic].result(30)

@@ -1,4 +1,4 @@
-"""Quotas with foreign clients: set by Apache Kafka's own tools, felt by librdkafka."""
+"""Quotas with foreign clients: Apache Kafka's own tools set them, librdkafka is throttled."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A broker for this file; every test uses clients and topics of its own."""
+    """Return a broker for this file; every test uses its own clients and topics."""
     with Cluster(options=OPTIONS) as running:
         yield running
 
@@ -52,7 +52,7 @@ def limit(cluster: Cluster, names: dict[str, str | None], **values: float) -> No
 
 
 class Rate:
-    """Bytes by the moment at which they were delivered, from the start on."""
+    """Delivered bytes by time since the start."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -60,7 +60,7 @@ class Rate:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._began
 
     def note(self, message: Message) -> None:
@@ -70,13 +70,13 @@ class Rate:
         self._delivered.append((self.elapsed, len(value)))
 
     def between(self, start: float, end: float) -> float:
-        """Return bytes a second in this part of the time."""
+        """Return the bytes per second in this period."""
         return sum(size for at, size in self._delivered if start <= at < end) / (end - start)
 
 
 @pytest.mark.slow
-def test_a_producer_settles_at_its_byte_rate(cluster: Cluster) -> None:
-    """librdkafka, as fast as it can, within a tenth of 1 MB/s; every record arrives in the end."""
+def test_producer_is_throttled_to_its_byte_rate(cluster: Cluster) -> None:
+    """librdkafka stays within a tenth of 1 MB/s, and every record is delivered in the end."""
     cluster.create_topic("produced")
     limit(cluster, {"client-id": "slow-producer"}, producer_byte_rate=MEGABYTE)
     producer = Producer(
@@ -106,12 +106,12 @@ def test_a_producer_settles_at_its_byte_rate(cluster: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_a_consumer_settles_at_its_byte_rate_and_misses_nothing(cluster: Cluster) -> None:
-    """Throttled fetches are answered without records; the records come later, in order."""
+def test_consumer_is_throttled_to_its_byte_rate_and_misses_no_record(cluster: Cluster) -> None:
+    """Throttled fetches return no records; the records follow later, in order."""
     cluster.create_topic("consumed")
-    # A batch is read whole: one of a megabyte would be all that a second has.
-    told = {"bootstrap.servers": cluster.bootstrap, "client.id": "fast", "batch.size": 65_536}
-    producer = Producer(told)
+    # A batch is read completely: one of a megabyte would use up the quota of a second.
+    settings = {"bootstrap.servers": cluster.bootstrap, "client.id": "fast", "batch.size": 65_536}
+    producer = Producer(settings)
     count = 8_000
     for number in range(count):
         producer.produce("consumed", number.to_bytes(1000, "big"))
@@ -144,7 +144,7 @@ def test_a_consumer_settles_at_its_byte_rate_and_misses_nothing(cluster: Cluster
 
 
 def test_other_clients_are_not_slowed_down(cluster: Cluster) -> None:
-    """The quota of one client id says nothing of another."""
+    """The quota of one client id does not affect another one."""
     limit(cluster, {"client-id": "somebody"}, producer_byte_rate=1.0, request_percentage=0.01)
     cluster.create_topic("others")
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": "else"})
@@ -156,8 +156,8 @@ def test_other_clients_are_not_slowed_down(cluster: Cluster) -> None:
     assert rate.elapsed < 3
 
 
-def test_an_older_administrator_waits_for_the_quota_of_mutations(cluster: Cluster) -> None:
-    """librdkafka's version of CreateTopics cannot be refused: it is served, and waits."""
+def test_older_admin_client_is_throttled_by_mutation_quota(cluster: Cluster) -> None:
+    """librdkafka's version of CreateTopics cannot be rejected: it is executed, and then throttled."""
     limit(cluster, {"client-id": "careless"}, controller_mutation_rate=1.0)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "client.id": "careless"})
     admin.create_topics([NewTopic("many", 12, 1)])["many"].result()
@@ -166,8 +166,8 @@ def test_an_older_administrator_waits_for_the_quota_of_mutations(cluster: Cluste
     assert rate.elapsed > 1.5
 
 
-def test_a_newer_administrator_is_refused(cluster: Cluster) -> None:
-    """kafka-python is told THROTTLING_QUOTA_EXCEEDED for each topic, and can try again."""
+def test_newer_admin_client_gets_throttling_error(cluster: Cluster) -> None:
+    """kafka-python gets THROTTLING_QUOTA_EXCEEDED for each topic, and can retry."""
     limit(cluster, {"client-id": "hasty"}, controller_mutation_rate=1.0)
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap, client_id="hasty")
     admin.create_topics([PythonTopic("python-many", 12, 1)])
@@ -178,7 +178,7 @@ def test_a_newer_administrator_is_refused(cluster: Cluster) -> None:
 
 @pytest.mark.slow
 def test_connections_of_an_address_are_limited() -> None:
-    """What is too much is closed after a while, and the client comes again."""
+    """A connection above the limit is closed after a while, and the client connects again."""
     with Cluster() as cluster:
         limit(cluster, {"ip": "127.0.0.1"}, connection_creation_rate=1)
         connected = 0
@@ -195,7 +195,7 @@ def test_connections_of_an_address_are_limited() -> None:
 
 
 def test_quotas_survive_a_restart() -> None:
-    """They are in the tree, and hold from the first request on."""
+    """Quotas are stored in the coordination tree, and apply from the first request on."""
     with Cluster() as cluster:
         limit(cluster, {"user": None, "client-id": "app"}, producer_byte_rate=5.0)
         cluster.restart()
@@ -210,7 +210,7 @@ Configs = Callable[..., str]
 
 @pytest.fixture(params=["3.9.2", "4.3.0"])
 def configs(cluster: Cluster, request: pytest.FixtureRequest) -> Configs:
-    """kafka-configs of one version."""
+    """Return kafka-configs of one version."""
 
     def run(*arguments: str) -> str:
         bootstrap = ("--bootstrap-server", cluster.bootstrap)
@@ -223,7 +223,7 @@ def configs(cluster: Cluster, request: pytest.FixtureRequest) -> Configs:
 @pytest.mark.slow
 @needs_java
 def test_kafkas_own_tool_sets_shows_and_removes_quotas(configs: Configs) -> None:
-    """Of client ids, users, both, defaults, and addresses."""
+    """The tool works for client ids, users, both, defaults, and addresses."""
     client = ("--entity-type", "clients", "--entity-name", "tool client")
     added = configs("--alter", "--add-config", "producer_byte_rate=1024", *client)
     assert "Completed updating config" in added

@@ -1,4 +1,6 @@
-"""`ottla streams reset` beside kafka-streams-application-reset: the same options, the same offsets afterwards."""
+"""`ottla streams reset` and kafka-streams-application-reset have the same options and the same
+offsets as result.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +25,7 @@ _START = 1_600_000_000_000
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A broker with two inputs of two partitions, of which each application has read a part."""
+    """Return a broker with two topics of two partitions, of which each application has read a part."""
     with Cluster() as running:
         producer = Producer({"bootstrap.servers": running.bootstrap})
         for topic in ("one", "two"):
@@ -69,14 +71,14 @@ def _committed(cluster: Cluster, group: str) -> dict[tuple[str, int], int]:
     ],
 )
 def test_the_offsets_are_those_of_kafkas_tool(cluster: Cluster, tmp_path: Path, words: str) -> None:
-    """Of topics that are named and of those that are not; within what partitions hold."""
+    """Offsets are the same for named and other topics, within the range of each partition."""
     (tmp_path / "plan.csv").write_text("one,0,2\none,1,77\n")
-    told = words.replace("PLAN", str(tmp_path / "plan.csv")).split()
+    options = words.replace("PLAN", str(tmp_path / "plan.csv")).split()
     before = {("one", 0): 4, ("one", 1): 5, ("two", 0): 6, ("two", 1): 1}
     with cluster.admin() as brokers:
         for group in ("theirs", "ours"):
             read = {key: CommittedOffset(offset) for key, offset in before.items()}
             commit_offsets(brokers, group, read)
-    expected = _reset_by_kafka(cluster, *told)
-    assert _reset_here(cluster, tmp_path, *told) == expected
+    expected = _reset_by_kafka(cluster, *options)
+    assert _reset_here(cluster, tmp_path, *options) == expected
     assert len(expected) == len(before)

@@ -1,4 +1,4 @@
-"""Transactions in the hands of librdkafka and of the Java client, and our log in Apache Kafka's."""
+"""Transactions with librdkafka and the Java client, and Ottla's log with Apache Kafka's tools."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A cluster with topics `in` and `out`."""
+    """Return a cluster with topics `in` and `out`."""
     with Cluster(options={"transaction.state.log.num.partitions": "3"}) as found:
         found.create_topic("in")
         found.create_topic("out", partitions=3)
@@ -27,13 +27,14 @@ def cluster() -> Iterator[Cluster]:
 
 
 def transactional(cluster: Cluster, transactional_id: str = "tx", **settings: object) -> Producer:
-    """Return a producer that is ready to begin."""
+    """Return a producer that has initialized its transactions."""
     producer = Producer(
         {
             "bootstrap.servers": cluster.bootstrap,
             "transactional.id": transactional_id,
             "log_level": 0,
-            # librdkafka 2.16 forgets a coordinator that it bootstraps anew, and waits for it for ever.
+            # librdkafka 2.16 loses a coordinator when it bootstraps again, and waits for it
+            # forever.
             "metadata.recovery.strategy": "none",
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
@@ -42,8 +43,8 @@ def transactional(cluster: Cluster, transactional_id: str = "tx", **settings: ob
     return producer
 
 
-def test_committed_is_seen_and_aborted_is_not(cluster: Cluster) -> None:
-    """By read_committed; read_uncommitted sees both."""
+def test_committed_records_are_read_and_aborted_ones_are_not(cluster: Cluster) -> None:
+    """`read_committed` reads committed records only; `read_uncommitted` reads all."""
     producer = transactional(cluster)
     for name, is_commit in (("one", True), ("two", False), ("three", True)):
         producer.begin_transaction()
@@ -58,8 +59,8 @@ def test_committed_is_seen_and_aborted_is_not(cluster: Cluster) -> None:
     assert len(everything(cluster, "out", "read_uncommitted")) == 18
 
 
-def test_open_transaction_holds_readers_back(cluster: Cluster) -> None:
-    """What comes behind it waits with it, though it belongs to nobody's transaction."""
+def test_readers_wait_for_open_transaction(cluster: Cluster) -> None:
+    """Records after an open transaction are not read either, although they are not transactional."""
     producer = transactional(cluster)
     producer.begin_transaction()
     producer.produce("in", "inside")
@@ -73,7 +74,9 @@ def test_open_transaction_holds_readers_back(cluster: Cluster) -> None:
 
 
 def test_newer_producer_fences_the_older_one(cluster: Cluster) -> None:
-    """Scenario 18: nothing of the zombie's open transaction is ever seen, and it can do no more."""
+    """No record of the older producer's open transaction is ever read, and it can do nothing more
+    (scenario 18).
+    """
     zombie = transactional(cluster)
     zombie.begin_transaction()
     zombie.produce("out", "zombie")
@@ -88,8 +91,8 @@ def test_newer_producer_fences_the_older_one(cluster: Cluster) -> None:
     assert everything(cluster, "out") == ["successor"]
 
 
-def test_committed_offset_does_not_go_back(cluster: Cluster) -> None:
-    """Two open transactions send 100, then 200; the one with 200 ends first, and 200 stays."""
+def test_committed_offset_does_not_decrease(cluster: Cluster) -> None:
+    """Two open transactions commit offsets 100 and 200; the one with 200 ends first, and 200 stays."""
     consumer = Consumer(
         {"bootstrap.servers": cluster.bootstrap, "group.id": "process", "log_level": 0}
     )
@@ -97,7 +100,8 @@ def test_committed_offset_does_not_go_back(cluster: Cluster) -> None:
     for producer, offset in ((early, 100), (late, 200)):
         producer.begin_transaction()
         place = TopicPartition("in", 0, offset)
-        # No member: the consumer has not polled, so neither producer is fenced by its generation.
+        # The group has no member: the consumer has not polled, so neither producer is fenced by its
+        # generation.
         metadata = consumer.consumer_group_metadata()
         producer.send_offsets_to_transaction([place], metadata, PATIENCE_S)
     late.commit_transaction(PATIENCE_S)
@@ -110,7 +114,7 @@ def test_committed_offset_does_not_go_back(cluster: Cluster) -> None:
 
 @pytest.mark.slow
 def test_read_process_write_is_exactly_once(cluster: Cluster) -> None:
-    """Each input comes out once, though every third batch is aborted and the broker starts anew."""
+    """Each input has one output, although every third batch is aborted and the broker restarts."""
     plain = Producer({"bootstrap.servers": cluster.bootstrap})
     for number in range(60):
         plain.produce("in", str(number))
@@ -164,7 +168,7 @@ def committed(consumer: Consumer) -> int:
 
 
 def test_member_that_lost_its_partitions_cannot_commit(cluster: Cluster) -> None:
-    """KIP-447: the generation is over; the transaction can only be aborted."""
+    """The generation is outdated (KIP-447); the transaction can only be aborted."""
     producer, first = transactional(cluster), processor(cluster)
     plain = Producer({"bootstrap.servers": cluster.bootstrap})
     plain.produce("in", "0")
@@ -184,8 +188,8 @@ def test_member_that_lost_its_partitions_cannot_commit(cluster: Cluster) -> None
     assert everything(cluster, "out") == []
 
 
-def test_forgotten_transaction_is_aborted_in_time(tmp_path: Path) -> None:
-    """Readers are held back for transaction.timeout.ms, and no longer."""
+def test_abandoned_transaction_is_aborted_after_timeout(tmp_path: Path) -> None:
+    """Readers wait for transaction.timeout.ms, and no longer."""
     interval = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
     with Cluster(options={interval: "100"}) as cluster:
         cluster.create_topic("in")
@@ -216,7 +220,9 @@ def test_forgotten_transaction_is_aborted_in_time(tmp_path: Path) -> None:
 def test_java_producer_commits_transaction_after_transaction(
     cluster: Cluster, version: str
 ) -> None:
-    """ProducerPerformance with a transactional id: all of it is there, and nothing is open."""
+    """ProducerPerformance with a transactional id writes all records and leaves no open
+    transaction.
+    """
     said = java.run(
         java.client_class_path(version),
         "org.apache.kafka.tools.ProducerPerformance",
@@ -231,7 +237,7 @@ def test_java_producer_commits_transaction_after_transaction(
 @needs_java
 @pytest.mark.slow
 def test_kafkas_tools_see_our_transactions(tmp_path: Path) -> None:
-    """kafka-transactions lists, describes and aborts them; DumpLogSegments reads their log."""
+    """`kafka-transactions` lists, describes and aborts them; DumpLogSegments reads their log."""
     with Cluster(data=tmp_path / "data", options={"transaction.state.log.num.partitions": "3"}) as (
         cluster
     ):

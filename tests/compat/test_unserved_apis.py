@@ -1,4 +1,6 @@
-"""APIs that a broker on ZooKeeper does not serve: not told, and closed upon, as Kafka 3.9.2 does."""
+"""APIs that a broker on ZooKeeper does not serve are not advertised, and requests close the
+connection, as in Kafka 3.9.2.
+"""
 
 import socket
 import struct
@@ -14,28 +16,31 @@ from tests.compat import java
 pytestmark = pytest.mark.compat
 
 needs_java = pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
-# Those of KRaft that its tools send to brokers: DescribeQuorum, UnregisterBroker, AddRaftVoter, RemoveRaftVoter.
+# KRaft APIs that its tools send to brokers: DescribeQuorum, UnregisterBroker, AddRaftVoter,
+# RemoveRaftVoter.
 KRAFT = {55: "DescribeQuorum", 64: "UnregisterBroker", 80: "AddRaftVoter", 81: "RemoveRaftVoter"}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A broker for this file."""
+    """Return a broker for this file."""
     with Cluster() as running:
         yield running
 
 
-def test_they_are_not_told_to_clients(cluster: Cluster) -> None:
-    """So that a client says UNSUPPORTED_VERSION itself, without asking."""
+def test_they_are_not_advertised(cluster: Cluster) -> None:
+    """A client raises UNSUPPORTED_VERSION itself, without a request."""
     with cluster.admin() as brokers:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-        told = {item.api_key for item in brokers.ask(request, ApiVersionsResponse).api_keys}
-    assert not told & set(KRAFT)
+        advertised = {item.api_key for item in brokers.ask(request, ApiVersionsResponse).api_keys}
+    assert not advertised & set(KRAFT)
 
 
 @pytest.mark.parametrize("key", KRAFT)
-def test_whoever_asks_all_the_same_is_closed_upon(cluster: Cluster, key: int) -> None:
-    """Without an answer; Kafka 3.9.2 on ZooKeeper was asked the same."""
+def test_request_closes_connection_without_response(cluster: Cluster, key: int) -> None:
+    """A client that sends such a request is disconnected without a response, as by Kafka 3.9.2 on
+    ZooKeeper.
+    """
     body = struct.pack(">hhih", key, 0, 7, 1) + b"x\0\x01\0"
     with socket.create_connection((cluster.host, cluster.port), 5) as line:
         line.sendall(struct.pack(">i", len(body)) + body)
@@ -44,8 +49,8 @@ def test_whoever_asks_all_the_same_is_closed_upon(cluster: Cluster, key: int) ->
 
 @pytest.mark.slow
 @needs_java
-def test_kafkas_quorum_tool_says_that_there_is_no_quorum(cluster: Cluster) -> None:
-    """It fails on its own side, at once."""
+def test_kafkas_quorum_tool_reports_missing_quorum(cluster: Cluster) -> None:
+    """`kafka-metadata-quorum` fails immediately, without a request."""
     command = java.command(
         java.client_class_path("4.3.0"),
         "org.apache.kafka.tools.MetadataQuorumCommand",

@@ -16,7 +16,7 @@ _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 class Server:
-    """A ZooKeeper at `address`, which may be killed and started again on what it has written."""
+    """A ZooKeeper at `address`, which can be killed and restarted with the same data."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -35,7 +35,7 @@ class Server:
         (folder / "zoo.cfg").write_text("\n".join(rows) + "\n")
 
     def start(self) -> None:
-        """Start it; it does not answer at once."""
+        """Start it without waiting for a response."""
         class_path = java.kafka_class_path()
         command = java.command(class_path, _MAIN_CLASS, str(self._folder / "zoo.cfg"))
         with (self._folder / "out").open("ab") as out:
@@ -44,7 +44,7 @@ class Server:
             )
 
     def await_start(self) -> None:
-        """Wait until it answers."""
+        """Wait until it responds."""
         deadline = time.monotonic() + _START_S
         while not self._answers():
             assert self._process is not None
@@ -62,7 +62,7 @@ class Server:
             return False
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -71,7 +71,7 @@ class Server:
 
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """Run a ZooKeeper, which answers, until the end of the block; gives its `host:port`."""
+    """Run a ZooKeeper that responds until the end of the block; yields its `host:port`."""
     server = Server(folder)
     server.start()
     try:
@@ -89,7 +89,7 @@ class Broker(java.KafkaNode):
     ) -> None:
         super().__init__(folder)
         self.data = data or self.data
-        # There is nothing to format.
+        # ZooKeeper mode needs no formatting.
         self.data.mkdir(exist_ok=True)
         rows = (
             "broker.id=1",

@@ -1,4 +1,4 @@
-"""What the law tests share is given back behind the last of them."""
+"""Frees the parsed sources after the last law test."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,6 @@ from tests.law import source
 
 @pytest.fixture(scope="package", autouse=True)
 def sources() -> Iterator[None]:
-    """Files are read and parsed once."""
+    """Read and parse files once."""
     yield
     source.forget()

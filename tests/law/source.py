@@ -15,7 +15,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Source:
-    """One Python file: its path below the root, its text and its tree."""
+    """A Python file: its path below the root, its text and its tree."""
 
     path: str
     text: str
@@ -23,11 +23,11 @@ class Source:
 
     @property
     def module(self) -> str:
-        """Dotted name of the module."""
+        """Return the dotted name of the module."""
         return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
     def functions(self) -> Iterator[FunctionNode]:
-        """Every function and method, nested ones too."""
+        """Yield every function and method, including nested ones."""
         for node in ast.walk(self.tree):
             if isinstance(node, FunctionNode):
                 yield node
@@ -35,8 +35,8 @@ class Source:
 
 @functools.cache
 def sources(folder: str = "ottla") -> tuple[Source, ...]:
-    """All Python files below a folder of the repository."""
-    # Nothing of a tree is garbage: looking through millions of nodes for some takes seconds.
+    """Return all Python files below a folder of the repository."""
+    # No part of a tree is garbage, and a collection that visits millions of nodes takes seconds.
     gc.disable()
     try:
         return tuple(
@@ -48,7 +48,7 @@ def sources(folder: str = "ottla") -> tuple[Source, ...]:
 
 @functools.cache
 def texts(folder: str) -> dict[str, str]:
-    """The text of all Python files below a folder of the repository, by path."""
+    """Return the text of all Python files below a folder of the repository, by path."""
     return {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
         for path in (ROOT / folder).rglob("*.py")
@@ -56,23 +56,23 @@ def texts(folder: str) -> dict[str, str]:
 
 
 def forget() -> None:
-    """Give the trees back: every later test's garbage collection would go through them."""
+    """Free the trees: the garbage collections of later tests would visit them."""
     sources.cache_clear()
     texts.cache_clear()
 
 
 @functools.cache
 def exceptions() -> dict[str, dict[str, str]]:
-    """The listed exceptions: law → place → reason."""
+    """Return the listed exceptions: law → place → reason."""
     with (ROOT / "tests/law/exceptions.toml").open("rb") as file:
         return tomllib.load(file)
 
 
 def complaints(law: str, offences: dict[str, str], remedy: str) -> list[str]:
-    """Return every offence that is not excused, below its remedy, and every excuse that is no longer needed."""
+    """Return every offence without an exception, with its remedy, and every unnecessary exception."""
     excused = exceptions().get(law, {})
     found = [f"{place}: {what}" for place, what in offences.items() if place not in excused]
-    told = [remedy, *sorted(found)] if found else []
+    lines = [remedy, *sorted(found)] if found else []
     for place in sorted(set(excused) - set(offences)):
-        told.append(f"an exception that can go from tests/law/exceptions.toml [{law}]: {place}")
-    return told
+        lines.append(f"unnecessary exception in tests/law/exceptions.toml [{law}]: {place}")
+    return lines

@@ -1,4 +1,6 @@
-"""The broker world reaches the machine only through the ports; nobody uses what has bitten."""
+"""The broker side uses clock, files and randomness only through the ports; some calls are
+forbidden.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -50,7 +52,7 @@ _FILE_CALLS = ("os.open", "os.read", "os.write", "os.pread", "os.rename", "os.re
                "os.makedirs", "os.mkdir", "os.listdir", "os.fsync", "os.stat", "os.path.exists")  # fmt: skip
 
 
-# The ports themselves: behind them the machine begins.
+# The ports themselves: they access the machine.
 PORTS = ("ottla/base/clock.py", "ottla/base/rng.py", "ottla/base/files.py", "ottla/net/listener.py")
 
 
@@ -66,8 +68,8 @@ def _calls(item: source.Source) -> Iterator[tuple[str, int]]:
             yield ast.unparse(node.func), node.lineno
 
 
-def test_nobody_calls_what_has_bitten() -> None:
-    """Some calls are wrong wherever they stand."""
+def test_forbidden_calls_are_not_used() -> None:
+    """Forbidden calls are used in no package."""
     offences = {
         f"{item.path}:{name}": f"line {line}: use {EVERYWHERE[name]}"
         for item in source.sources()
@@ -77,8 +79,8 @@ def test_nobody_calls_what_has_bitten() -> None:
     assert source.complaints("calls", offences, "Replace these calls:") == []
 
 
-def test_the_broker_world_has_no_clock_disk_or_chance_of_its_own() -> None:
-    """Time, files and randomness come in through the ports, or a simulation cannot hold them."""
+def test_broker_side_uses_clock_disk_and_randomness_through_ports() -> None:
+    """Time, files and randomness come from the ports; otherwise a simulation cannot control them."""
     banned = BROKER_WORLD | dict.fromkeys(_FILE_CALLS, "the Disk port (base/files.py)")
     offences = {
         f"{item.path}:{name}": f"line {line}: use {banned[name]}"
@@ -89,8 +91,8 @@ def test_the_broker_world_has_no_clock_disk_or_chance_of_its_own() -> None:
     assert source.complaints("ports", offences, "Go through the port:") == []
 
 
-def test_the_broker_world_imports_no_module_that_goes_around_a_port() -> None:
-    """An import of random or socket is a way around a port."""
+def test_broker_side_imports_no_module_that_bypasses_a_port() -> None:
+    """An import of random or socket would bypass a port."""
     offences = {}
     for item in _broker_world():
         for node in ast.walk(item.tree):
@@ -103,8 +105,10 @@ def test_the_broker_world_imports_no_module_that_goes_around_a_port() -> None:
     assert source.complaints("modules", offences, "Go through the port:") == []
 
 
-def test_imports_stand_at_the_top_of_a_module() -> None:
-    """An import inside a function hides a dependency; listed ones are optional or start-up cost."""
+def test_imports_are_at_the_top_of_a_module() -> None:
+    """An import inside a function hides a dependency; the listed ones are optional or save start-up
+    time.
+    """
     offences = {}
     for item in source.sources():
         for function in item.functions():
@@ -115,7 +119,7 @@ def test_imports_stand_at_the_top_of_a_module() -> None:
 
 
 def test_only_supervisors_catch_everything() -> None:
-    """A bug must fail its unit loudly; `except Exception` stands in supervisors only."""
+    """A bug must fail its unit loudly; only supervisors have `except Exception`."""
     offences = {}
     for item in source.sources():
         for node in ast.walk(item.tree):
@@ -124,13 +128,13 @@ def test_only_supervisors_catch_everything() -> None:
             caught = ast.unparse(node.type) if node.type else "everything"
             last = node.body[-1]
             if isinstance(last, ast.Raise) and last.exc is None:
-                continue  # it tidies up and goes on failing
+                continue  # It cleans up and raises the error again.
             if caught in ("Exception", "BaseException", "everything"):
                 offences[item.path] = f"line {node.lineno}: catches {caught}"
     assert source.complaints("broad-excepts", offences, "Catch what you mean:") == []
 
 
-def test_nothing_is_left_for_later_in_the_code() -> None:
+def test_code_has_no_markers_of_open_work() -> None:
     """A gap is an issue or a `Not done:` line, never a marker in the code."""
     words = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "NotImplemented" + "Error")
     offences = {

@@ -1,4 +1,4 @@
-"""The matrix of clients is read from the tests: what it says of some of them is known."""
+"""The matrix of clients is computed from the tests; these tests check known rows."""
 
 import ast
 
@@ -18,22 +18,22 @@ def clients(file: str, test: str) -> set[str]:
         ("test_kcat.py", "test_the_cluster_is_listed", {"kcat"}),
         (
             "test_python_clients.py",
-            "test_reading_starts_at_a_time",
+            "test_reading_starts_at_timestamp",
             {"librdkafka", "kafka-python", "aiokafka"},
         ),
         ("test_groups.py", "test_members_of_kafka_python_share_and_commit", {"kafka-python"}),
-        ("test_java_client.py", "test_reading_starts_at_a_time", {"Apache Kafka (Java)"}),
+        ("test_java_client.py", "test_reading_starts_at_timestamp", {"Apache Kafka (Java)"}),
     ],
 )
 def test_a_client_is_found_through_helpers_and_fixtures(
     file: str, test: str, expected: set[str]
 ) -> None:
-    """Tables of clients, fixtures, programs that are started."""
+    """Clients are found through tables of clients, fixtures, and programs that a test starts."""
     assert expected <= clients(file, test)
 
 
-def test_what_uses_no_client_counts_for_none() -> None:
-    """A helper of another client beside it makes no difference."""
+def test_test_without_client_counts_for_none() -> None:
+    """A helper of another client in the same file does not count."""
     tree = ast.parse("def f():\n    return sorted([1])")
     module = compatibility.load(
         compatibility.ROOT / compatibility.FOLDER / "test_python_clients.py"
@@ -48,7 +48,7 @@ def test_every_file_of_the_folder_is_in_the_matrix() -> None:
 
 
 def test_every_client_has_a_version() -> None:
-    """From the lock file, or from what the tests fetch."""
+    """Versions are read from the lock file, or from the code that fetches the client."""
     known = compatibility.versions()
     assert set(known) == set(compatibility.CLIENTS)
     assert all(known.values())

@@ -1,4 +1,4 @@
-"""The generated pages say what the code says, and every option and gap is in them."""
+"""The generated pages are up to date, and every option and gap is in them."""
 
 import re
 
@@ -11,8 +11,8 @@ from ottla.server.transport.apis import ROWS
 from tests.law import source
 
 
-def test_the_generated_pages_are_what_the_code_says() -> None:
-    """`make fix` writes them; nobody edits them."""
+def test_generated_pages_are_up_to_date() -> None:
+    """`make fix` writes the pages; they are not edited by hand."""
     stale = [
         path.name
         for path, text in generate.pages().items()
@@ -22,7 +22,7 @@ def test_the_generated_pages_are_what_the_code_says() -> None:
 
 
 def test_every_option_is_documented() -> None:
-    """docs/options.md has a line for each, with a sentence of our own."""
+    """docs/options.md has a line for each option, with a sentence of our own."""
     page = (source.ROOT / "docs/options.md").read_text(encoding="utf-8")
     for table in (option_tables.TOPIC_OPTIONS, option_tables.BROKER_OPTIONS):
         for name, row in table.rows.items():
@@ -30,19 +30,19 @@ def test_every_option_is_documented() -> None:
             assert row.doc.endswith("."), name
 
 
-def test_every_handler_says_what_it_does_not_do() -> None:
-    """The header has a line `Not done:`, if only to say that it is nothing."""
+def test_every_handler_lists_what_is_not_done() -> None:
+    """The header of a handler has a line `Not done:`, also if it says that nothing is missing."""
     for row in ROWS:
         assert generate.NOT_DONE in (row.handler.__doc__ or ""), row.handler.__name__
 
 
-def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
-    """An option that nobody reads must not look as if it did something."""
+def test_every_option_is_used_or_documented_as_unused() -> None:
+    """An option that no code reads must not look effective."""
     rows = {
         f"ottla/cluster/{room}_options.py" for room in ("topic", "broker", "coordinator", "metrics")
     }
     readers = "\n".join(item.text for item in source.sources() if item.path not in rows)
-    # Read as the default of a topic option, or refused at the start.
+    # Read as the default of a topic option, or rejected at the start.
     others = broker_options.REFUSED.keys() | {
         synonym.name
         for name in option_tables.TOPIC_OPTIONS.rows
@@ -60,7 +60,7 @@ def test_every_option_is_acted_on_or_says_that_it_is_not() -> None:
 
 
 def test_the_pages_agree_on_which_internal_topics_are_synced() -> None:
-    """What the controller creates with flush.on.ack is named by the option, the decision and the page."""
+    """The option, the decision and the page name the topics that are created with flush.on.ack."""
     snapshot = option_tables.parse_broker_settings({}).snapshot
     synced = {
         topic
@@ -78,7 +78,7 @@ def test_the_pages_agree_on_which_internal_topics_are_synced() -> None:
 
 
 def test_relative_links_of_pages_lead_to_files() -> None:
-    """A page that is renamed is renamed in the pages that link to it."""
+    """Relative links refer to existing files."""
     pages = [*source.ROOT.glob("*.md"), *source.ROOT.glob("docs/**/*.md")]
     links = [
         (page, target)
@@ -94,7 +94,7 @@ def test_relative_links_of_pages_lead_to_files() -> None:
 
 
 def test_every_decision_has_a_number_of_its_own() -> None:
-    """A page is named by its number, in its file's name and in its title."""
+    """The file name and the title of a decision begin with its number."""
     pages = sorted((source.ROOT / "docs/decisions").glob("[0-9]*.md"))
     numbers = [page.name[:4] for page in pages]
     assert numbers == [f"{number:04}" for number in range(1, len(pages) + 1)]

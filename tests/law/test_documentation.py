@@ -1,4 +1,4 @@
-"""Every module, public class and public function says what it is for; every test what it expects."""
+"""Every module, public class and public function states its purpose; every test its expectation."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ def _public(item: source.Source) -> Iterator[tuple[str, ast.AST]]:
 
 
 def test_everything_public_has_a_docstring() -> None:
-    """A reader learns meaning, units and errors without opening the body."""
+    """A reader learns meaning, units and errors without reading the body."""
     offences = {
         place: "no docstring"
         for item in source.sources()
@@ -56,7 +56,7 @@ def test_every_test_states_its_expectation() -> None:
 
 
 def test_no_test_sleeps() -> None:
-    """Waiting for real time makes a test slow and flaky at once; on the simulated loop it is free."""
+    """Waiting for real time makes a test slow and flaky; on the simulated loop it is free."""
     offences = {
         f"{item.path}:{node.name}": "sleeps"
         for item in source.sources("tests")

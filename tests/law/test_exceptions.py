@@ -2,7 +2,7 @@
 
 from tests.law import source
 
-# Lower these with every excuse that goes; never raise them.
+# Lower a limit with every removed exception; never raise one.
 LONGEST = {
     "calls": 0,
     "test-sleeps": 3,
@@ -12,8 +12,8 @@ LONGEST = {
 }
 
 
-def test_every_excuse_gives_its_reason() -> None:
-    """A place without a reason is an oversight."""
+def test_every_exception_has_a_reason() -> None:
+    """Every exception has a reason."""
     silent = [
         f"{law}: {place}"
         for law, places in source.exceptions().items()
@@ -23,7 +23,7 @@ def test_every_excuse_gives_its_reason() -> None:
     assert not silent
 
 
-def test_no_list_of_excuses_grows() -> None:
-    """More excuses than the ratchet allows means: mend the code instead."""
+def test_no_list_of_exceptions_grows() -> None:
+    """No list has more exceptions than its limit: fix the code instead."""
     sizes = {law: len(places) for law, places in source.exceptions().items()}
     assert sizes == {law: LONGEST[law] for law in sizes}

@@ -28,7 +28,7 @@ def test_the_contracts_name_every_package() -> None:
     layers = contracts.split("layers =")[1].split("[importlinter")[0]
     packages = set()
     for line in _layers(ottla.__doc__ or ""):
-        # "layer 3 replication | …": the first two words number the layer.
+        # "layer 3 replication | …": the first two words are the number of the layer.
         packages |= set(re.findall(r"[a-z]+", line.split(" ", 2)[2]))
     assert set(re.findall(r"[a-z]+", layers)) == packages
 

@@ -1,4 +1,4 @@
-"""Log lines are events with fields, so that machines can read what people read."""
+"""Log lines are events with fields, so that programs can parse them."""
 
 import ast
 
@@ -10,7 +10,9 @@ _LEVELS = ("debug", "info", "warning", "error", "critical", "exception")
 
 
 def test_log_lines_are_events_with_fields() -> None:
-    """`_log.info("topic created topic=%s partitions=%d", …)`: words, then name=value."""
+    """A template has the form `_log.info("topic created topic=%s partitions=%d", …)`: words, then
+    name=value.
+    """
     offences = {}
     for item in source.sources():
         if item.path.split("/")[1] not in BROKER_PACKAGES:

@@ -9,14 +9,14 @@ from tests.law import source
 PACKAGE_MODULES = 15
 CLASS_LINES = 400
 PUBLIC_METHODS = 20
-# One module per API or per test subject.
+# One module for each API or test subject.
 _EXEMPT_PACKAGES = ("ottla/wire/messages", "ottla/server/handlers")
-# Kafka's own interfaces have that many methods, and users look for them in one class.
+# Kafka's own interfaces have that many methods, and users expect them in one class.
 _KAFKAS_CLASSES = re.compile(r"ottla/streams/(dsl|driver|options)/|ottla/streams/kafka_streams\.py")
 
 
 def test_no_package_has_more_than_15_modules() -> None:
-    """A package that outgrows 15 modules holds several subjects."""
+    """A package with more than 15 modules has several subjects."""
     sizes = Counter(
         item.path.rpartition("/")[0]
         for item in source.sources()
@@ -31,7 +31,7 @@ def test_no_package_has_more_than_15_modules() -> None:
 
 
 def test_no_class_is_longer_than_400_lines() -> None:
-    """A class that outgrows 400 lines has several responsibilities."""
+    """A class with more than 400 lines has several responsibilities."""
     offences = {
         f"{item.path}:{node.name}": f"{lines} lines"
         for item in source.sources()
@@ -44,7 +44,7 @@ def test_no_class_is_longer_than_400_lines() -> None:
 
 
 def test_no_class_has_more_than_20_public_methods() -> None:
-    """Properties do not count; neither do the classes whose methods are Kafka's own."""
+    """Properties do not count, and neither do classes whose methods are Kafka's own."""
     offences = {}
     for item in source.sources():
         for node in ast.walk(item.tree):
@@ -63,7 +63,9 @@ def test_no_class_has_more_than_20_public_methods() -> None:
 
 
 def test_imports_by_name_are_listed() -> None:
-    """`importlib.import_module` can hide a cycle or an upward import, so each use gives its reason."""
+    """Each use of `importlib.import_module`, which can hide a cycle or an upward import, has a
+    reason.
+    """
     offences = {
         item.path: "import_module"
         for item in source.sources()

@@ -50,7 +50,7 @@ def figures(area: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("area", AREAS)
 def test_prose_is_plain(area: str) -> None:
-    """No figure of a part is above its limit, or above the ceiling that is left to it."""
+    """No figure of a part exceeds its limit or the remaining ceiling."""
     ceilings = CEILINGS.get(area, {})
     for name, figure in figures(area).items():
         limit = ceilings.get(name, LIMITS[name])
@@ -82,7 +82,7 @@ def test_errors_logs_and_help_use_none_of_the_avoided_words() -> None:
     assert not offences
 
 
-def test_the_check_finds_what_it_is_for() -> None:
+def test_every_pattern_matches_the_old_wording() -> None:
     """One sentence of the old kind has every pattern in it; its plain form has none."""
     old = (
         "What is told to nobody is begun anew. Where it is kept it stands for the answer. "

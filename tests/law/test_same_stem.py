@@ -1,4 +1,4 @@
-"""One API, one name in four places: message, handler, handler test, row of docs/apis.md."""
+"""An API has the same name in four places: message, handler, handler test, row of docs/apis.md."""
 
 import re
 
@@ -14,23 +14,23 @@ HANDLERS = _stems("ottla/server/handlers")
 
 
 def test_every_handler_has_messages_of_its_name() -> None:
-    """A handler answers the API that its name says."""
+    """A handler has the messages of its name."""
     assert HANDLERS, "no handlers found"
     assert not HANDLERS - _stems("ottla/wire/messages")
 
 
 def test_every_handler_has_a_test_of_its_name() -> None:
-    """tests/handlers/test_<api>.py holds what the API promises."""
+    """The tests of an API are in tests/handlers/test_<api>.py."""
     assert not HANDLERS - _stems("tests/handlers", "test_")
 
 
 def test_every_handler_test_has_a_handler() -> None:
-    """A test file named for an API tests that API's handler."""
+    """A test file that is named after an API has a handler."""
     assert not _stems("tests/handlers", "test_") - HANDLERS
 
 
-def test_every_handler_has_its_row_in_the_list_of_apis() -> None:
-    """docs/apis.md names each API that the broker answers."""
+def test_every_handler_has_a_row_in_the_list_of_apis() -> None:
+    """docs/apis.md has a row for each supported API."""
     rows = (source.ROOT / "docs/apis.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"handlers/(\w+)\.py", rows))
     assert listed == HANDLERS

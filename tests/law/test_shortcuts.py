@@ -1,9 +1,10 @@
-"""What the handlers of Produce and Fetch look at for each request, their short ways have been thought of.
+"""The shortcuts of Produce and Fetch account for every input of their handlers.
 
-`server/{produce,fetch}_shortcut.py` answer without the handler. Whoever lets a handler look at something
-new (an authorizer, a rate, a new state of a partition) meets this test, and has three choices: look at
-it in the shortcut too, keep `learn` from remembering such requests, or say here why it cannot matter.
-tests/unit/server/test_{produce,fetch}_shortcut.py hold both ways' answers against each other.
+`server/produce/shortcut.py` and `server/fetch/shortcut.py` respond without the handler. If a
+handler reads a new input (an authorizer, a rate, a new state of a partition), this test fails. Then
+there are three choices: read it in the shortcut, too; keep `learn` from remembering such requests;
+or state here why it does not matter. The tests of the shortcuts in tests/unit/server compare the
+responses of both paths.
 """
 
 import ast
@@ -18,44 +19,44 @@ HANDLERS = (
     "ottla/server/fetch/sessions.py",
 )
 
-# What a handler reads of the request's circumstances, and how the short way does without.
+# The inputs of a handler from the request's context, and how the shortcut handles them.
 SEEN_TO = {
     "context.api_version": "each version has a shortcut of its own",
-    "context.usage": "clients with quotas never come to a shortcut",
-    "context.client_id": "names work that has to wait, which is the handler's",
-    "context.keeps_order": "set for work that has to wait, which is the handler's",
-    "context.has_errors": "an answer with an error is the handler's",
-    "context.address_of": "tells of other leaders in answers with errors, which are the handler's",
-    "context.connection": "its room for answers bounds a fetch in both ways",
-    "broker.admission": "transactional batches are the handler's",
-    "broker.clock": "times quotas",
-    "broker.fetch_sessions": "both ways ask it",
+    "context.usage": "clients with quotas never use a shortcut",
+    "context.client_id": "identifies waiting requests, which the handler processes",
+    "context.keeps_order": "set for waiting requests, which the handler processes",
+    "context.has_errors": "the handler returns responses with an error",
+    "context.address_of": "for other leaders in responses with errors, which the handler returns",
+    "context.connection": "its send buffer limits a fetch in both paths",
+    "broker.admission": "the handler processes transactional batches",
+    "broker.clock": "measures time for quotas",
+    "broker.fetch_sessions": "used in both paths",
     "broker.heavy_batches": "HeavyBatchError is an ApiError, which sends a batch to the handler",
-    "broker.image": "tells of other leaders in answers with errors, which are the handler's",
-    "broker.options": "fetch.max.bytes is read in both ways",
-    "broker.rack": "tells of other leaders in answers with errors, which are the handler's",
-    "broker.replicas": "both ways find the partition there, or hold one that leads",
-    "broker.tasks": "for work that has to wait, which is the handler's",
+    "broker.image": "for other leaders in responses with errors, which the handler returns",
+    "broker.options": "fetch.max.bytes is read in both paths",
+    "broker.rack": "for other leaders in responses with errors, which the handler returns",
+    "broker.replicas": "both paths look up the partition there, or cache one that is the leader",
+    "broker.tasks": "for waiting requests, which the handler processes",
 }
 
-# What a handler itself refuses, and how the short way comes to refuse it too.
+# The errors that a handler returns, and how the shortcut also returns them.
 REFUSED = {
-    "FETCH_SESSION_ID_NOT_FOUND": "`find_single` finds none",
-    "FETCH_SESSION_TOPIC_ID_ERROR": "the session's key is an id or a name, as the version has it",
+    "FETCH_SESSION_ID_NOT_FOUND": "`find_single` finds no session",
+    "FETCH_SESSION_TOPIC_ID_ERROR": "the session's key is an id or a name, depending on the version",
     "INVALID_FETCH_SESSION_EPOCH": "`find_single` compares the epoch",
-    "INVALID_PRODUCER_ID_MAPPING": "a request with a transactional id is the handler's",
-    "INVALID_RECORD": "no records are fewer bytes than a batch has",
-    "INVALID_REQUIRED_ACKS": "`learn` takes 1 and -1 only, and acks are among the bytes looked up",
-    "INVALID_TOPIC_EXCEPTION": "`learn` takes no request that was refused, and names stay",
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": "a transactional batch is the handler's; the log judges others",
-    "REQUEST_TIMED_OUT": "a heavy batch is the handler's",
-    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "a transactional batch is the handler's",
-    "UNSUPPORTED_COMPRESSION_TYPE": "all versions with a short way know every codec",
+    "INVALID_PRODUCER_ID_MAPPING": "the handler processes requests with a transactional id",
+    "INVALID_RECORD": "a request without records has fewer bytes than a batch",
+    "INVALID_REQUIRED_ACKS": "`learn` accepts only 1 and -1, and acks are among the bytes that are looked up",
+    "INVALID_TOPIC_EXCEPTION": "`learn` accepts no rejected request, and names do not change",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": "the handler processes transactional batches; the log checks others",
+    "REQUEST_TIMED_OUT": "the handler processes heavy batches",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the handler processes transactional batches",
+    "UNSUPPORTED_COMPRESSION_TYPE": "all versions with a shortcut support every codec",
 }
 
 
 def _looked_at(tree: ast.Module) -> Iterator[str]:
-    """Go over `context.x`, and `broker.x` for `context.broker.x`."""
+    """Yield the uses of `context.x`, and `broker.x` for `context.broker.x`."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute):
             continue
@@ -67,7 +68,7 @@ def _looked_at(tree: ast.Module) -> Iterator[str]:
 
 
 def _refused(tree: ast.Module) -> Iterator[str]:
-    """Go over the codes that are raised, or put into an answer, by name."""
+    """Yield the codes that are raised, or put into a response, by name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("ApiError", "int"):
             for argument in node.args[:1]:
@@ -81,13 +82,13 @@ def _handlers() -> list[ast.Module]:
     return found
 
 
-def test_what_a_handler_looks_at_is_seen_to_by_the_short_way() -> None:
-    """Environment of the request and parts of the broker."""
+def test_shortcut_accounts_for_every_input_of_the_handler() -> None:
+    """Each input from the request's context and the broker is listed with the shortcut's treatment."""
     found = {name for tree in _handlers() for name in _looked_at(tree)}
     assert found == set(SEEN_TO)
 
 
-def test_what_a_handler_refuses_the_short_way_does_not_take() -> None:
-    """Each code has its reason here; those of logs and partitions are met in both ways."""
+def test_shortcut_accounts_for_every_error_of_the_handler() -> None:
+    """Each error code is listed with a reason; codes of logs and partitions occur in both paths."""
     found = {name for tree in _handlers() for name in _refused(tree)}
     assert found == set(REFUSED)

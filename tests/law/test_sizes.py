@@ -1,4 +1,4 @@
-"""Small files, small functions, few parameters, shallow nesting."""
+"""Files and functions are small, with few parameters and little nesting."""
 
 import ast
 
@@ -17,7 +17,7 @@ _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, as
 def _nesting(node: ast.AST, depth: int = 0) -> int:
     deepest = depth
     for child in ast.iter_child_nodes(node):
-        # An elif is a sibling of its if, not a level below it.
+        # An elif is a sibling of its if, not a deeper level.
         is_elif = isinstance(node, ast.If) and isinstance(child, ast.If) and child in node.orelse
         level = depth + (isinstance(child, _BLOCKS) and not is_elif)
         if not isinstance(child, source.FunctionNode):
@@ -26,7 +26,7 @@ def _nesting(node: ast.AST, depth: int = 0) -> int:
 
 
 def test_no_file_is_longer_than_600_lines() -> None:
-    """A file that outgrows 600 lines holds two subjects."""
+    """A file with more than 600 lines has two subjects."""
     offences = {
         item.path: f"{item.text.count(chr(10))} lines"
         for folder in ("ottla", "tests", "bench", "demo")
@@ -37,7 +37,7 @@ def test_no_file_is_longer_than_600_lines() -> None:
 
 
 def test_no_function_is_longer_than_70_lines() -> None:
-    """A function that outgrows 70 lines does several things."""
+    """A function with more than 70 lines does several things."""
     offences = {}
     for item in source.sources():
         for node in item.functions():
@@ -48,7 +48,7 @@ def test_no_function_is_longer_than_70_lines() -> None:
 
 
 def test_no_function_has_more_than_7_parameters() -> None:
-    """Many parameters want to be a value class."""
+    """Many parameters should be a value class."""
     offences = {}
     for item in source.sources():
         for node in item.functions():
@@ -60,7 +60,7 @@ def test_no_function_has_more_than_7_parameters() -> None:
 
 
 def test_no_function_nests_deeper_than_4_blocks() -> None:
-    """Deep nesting hides the main line."""
+    """Deep nesting hides the normal case."""
     offences = {}
     for item in source.sources():
         for node in item.functions():

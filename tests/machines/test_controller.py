@@ -1,14 +1,14 @@
-"""Transcripts of the controller: what happens, indented below it what is written and who is told.
+"""Transcripts of the controller: events, and indented below each event its writes and notices.
 
-`controller_*.txt` are read line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write what the planner
-does now into the files, and review the difference like code.
+`controller_*.txt` are executed line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write the planner's
+current output into the files, and review the difference like code.
 
     brokers ID …                  these are registered now; `2!` has restarted
     topic NAME R,R …              create a topic: the replicas of each partition
-    partitions NAME COUNT [R,R …] give it more
+    partitions NAME COUNT [R,R …] add partitions
     isr NAME-P R,R                its leader has changed the ISR
     unclean NAME                  allow unclean elections from now on
-    delete NAME · deleted BROKER NAME [failed P,P]   ask for it; a broker answers
+    delete NAME · deleted BROKER NAME [failed P,P]   request it; a broker responds
     show NAME
 """
 
@@ -34,7 +34,7 @@ EPOCH = 1
 
 
 class Player:
-    """Plays the lines of one transcript on an image, as an office does, without a tree."""
+    """Executes the lines of one transcript on an image, as a controller does, without a tree."""
 
     def __init__(self) -> None:
         self.image = ClusterImage(controller_id=1, controller_epoch=EPOCH)
@@ -44,7 +44,7 @@ class Player:
         self.registrations = 0
 
     def play(self, line: str) -> Iterator[str]:
-        """Perform one line and return what came of it."""
+        """Execute one line and return its effects."""
         verb, *words = line.split()
         try:
             yield from getattr(self, f"play_{verb}")(*words)
@@ -52,7 +52,7 @@ class Player:
             yield f"{error.code.name}"
 
     def play_brokers(self, *words: str) -> Iterator[str]:
-        """Have the registrations change."""
+        """Change the registrations."""
         live = {}
         for word in words:
             broker_id = int(word.rstrip("!"))
@@ -75,14 +75,14 @@ class Player:
         yield from self.proceed()
 
     def write(self, writes: Iterable[creation.Write], after: ClusterImage) -> Iterator[str]:
-        """Tell writes, and take over what they make of the image."""
+        """Return the writes as text, and apply them to the image."""
         for write in writes:
             yield from map(operation, write.operations)
             after = after.with_topics(write.topics)
         self.image = after
 
     def now(self) -> creation.Environment:
-        """Return what plans depend on."""
+        """Return the inputs of plans."""
         snapshot = option_tables.parse_broker_settings({}).snapshot
         return creation.Environment(image=self.image, options=snapshot, rng=self.rng)
 
@@ -98,7 +98,7 @@ class Player:
         yield from notices(planner.plan_notices(before, self.image))
 
     def play_partitions(self, name: str, count: str, *replicas: str) -> Iterator[str]:
-        """Give a topic more partitions."""
+        """Add partitions to a topic."""
         assignments = tuple(ids(text) for text in replicas) or None
         before = self.image
         former = before.topics[name]
@@ -108,7 +108,7 @@ class Player:
         yield from notices(planner.plan_notices(before, self.image))
 
     def play_isr(self, place: str, members: str) -> Iterator[str]:
-        """Have a leader change its ISR."""
+        """Let a leader change its ISR."""
         name, _, number = place.rpartition("-")
         topic = self.image.topics[name]
         partition = topic.partitions[int(number)]
@@ -132,24 +132,24 @@ class Player:
         yield from self.proceed()
 
     def play_deleted(self, broker: str, name: str, *failed: str) -> Iterator[str]:
-        """Have a broker answer."""
+        """Let a broker respond."""
         numbers = ids(failed[1]) if failed else ()
         self.deletions[name] = deletion.answered(self.deletions[name], int(broker), numbers)
         yield from self.proceed()
 
     def proceed(self) -> Iterator[str]:
-        """Go on with every deletion."""
+        """Continue every deletion."""
         for name in list(self.deletions):
             found, orders = deletion.start(self.deletions[name], self.image.brokers)
             self.deletions[name] = found
             for broker_id, partitions in orders.items():
-                yield f"tell {broker_id}: delete {', '.join(f'{t}-{p}' for t, p in partitions)}"
+                yield f"send {broker_id}: delete {', '.join(f'{t}-{p}' for t, p in partitions)}"
             if found.is_complete:
                 del self.deletions[name]
                 yield f"remove the nodes of {name}"
 
     def play_show(self, name: str) -> Iterator[str]:
-        """Tell what is known of a topic."""
+        """Return the state of a topic."""
         for partition in self.image.topics[name].partitions:
             offline = f" offline={partition.offline_replicas}" if partition.offline_replicas else ""
             yield f"{name}-{partition.partition} {state(partition)}{offline}"
@@ -178,12 +178,12 @@ def operation(item: Operation) -> str:
 
 
 def notices(items: Sequence[Notice]) -> Iterator[str]:
-    """Render what brokers are told."""
+    """Render the notices to brokers."""
     for notice in items:
         for item in notice.leaders:
             new = " new" if item.is_new else ""
             yield (
-                f"tell {notice.broker_id}: {item.topic}-{item.partition} leader={item.leader} "
+                f"send {notice.broker_id}: {item.topic}-{item.partition} leader={item.leader} "
                 f"epoch={item.leader_epoch} isr={','.join(map(str, item.isr))}{new}"
             )
         update = notice.metadata
@@ -195,7 +195,7 @@ def notices(items: Sequence[Notice]) -> Iterator[str]:
             words.append(f"deleted={','.join(update.deleted)}")
         if update.is_complete:
             words.append("complete")
-        yield f"tell {notice.broker_id}: metadata {' '.join(words)}"
+        yield f"send {notice.broker_id}: metadata {' '.join(words)}"
 
 
 def played(text: str) -> str:
@@ -207,14 +207,14 @@ def played(text: str) -> str:
             continue
         lines.append(line)
         if line and not line.startswith("#"):
-            # Ids of topics are random and long; the seed repeats them, nobody reads them.
+            # Ids of topics are random and long; the seed makes them reproducible.
             lines += [f"  {effect}" for effect in player.play(line)]
     return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_the_controller_does_what_the_transcript_says(path: Path) -> None:
-    """Every effect of every event is as it was when somebody read it through."""
+def test_controller_has_the_effects_of_the_transcript(path: Path) -> None:
+    """Every event has exactly the effects that were reviewed."""
     text = path.read_text(encoding="utf-8")
     found = played(text)
     if REWRITE:

@@ -1,14 +1,14 @@
-"""Transcripts of groups: what happens, indented below it what the machine wants done.
+"""Transcripts of groups: events, and indented below each event the effects of the state machine.
 
-`group_*.txt` are read line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write what the machine does now
-into the files, and review the difference like code.
+`group_*.txt` are executed line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write the current
+effects into the files, and review the difference like code.
 
     join T [member= instance= client= type= protocols=NAME:TEXT,… session= rebalance= version= reason=]
     sync T member= generation= [instance= assign=MEMBER:TEXT,… type= protocol=]
     heartbeat T member= generation= [instance=]
     leave T members=MEMBER,@INSTANCE,MEMBER@INSTANCE
     touch MEMBER · timer join|sync|session:MEMBER · stored N · failed N CODE [written] · loaded · unloaded
-    settings [delay= max=] · now MS · reload (a new machine from what was stored last) · show
+    settings [delay= max=] · now MS · reload (a new machine from the last stored state) · show
 
 T is the ticket of a request. New members are called client-1, client-2, … in the order of joins.
 """
@@ -69,7 +69,7 @@ REWRITE = os.environ.get("OTTLA_REWRITE_TRANSCRIPTS") == "1"
 
 
 class Player:
-    """Plays the event lines of one transcript."""
+    """Executes the lines of one transcript."""
 
     def __init__(self) -> None:
         self.machine = GroupMachine(Group("g"))
@@ -79,7 +79,7 @@ class Player:
         self.joins = 0
 
     def play(self, line: str) -> Iterator[str]:
-        """Perform one line and return what came of it."""
+        """Execute one line and return its effects."""
         verb, *words = line.split()
         before = self._state()
         if verb == "settings":
@@ -154,7 +154,7 @@ class Player:
 
 
 def join_event(ticket: str, values: dict[str, str], number: str) -> Join:
-    """Read a join line."""
+    """Parse a join line."""
     protocols = [item.partition(":") for item in values.get("protocols", "range:s").split(",")]
     request = JoinGroupRequest(
         group_id="g",
@@ -174,7 +174,7 @@ def join_event(ticket: str, values: dict[str, str], number: str) -> Join:
 
 
 def sync_event(ticket: str, values: dict[str, str]) -> Sync:
-    """Read a sync line."""
+    """Parse a sync line."""
     assigned = [item.partition(":") for item in values.get("assign", "").split(",") if item]
     request = SyncGroupRequest(
         group_id="g",
@@ -192,7 +192,7 @@ def sync_event(ticket: str, values: dict[str, str]) -> Sync:
 
 
 def leave_event(ticket: str, members: str) -> Leave:
-    """Read a leave line."""
+    """Parse a leave line."""
     identities = []
     for item in members.split(","):
         member_id, _, instance = item.partition("@")
@@ -201,7 +201,7 @@ def leave_event(ticket: str, members: str) -> Leave:
 
 
 def pairs(words: list[str]) -> dict[str, str]:
-    """Read key=value words."""
+    """Parse key=value words."""
     return dict(word.split("=", 1) for word in words)
 
 
@@ -225,7 +225,7 @@ def render(effect: Effect) -> str:
 
 
 def details(response: Any) -> str:
-    """Write what a response says beside its error."""
+    """Write the fields of a response other than its error."""
     if isinstance(response, JoinGroupResponse):
         said = f" member={response.member_id}"
         if response.generation_id < 0:
@@ -255,7 +255,7 @@ def text(blob: bytes) -> str:
 
 
 def played(transcript: str) -> str:
-    """Play a transcript's events and return it with what they bring about."""
+    """Execute a transcript's events and return it with their effects."""
     player = Player()
     lines: list[str] = []
     for line in transcript.splitlines():
@@ -268,8 +268,8 @@ def played(transcript: str) -> str:
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_group_does_what_its_transcript_says(path: Path) -> None:
-    """Every event has exactly the effects that stand below it."""
+def test_group_has_the_effects_of_the_transcript(path: Path) -> None:
+    """Every event has exactly the effects that are written below it."""
     written = path.read_text(encoding="utf-8")
     happened = played(written)
     if REWRITE:

@@ -1,15 +1,15 @@
-"""Transcripts of transactional ids: what happens, indented below it what comes of it.
+"""Transcripts of transactional ids: events, and indented below each event its effects.
 
-`txn_*.txt` are read line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write what the machine does now
+`txn_*.txt` are executed line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write the current effects
 into the files, and review the difference like code.
 
-    init [timeout= id= epoch= fresh=]    (id, epoch: of a producer that goes on; fresh: an unused id)
+    init [timeout= id= epoch= fresh=]    (id, epoch: of a producer that continues; fresh: an unused id)
     add id= epoch= partitions=TOPIC-N,… [bump=1]
     verify id= epoch= partition=TOPIC-N
-    commit id= epoch= [bump=1 fresh=] · abort (bump: EndTxn 5; fresh: where epochs are used up)
+    commit id= epoch= [bump=1 fresh=] · abort (bump: EndTxn 5; fresh: if epochs are exhausted)
     version N (the cluster's transaction.version)
-    complete (every marker is written) · time [fresh=] (is the time up?) · expire AFTER_MS
-    now MS · set epoch=N (as after N producers) · reload (what the log keeps)
+    complete (every marker is written) · time [fresh=] (has it timed out?) · expire AFTER_MS
+    now MS · set epoch=N (as after N producers) · reload (from the log)
 """
 
 import os
@@ -29,7 +29,7 @@ REWRITE = os.environ.get("OTTLA_REWRITE_TRANSCRIPTS") == "1"
 
 
 class Player:
-    """Plays the event lines of one transcript; everything that is to be stored is."""
+    """Executes the lines of one transcript; everything that must be stored is stored at once."""
 
     def __init__(self) -> None:
         self.transaction: Transaction | None = None
@@ -38,7 +38,7 @@ class Player:
         self.version = 0
 
     def play(self, line: str) -> Iterator[str]:
-        """Perform one line and return what came of it."""
+        """Execute one line and return its effects."""
         verb, *words = line.split()
         if verb in ("now", "version"):
             setattr(self, {"now": "now_ms", "version": "version"}[verb], int(words[0]))
@@ -49,10 +49,10 @@ class Player:
         outcome = self._decide(verb, dict(word.split("=", 1) for word in words))
         if outcome.next is not None:
             yield from self._store(outcome.next)
-        told = outcome.code.name
+        result = outcome.code.name
         if outcome.producer != machine.NO_PRODUCER:
-            told += " id={} epoch={}".format(*outcome.producer)
-        yield told
+            result += " id={} epoch={}".format(*outcome.producer)
+        yield result
 
     def _store(self, transaction: Transaction) -> Iterator[str]:
         self.transaction = transaction
@@ -119,13 +119,13 @@ class Player:
 
 
 def place(text: str) -> tuple[str, int]:
-    """Read topic-number."""
+    """Parse topic-number."""
     topic, _, number = text.rpartition("-")
     return topic, int(number)
 
 
 def played(transcript: str) -> str:
-    """Play a transcript's events and return it with what they bring about."""
+    """Execute a transcript's events and return it with their effects."""
     player = Player()
     lines: list[str] = []
     for line in transcript.splitlines():
@@ -138,8 +138,8 @@ def played(transcript: str) -> str:
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_transcript(path: Path) -> None:
-    """The machine does what the transcript says."""
+def test_transaction_has_the_effects_of_the_transcript(path: Path) -> None:
+    """Every event has exactly the effects that are written below it."""
     expected = path.read_text(encoding="utf-8")
     found = played(expected)
     if REWRITE:

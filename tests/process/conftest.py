@@ -1,4 +1,4 @@
-"""Brokers as processes: `ottla up`, as people start it."""
+"""Brokers as processes: `ottla up`, as users start it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,6 @@ from ottla.testing.process import BrokerProcess
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A running broker with default options, on a free port, with a folder of its own."""
+    """Return a running broker with default options, on a free port, with a temporary folder."""
     with BrokerProcess(tmp_path / "data") as running:
         yield running

@@ -1,4 +1,4 @@
-"""What a broker has done when it acknowledges: the evidence for docs/durability.md, from strace."""
+"""The writes and syncs before an acknowledgement: evidence for docs/durability.md, from strace."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ FIRST_SEGMENT = f"{0:020d}.log"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A running broker with two topics; `synced` has flush.on.ack."""
+    """Return a running broker with two topics; `synced` has flush.on.ack."""
     data = tmp_path_factory.mktemp("broker") / "data"
     with BrokerProcess(data, options={OFFSETS: "1", TRANSACTIONS: "1"}) as running:
         with Brokers(running.bootstrap) as brokers:
@@ -101,7 +101,7 @@ def fetch(brokers: Brokers, offset: int) -> int:
 
 
 def end_of_epoch(brokers: Brokers, leader_epoch: int) -> int:
-    """Return where the records of a leader epoch end."""
+    """Return the end offset of a leader epoch."""
     partition = OffsetForLeaderPartition(leader_epoch=leader_epoch)
     topic = OffsetForLeaderTopic(topic="plain", partitions=[partition])
     request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])
@@ -122,7 +122,7 @@ def init_producer_id(brokers: Brokers) -> None:
 def traced(
     broker: BrokerProcess, trace: Path, ready: Callable[[Brokers], object] = topics.list_topics
 ) -> Iterator[Brokers]:
-    """Trace the broker while a client uses it whose connections and coordinators are ready."""
+    """Trace the broker while a client uses it; its connections and coordinators are ready before."""
     with Brokers(broker.bootstrap) as brokers:
         brokers.retry(lambda: ready(brokers))
         with strace.traced(broker.process_id, trace):
@@ -130,7 +130,7 @@ def traced(
 
 
 def steps(trace: Path, file: Path) -> list[str]:
-    """Return what happened, in order: written, synced (the file), acknowledged (over the socket)."""
+    """Return the steps in their order: written, synced (the file), acknowledged (over the socket)."""
     words = {
         strace.Call("write", os.path.realpath(file)): "written",
         strace.Call("sync", os.path.realpath(file)): "synced",
@@ -143,7 +143,9 @@ def steps(trace: Path, file: Path) -> list[str]:
 def test_records_are_written_and_not_synced_before_the_acknowledgement(
     broker: BrokerProcess, tmp_path: Path, acks: int
 ) -> None:
-    """By default they survive kill -9, and the operating system decides when they reach the disk."""
+    """By default records survive kill -9, and the operating system decides when they are on the
+    disk.
+    """
     trace = tmp_path / "trace"
     with traced(broker, trace) as brokers:
         produce(brokers, "plain", acks)
@@ -154,7 +156,7 @@ def test_records_are_written_and_not_synced_before_the_acknowledgement(
 def test_with_flush_on_ack_records_are_synced_before_the_acknowledgement(
     broker: BrokerProcess, tmp_path: Path, acks: int
 ) -> None:
-    """They survive the loss of power."""
+    """With flush.on.ack records survive a power loss."""
     trace = tmp_path / "trace"
     with traced(broker, trace) as brokers:
         produce(brokers, "synced", acks)
@@ -194,13 +196,17 @@ def test_a_new_topic_is_synced_before_the_acknowledgement(
     (journal,) = broker.data.glob("cluster.journal.*")
     found = steps(trace, journal)
     assert "written" in found
-    # Each change is durable before anyone hears of it.
+    # Each change is durable before it becomes visible.
     pairs = found[: found.index("acknowledged")]
     assert pairs == ["written", "synced"] * (len(pairs) // 2)
 
 
-def test_the_broker_says_that_records_below_a_committed_offset_are_lost(tmp_path: Path) -> None:
-    """Offsets are durable and records may not be: the log ends earlier, and its epochs say where."""
+def test_offset_for_leader_epoch_reveals_lost_records_below_committed_offset(
+    tmp_path: Path,
+) -> None:
+    """After a power loss the log ends before a committed offset, and OffsetForLeaderEpoch returns
+    where.
+    """
     with BrokerProcess(tmp_path / "data") as broker:
         log = broker.data / "plain-0" / FIRST_SEGMENT
         with Brokers(broker.bootstrap) as brokers:
@@ -210,13 +216,14 @@ def test_the_broker_says_that_records_below_a_committed_offset_are_lost(tmp_path
             produce(brokers, "plain", -1)
             brokers.retry(lambda: commit(brokers, offset=2, leader_epoch=0))
         broker.kill()
-        # What the loss of power leaves of a file that was not synced.
+        # The part of a file that was not synced is lost in a power loss.
         os.truncate(log, durable_bytes)
         broker.start()
         with Brokers(broker.bootstrap) as brokers:
             assert brokers.retry(lambda: committed(brokers)) == (2, 0)
             assert fetch(brokers, offset=2) == ErrorCode.OFFSET_OUT_OF_RANGE
-            # New records take the offsets of the lost ones; the leader epoch tells them apart (KIP-320).
+            # New records get the offsets of the lost ones; the leader epoch distinguishes them
+            # (KIP-320).
             produce(brokers, "plain", -1)
             produce(brokers, "plain", -1)
             assert fetch(brokers, offset=2) == ErrorCode.NONE

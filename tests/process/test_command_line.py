@@ -1,4 +1,4 @@
-"""The `ottla` command as shells and scripts meet it: pipes, signals, start-up time."""
+"""The `ottla` command in shells and scripts: pipes, signals, start-up time."""
 
 import resource
 import signal
@@ -11,7 +11,7 @@ from ottla.testing.process import COMMAND, BrokerProcess, run_command
 
 
 def _best_seconds(words: list[str]) -> float:
-    """Return the least processor time that the command took: others do not make it longer."""
+    """Return the least CPU time of the command, which other processes do not increase."""
     seconds = []
     for _ in range(7):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -22,10 +22,10 @@ def _best_seconds(words: list[str]) -> float:
 
 
 @pytest.mark.parametrize("verb", [["topic", "list"], ["group", "list"], ["--help"]])
-def test_a_command_starts_as_fast_as_its_parser(broker: BrokerProcess, verb: list[str]) -> None:
-    """The promise is 150 ms on an idle machine; measured as work, against importing click.
+def test_command_starts_fast(broker: BrokerProcess, verb: list[str]) -> None:
+    """The target is 150 ms on an idle machine; measured as CPU time, relative to importing click.
 
-    A whole command, with its answer, takes less than three times that.
+    A whole command, with its response, takes less than three times as long.
     """
     click = _best_seconds([sys.executable, "-c", "import click"])
     words = verb if verb == ["--help"] else [*verb, "-b", broker.bootstrap]
@@ -33,7 +33,7 @@ def test_a_command_starts_as_fast_as_its_parser(broker: BrokerProcess, verb: lis
 
 
 def test_records_pass_through_a_pipeline(broker: BrokerProcess) -> None:
-    """From one topic into another, keys and all."""
+    """Records are copied from one topic into another, with their keys."""
     at = ("-b", broker.bootstrap)
     run_command("produce", "a", "-K:", *at, stdin=b"k1:v1\nk2:v2\n")
     pipeline = (
@@ -44,8 +44,8 @@ def test_records_pass_through_a_pipeline(broker: BrokerProcess) -> None:
     assert run_command("consume", "b", "-e", "-K", "=", *at).stdout == b"k1=v1\nk2=v2\n"
 
 
-def test_a_reader_that_has_enough_ends_the_pipeline(broker: BrokerProcess) -> None:
-    """`ottla consume … | head -2` ends quietly, although more records wait."""
+def test_consume_ends_when_the_pipe_is_closed(broker: BrokerProcess) -> None:
+    """`ottla consume … | head -2` ends without an error, although more records are available."""
     at = ("-b", broker.bootstrap)
     lines = b"".join(b"%d %s\n" % (number, b"x" * 1000) for number in range(3000))
     run_command("produce", "a", *at, stdin=lines)
@@ -62,10 +62,8 @@ def test_a_reader_that_has_enough_ends_the_pipeline(broker: BrokerProcess) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_consumer_that_is_stopped_commits_what_it_wrote(
-    broker: BrokerProcess, number: int
-) -> None:
-    """Ctrl-C is how a person ends reading; the group goes on behind the last line."""
+def test_stopped_consumer_commits_what_it_printed(broker: BrokerProcess, number: int) -> None:
+    """After Ctrl-C the group resumes after the last printed line."""
     at = ("-b", broker.bootstrap)
     run_command("produce", "a", *at, stdin=b"1\n2\n")
     consumer = subprocess.Popen(
@@ -82,8 +80,8 @@ def test_a_consumer_that_is_stopped_commits_what_it_wrote(
     assert run_command("consume", "a", "--group", "g", "-e", *at).stdout == b"3\n"
 
 
-def test_a_line_is_a_record_as_soon_as_it_is_typed(broker: BrokerProcess) -> None:
-    """Producing does not wait for the end of the input; Ctrl-C ends it without losing a line."""
+def test_line_is_produced_immediately(broker: BrokerProcess) -> None:
+    """A line is produced before the end of the input; Ctrl-C loses no line."""
     producer = subprocess.Popen(
         [*COMMAND, "produce", "a", "-b", broker.bootstrap],
         stdin=subprocess.PIPE,
@@ -101,8 +99,8 @@ def test_a_line_is_a_record_as_soon_as_it_is_typed(broker: BrokerProcess) -> Non
     assert producer.returncode == 0
 
 
-def test_a_consumer_outlives_a_restart_of_the_broker(broker: BrokerProcess) -> None:
-    """It says that it waits, and goes on where it was."""
+def test_consumer_survives_a_restart_of_the_broker(broker: BrokerProcess) -> None:
+    """A consumer logs that it waits for the broker, and resumes from its position."""
     at = ("-b", broker.bootstrap)
     run_command("produce", "a", *at, stdin=b"before\n")
     consumer = subprocess.Popen(

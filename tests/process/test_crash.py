@@ -1,4 +1,4 @@
-"""kill -9 while records are being written: what was acknowledged stays, in order."""
+"""kill -9 while records are written: acknowledged records are kept, in order."""
 
 import threading
 from collections import defaultdict
@@ -15,7 +15,7 @@ RECORDS_BETWEEN_KILLS = 4000
 
 
 class Writer:
-    """Writes 0, 1, 2… to each partition, without a pause, and notes what is acknowledged where."""
+    """Writes 0, 1, 2… to each partition without a pause, and records the acknowledged offsets."""
 
     def __init__(self, broker: BrokerProcess, codec: str, *, is_idempotent: bool) -> None:
         self.acknowledged: dict[int, dict[int, int]] = defaultdict(dict)
@@ -41,7 +41,7 @@ class Writer:
         self._thread.start()
 
     def wait_for(self, more: int) -> None:
-        """Return once so many more records are acknowledged."""
+        """Wait until `more` further records are acknowledged."""
         with self._progress:
             goal = self._count + more
             assert self._progress.wait_for(lambda: self._count >= goal, timeout=60)
@@ -82,7 +82,7 @@ class Writer:
 
 
 def _read_all(broker: BrokerProcess) -> list[dict[int, int]]:
-    """Return what each partition holds: number by offset."""
+    """Return the contents of each partition: number by offset."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -114,8 +114,9 @@ def _read_all(broker: BrokerProcess) -> list[dict[int, int]]:
 def test_a_crash_keeps_every_acknowledged_record_in_order(
     broker: BrokerProcess, codec: str, is_idempotent: bool
 ) -> None:
-    """Three kills in the middle of writing. Each acknowledged record is at the offset that was
-    acknowledged; an idempotent producer's records are all there, once, in their order.
+    """After three kills every acknowledged record is at its acknowledged offset.
+
+    The records of an idempotent producer are all there, once, in their order.
     """
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap})
     topic = confluent_kafka.admin.NewTopic("t", num_partitions=PARTITIONS)
@@ -138,6 +139,7 @@ def test_a_crash_keeps_every_acknowledged_record_in_order(
         if is_idempotent:
             assert numbers == list(range(writer.sent[partition]))
         else:
-            # At least once: a repeated batch may stand twice, but nothing is lost or out of order.
+            # At least once: a repeated batch may be stored twice, but nothing is lost or out of
+            # order.
             first_seen = list(dict.fromkeys(numbers))
             assert first_seen == list(range(writer.sent[partition]))

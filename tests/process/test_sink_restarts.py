@@ -1,4 +1,6 @@
-"""The transactional sink while its broker is killed and stopped at random moments: every batch is there once."""
+"""The transactional sink while its broker is killed and stopped at random: each batch is written
+once.
+"""
 
 import os
 import random
@@ -41,7 +43,9 @@ def _rows(values: list[bytes]) -> Rows:
 
 
 class _Query:
-    """What Spark makes of a query, without Spark: plans, reads, writes and commits one batch after the other."""
+    """The calls of a Spark query, without Spark: plans, reads, writes and commits one batch after
+    the other.
+    """
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -51,7 +55,7 @@ class _Query:
         self._positions = Positions(SparkOptions(options, Use.STREAM_READ))
 
     def run(self) -> int:
-        """Run until it is stopped; return the number of batches."""
+        """Run until stopped; return the number of batches."""
         batch = 0
         with self._positions:
             while not self.stopping.is_set():
@@ -70,13 +74,13 @@ class _Query:
         return batch
 
     def await_batch(self, running: Future[int]) -> None:
-        """Wait for the end of a batch; raise what the query failed with."""
+        """Wait for the end of a batch; raise the error of the query if it failed."""
         deadline = time.monotonic() + _PATIENCE_S
         while not self._done.acquire(timeout=0.1):
             assert time.monotonic() < deadline
             if running.done():
                 running.result()
-        # Those that are done already are of the past.
+        # Batches that are done already do not count.
         while self._done.acquire(blocking=False):
             continue
 
@@ -103,8 +107,8 @@ def _values(batch: int, task: int) -> list[bytes]:
     return [b"%d/%d/%d" % (batch, task, number) for number in range(RECORDS)]
 
 
-def test_a_query_goes_on_while_its_broker_is_killed_and_stopped(tmp_path: Path) -> None:
-    """It never fails, and who reads committed records finds those of each batch once."""
+def test_query_continues_while_its_broker_is_killed_and_stopped(tmp_path: Path) -> None:
+    """The query never fails, and `read_committed` consumers find the records of each batch once."""
     seed = int(os.environ.get("OTTLA_SEED") or random.SystemRandom().getrandbits(32))
     print(f"OTTLA_SEED={seed}")
     chance = random.Random(seed)
@@ -120,7 +124,7 @@ def test_a_query_goes_on_while_its_broker_is_killed_and_stopped(tmp_path: Path) 
         try:
             for _ in range(RESTARTS):
                 query.await_batch(running)
-                # Anywhere within the batches that follow.
+                # At a random moment within the next batches.
                 query.stopping.wait(chance.random() / 2)
                 chance.choice((broker.kill, broker.stop))()
                 broker.start()

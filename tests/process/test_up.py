@@ -1,4 +1,4 @@
-"""`ottla up`: how a broker starts, stops, and says why it does not."""
+"""`ottla up`: how a broker starts, stops, and reports errors."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ from ottla.testing.process import COMMAND, BrokerProcess, run_command
 
 
 def test_one_line_says_that_it_is_ready(tmp_path: Path) -> None:
-    """Where clients connect and where the data is; after that line every client is served."""
+    """The line has the address and the data directory; after it every client is served."""
     process = subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--data", str(tmp_path / "data")],
         stdout=subprocess.PIPE,
@@ -42,7 +42,7 @@ def test_one_line_says_that_it_is_ready(tmp_path: Path) -> None:
 
 
 def test_scripts_can_read_the_ready_line(tmp_path: Path) -> None:
-    """As one JSON object."""
+    """With JSON output the ready line is one JSON object."""
     process = subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--data", str(tmp_path), "--output", "json"],
         stdout=subprocess.PIPE,
@@ -57,15 +57,17 @@ def test_scripts_can_read_the_ready_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_cleanly(broker: BrokerProcess, number: int) -> None:
-    """Ctrl-C and a supervisor's TERM: exit code 0, no traceback, logs marked as closed cleanly."""
+    """After Ctrl-C and a supervisor's TERM the exit code is 0, without a traceback, with a clean
+    shutdown.
+    """
     with Brokers(broker.bootstrap) as brokers:
         topics.create_topic(brokers, "t")
         assert broker.stop(number) == (0, "Ottla has stopped.\n")
     assert (broker.data / ".kafka_cleanshutdown").exists()
 
 
-def test_a_broker_goes_on_without_a_reader_of_its_ready_line(tmp_path: Path) -> None:
-    """Started by a script that has ended since, it serves, and stops cleanly."""
+def test_broker_runs_without_a_reader_of_its_ready_line(tmp_path: Path) -> None:
+    """If the script that started it has ended, the broker still serves, and stops cleanly."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     read, write = os.pipe()
@@ -90,8 +92,8 @@ def _listed(bootstrap: str, process: "subprocess.Popen[str]") -> list[topics.Top
     raise AssertionError(process.communicate()[1])
 
 
-def test_clients_that_wait_do_not_hold_up_the_end(broker: BrokerProcess) -> None:
-    """A consumer at the end of a topic has a request open all the time."""
+def test_waiting_clients_do_not_delay_the_stop(broker: BrokerProcess) -> None:
+    """A consumer at the end of a topic always has an open request, which does not delay the stop."""
     run_command("produce", "t", "-b", broker.bootstrap, stdin=b"1\n")
     consumer = subprocess.Popen(
         [*COMMAND, "consume", "t", "-q", "-b", broker.bootstrap], stdout=subprocess.PIPE
@@ -105,8 +107,10 @@ def test_clients_that_wait_do_not_hold_up_the_end(broker: BrokerProcess) -> None
     consumer.communicate()
 
 
-def test_a_start_takes_a_moment(tmp_path: Path) -> None:
-    """The best of three: under a second of work from the command to the ready line."""
+def test_start_takes_less_than_a_second(tmp_path: Path) -> None:
+    """The best of three starts takes less than a second of CPU time from the command to the ready
+    line.
+    """
     seconds = []
     for number in range(3):
         with BrokerProcess(tmp_path / str(number)) as broker:
@@ -116,7 +120,9 @@ def test_a_start_takes_a_moment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_restart_keeps_everything(broker: BrokerProcess, is_clean: bool) -> None:
-    """Topics, their configuration, records and committed offsets; after a crash, too."""
+    """Topics, their configuration, records and committed offsets survive a restart, also after a
+    crash.
+    """
     words = ("-b", broker.bootstrap)
     run_command("topic", "create", "t", "--partitions", "2", "-c", "retention.ms=-1", *words)
     run_command("produce", "t", "-p", "1", *words, stdin=b"1\n2\n3\n")
@@ -133,7 +139,7 @@ def test_a_restart_keeps_everything(broker: BrokerProcess, is_clean: bool) -> No
 
 
 def _refusal(data: Path, *options: str) -> str:
-    """Start with these options, expect a refusal, return its one line."""
+    """Start with these options, expect an error, return its one line."""
     done = run_command("up", "--port", "0", "--data", str(data), *options)
     assert (done.returncode, done.stdout) == (1, b"")
     lines = done.stderr.decode().splitlines()
@@ -142,8 +148,8 @@ def _refusal(data: Path, *options: str) -> str:
     return lines[0]
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
-    """With what to do about it."""
+def test_used_port_is_an_error(tmp_path: Path) -> None:
+    """The error says what to do."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         sentence = _refusal(tmp_path, "--port", str(port))
@@ -151,16 +157,16 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     assert "choose another port (0 selects a free one)" in sentence
 
 
-def test_a_directory_in_use_is_told(broker: BrokerProcess) -> None:
-    """Two brokers would write into the same logs; the first one does not notice."""
+def test_directory_in_use_is_an_error(broker: BrokerProcess) -> None:
+    """A second broker on the same directory is an error; the first one is not affected."""
     sentence = _refusal(broker.data)
     assert "another process uses this directory" in sentence
     with Brokers(broker.bootstrap) as brokers:
         assert topics.list_topics(brokers) == []
 
 
-def test_a_damaged_directory_is_told(tmp_path: Path) -> None:
-    """Whose data it is cannot be guessed: nothing is changed, and the file is named."""
+def test_damaged_directory_is_an_error(tmp_path: Path) -> None:
+    """The error names the damaged file, and nothing is changed."""
     damaged = tmp_path / "meta.properties"
     damaged.write_text("garbage\n")
     assert "meta.properties cannot be read" in _refusal(tmp_path)
@@ -168,8 +174,8 @@ def test_a_damaged_directory_is_told(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [damaged]
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    """A file stands in its way."""
+def test_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
+    """A folder that cannot be created, because a file has its name, is an error."""
     (tmp_path / "file").touch()
     sentence = _refusal(tmp_path / "file" / "data")
     assert str(tmp_path / "file" / "data") in sentence
@@ -184,8 +190,8 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         ("listeners=SSL://127.0.0.1:0", "only PLAINTEXT is served"),
     ],
 )
-def test_an_option_that_cannot_be_used_is_told(tmp_path: Path, option: str, words: str) -> None:
-    """By name, with what it may be."""
+def test_invalid_option_is_an_error(tmp_path: Path, option: str, words: str) -> None:
+    """The error names the option and its valid values."""
     config = tmp_path / "server.properties"
     if option.startswith("listeners=SSL"):
         config.write_text(option + "\n")
@@ -198,7 +204,7 @@ def test_an_option_that_cannot_be_used_is_told(tmp_path: Path, option: str, word
 
 
 def test_a_configuration_file_is_read(tmp_path: Path) -> None:
-    """Kafka's server.properties, for what Ottla knows of it."""
+    """The options of Kafka's server.properties that Ottla supports are read."""
     config = tmp_path / "server.properties"
     config.write_text(
         f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path}/d\nnum.partitions=5\n"
@@ -218,7 +224,7 @@ def test_a_configuration_file_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", ["warning", "fatal"])
 def test_an_unknown_name_in_a_configuration_file_is_reported(tmp_path: Path, level: str) -> None:
-    """Once, with the name that was probably meant, also if the log hides warnings."""
+    """The unknown name is reported once, with a suggestion, also if the log level hides warnings."""
     config = tmp_path / "server.properties"
     config.write_text("num.partition=5\n")
     words = ["up", "--port", "0", "--data", str(tmp_path / "data"), "--config", str(config)]
@@ -233,8 +239,8 @@ def test_an_unknown_name_in_a_configuration_file_is_reported(tmp_path: Path, lev
     assert process.communicate(timeout=20)[1].count(sentence) == 1
 
 
-def test_a_start_that_fails_is_an_error_of_the_launcher(tmp_path: Path) -> None:
-    """`BrokerProcess` repeats what the broker said."""
+def test_launcher_raises_an_error_if_the_start_fails(tmp_path: Path) -> None:
+    """`BrokerProcess` raises an error with the broker's message."""
     (tmp_path / "meta.properties").write_text("garbage\n")
     with (
         pytest.raises(OttlaError, match=r"failed to start: ottla: .*meta\.properties"),
@@ -243,8 +249,8 @@ def test_a_start_that_fails_is_an_error_of_the_launcher(tmp_path: Path) -> None:
         pass
 
 
-def test_a_broker_that_has_lost_its_log_directory_ends(tmp_path: Path) -> None:
-    """With exit code 1 and one sentence that names the directory: whoever watches can act."""
+def test_broker_without_log_directory_stops(tmp_path: Path) -> None:
+    """The exit code is 1, and one sentence names the directory, so that a supervisor can act."""
     with BrokerProcess(tmp_path / "data") as broker:
         shutil.rmtree(broker.data)
         broker.data.touch()
@@ -257,8 +263,8 @@ def test_a_broker_that_has_lost_its_log_directory_ends(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
-def test_logs_can_be_read_by_machines(tmp_path: Path) -> None:
-    """One JSON object a line, at the level that was asked for."""
+def test_log_lines_can_be_json(tmp_path: Path) -> None:
+    """Each line is one JSON object, at the requested level."""
     process = subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--data", str(tmp_path), "--log-format", "json",
          "--log-level", "error", "--log-level", "ottla.controller=info"],
@@ -276,13 +282,13 @@ def test_logs_can_be_read_by_machines(tmp_path: Path) -> None:
     assert (created["name"], created["partitions"], created["level"]) == ("orders", 2, "INFO")
 
 
-def test_a_log_level_that_is_none_is_told(tmp_path: Path) -> None:
-    """With those that are."""
+def test_unknown_log_level_is_an_error(tmp_path: Path) -> None:
+    """The error lists the valid log levels."""
     assert "unknown log level 'loud'" in _refusal(tmp_path, "--log-level", "loud")
 
 
-def test_metrics_are_served_where_asked_for(tmp_path: Path) -> None:
-    """The second line says where; on loopback only."""
+def test_metrics_are_served_on_the_requested_port(tmp_path: Path) -> None:
+    """The second line has the address; metrics are on loopback only."""
     process = subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--data", str(tmp_path), "--metrics-port", "0"],
         stdout=subprocess.PIPE,
@@ -300,8 +306,8 @@ def test_metrics_are_served_where_asked_for(tmp_path: Path) -> None:
     process.communicate(timeout=20)
 
 
-def test_a_terminal_shows_what_the_broker_does(tmp_path: Path) -> None:
-    """A live line below the ready line, gone when the broker stops."""
+def test_terminal_shows_status_line(tmp_path: Path) -> None:
+    """A status line is below the ready line, and is removed when the broker stops."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--data", str(tmp_path)], stdout=slave, stderr=slave

@@ -1,7 +1,7 @@
-"""Plays hostile cases to a broker, one after the other, and tells what became of each.
+"""Sends hostile cases to a broker, one after the other, and checks the effects of each.
 
-`python -m tests.robustness.attack [--cases N] [--seed N]` plays them to a broker of its own, beside a
-client that produces all the while, and says what they cost it. Exit code 1 where a bound was broken.
+`python -m tests.robustness.attack [--cases N] [--seed N]` starts a broker and a client that
+produces all the time, sends the cases, and prints their cost. Exit code 1 if a limit was exceeded.
 """
 
 import argparse
@@ -20,26 +20,26 @@ from ottla.wire import headers
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from tests.robustness.hostile import TOPIC, Case, Hostile
 
-# What a broker may do about a case: nothing more, ever.
+# The limits of a case's effects on a broker.
 ANSWERED, CLOSED, SILENT = "answered", "closed", "silent"
 PAUSE_MS_MAX = 100.0
 RSS_MIB_MAX = 64.0
-# Lines of the log: those that can be repeated are limited by time, not by what provokes them.
+# Lines of the log: repeated ones are limited by time, not by the number of events.
 LINES_PER_SECOND_MAX = 20
 SETTINGS = {
     "auto.create.topics.enable": "false",
     "num.partitions": "1",
     "log.retention.ms": "-1",
-    # Waiting rebalances are no part of this.
+    # Waiting rebalances are not tested here.
     "group.initial.rebalance.delay.ms": "0",
 }
-# Answers may be late by design: rebalances, long polls.
+# Some responses are late by design: rebalances, long polls.
 _PATIENCE_S = 0.1
 _SENTINEL = -123456
 
 
 class Attacker:
-    """One connection after the other, as the broker closes them."""
+    """Opens one connection after the other, as the broker closes them."""
 
     def __init__(self, port: int) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -49,7 +49,9 @@ class Attacker:
         self._sentinel = struct.pack(">i", len(body)) + body
 
     def play(self, case: Case) -> str:
-        """Send a case, and behind it a request that must be answered if anything is."""
+        """Send a case, and after it a request that must get a response if the connection is still
+        open.
+        """
         outcome = self._play(case)
         self.outcomes[outcome] += 1
         return outcome
@@ -62,7 +64,7 @@ class Attacker:
         try:
             self._socket.sendall(case.data + self._sentinel if case.is_whole else case.data)
             if not case.is_whole:
-                # The peer goes away in the middle of a request.
+                # The peer disconnects in the middle of a request.
                 self.close()
                 return SILENT
             while self._read_correlation_id() != _SENTINEL:
@@ -98,7 +100,7 @@ class Attacker:
 
 
 class Verdict:
-    """What an attack did to a broker; `complaints` is empty where every bound held."""
+    """The effects of an attack on a broker; `complaints` is empty if no limit was exceeded."""
 
     def __init__(self, before: Reading, after: Reading, seconds: float, lines: list[str]) -> None:
         self.pause_ms = min(after.lag_ms, after.cpu_ms)
@@ -120,12 +122,13 @@ class Verdict:
 
 
 def attack(broker: ObservedBroker, cases: int, seed: int) -> tuple[Verdict, Attacker, Neighbour]:
-    """Play cases while a good client is served."""
+    """Send cases while another client is served."""
     with Brokers(f"127.0.0.1:{broker.port}") as admin:
         topics.create_topic(admin, TOPIC, partitions=1)
     neighbour = Neighbour(broker.port, TOPIC)
     attacker = Attacker(broker.port)
-    # What is made on first use (codecs of all versions) is not the attack's doing.
+    # Memory that is allocated at the first use (codecs of all versions) is not caused by the
+    # attack.
     for case in islice(Hostile(seed + 1).cases(), 2000):
         attacker.play(case)
     attacker.outcomes.clear()
@@ -141,7 +144,7 @@ def attack(broker: ObservedBroker, cases: int, seed: int) -> tuple[Verdict, Atta
 
 
 def main() -> None:
-    """Attack a broker and print what came of it."""
+    """Attack a broker and print the effects."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Batches that are small as they come and enormous when they are unpacked, in every codec."""
+"""Batches that are small when they are sent and huge when they are decompressed, in every codec."""
 
 import struct
 import zlib
@@ -14,7 +14,7 @@ from ottla.wire.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from ottla.wire.records.records import Record, encode_batch
 
 MIB = 1024 * 1024
-# Below max.message.bytes as they come.
+# Below max.message.bytes when compressed.
 PACKED_BYTES_MAX = MIB
 
 
@@ -53,13 +53,13 @@ def _xerial(total_bytes: int) -> bytes:
 
 
 def _headers(count: int) -> bytes:
-    """Return one record with many headers, each of an empty name and no value."""
+    """Return one record with many headers, each with an empty name and no value."""
     record = Record(b"k", None, (("", None),) * count, 1_790_000_000_000)
     body = bytes(encode_batch([record]))[HEADER_SIZE:]
     return zstandard.ZstdCompressor().compress(body)
 
 
-# What they unpack to is as much as fits into a request.
+# Their decompressed size is the maximum that fits into a request.
 BOMBS = {
     "gzip": (GZIP, lambda: _gzip(256 * MIB)),
     "snappy": (SNAPPY, lambda: _snappy(20 * MIB)),
@@ -72,7 +72,7 @@ BOMBS = {
 
 
 def packed(codec: int, payload: bytes, records_count: int = 1) -> bytes:
-    """Return a batch of `payload` whose checksum and header are right."""
+    """Return a batch of `payload` with a valid checksum and header."""
     model = batch.parse_header(encode_batch([Record(b"k", b"v", (), 1_790_000_000_000)]))
     header: BatchHeader = model._replace(
         attributes=codec,
@@ -86,7 +86,7 @@ def packed(codec: int, payload: bytes, records_count: int = 1) -> bytes:
 
 
 def bomb(name: str) -> bytes:
-    """Return a batch that unpacks to far more than its record says."""
+    """Return a batch that decompresses to far more bytes than its record says."""
     codec, make = BOMBS[name]
     data = packed(codec, make())
     assert len(data) <= PACKED_BYTES_MAX, len(data)
@@ -94,6 +94,6 @@ def bomb(name: str) -> bytes:
 
 
 def swarm(count: int, codec: int = ZSTD) -> bytes:
-    """Return a sound batch of `count` tiny records that packs very well."""
+    """Return a valid batch of `count` tiny records that compresses very well."""
     records = [Record(b"k", None, (), 1_790_000_000_000)] * count
     return bytes(encode_batch(records, compression=codec))

@@ -1,4 +1,4 @@
-"""Brokers as processes of their own, whose event loop and memory are watched."""
+"""Brokers in separate processes, whose event loop and memory are observed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -12,6 +12,6 @@ Start = Callable[[Mapping[str, str]], ObservedBroker]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts brokers with broker options, and ends them with the test."""
+    """Return a function that starts brokers with options; they are stopped at the end of the test."""
     with ExitStack() as running:
         yield lambda settings: running.enter_context(ObservedBroker(settings))

@@ -1,4 +1,4 @@
-"""Disks that fail under a broker process: a full one, and one on which nothing becomes durable."""
+"""Disks that fail under a broker process: a full one, and one whose fsync fails."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,24 +10,24 @@ import pytest
 
 from tests import strace
 
-# What a small disk holds at first, and after it has been mended.
+# The size of a small disk at first, and after it was enlarged.
 _SMALL, _LARGE = "6m", "200m"
 _SYNCS_BEFORE = 60
 
 
 class FailingDisk(Protocol):
-    """A folder of a disk that fails before some hundred records of 20 KB are on it."""
+    """A folder on a disk that fails before some hundred records of 20 KB are written."""
 
     path: Path
-    # What the system says of it.
+    # The error message of the operating system.
     reason: str
 
     def serve(self, process_id: int, log: Path) -> None:
-        """Fail sooner or later from now on, under a process that writes to that log."""
+        """Let the disk fail at some time from now on, for a process that writes to that log."""
         ...
 
     def mend(self) -> None:
-        """Fail no more."""
+        """End the failure."""
         ...
 
 
@@ -41,7 +41,7 @@ def _must(*words: object) -> None:
 
 
 class FullDisk:
-    """A small tmpfs: a write for which there is no room fails, and leaves a part of the record."""
+    """A small tmpfs: a write that does not fit fails, and leaves a part of the record."""
 
     reason = "No space left on device"
 
@@ -52,7 +52,7 @@ class FullDisk:
             pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
 
     def serve(self, process_id: int, log: Path) -> None:
-        """It fails by itself."""
+        """Do nothing: the disk fails by itself."""
 
     def mend(self) -> None:
         _must("mount", "-o", f"remount,size={_LARGE}", self.path)
@@ -62,7 +62,7 @@ class FullDisk:
 
 
 class DeafDisk:
-    """Writes succeed, and at some point fsync fails; strace makes the system say so."""
+    """Writes succeed, and at some point fsync fails; strace injects the error."""
 
     reason = "Input/output error"
 
@@ -85,7 +85,7 @@ class DeafDisk:
 
 @contextmanager
 def failing_disk(kind: type[FullDisk] | type[DeafDisk], path: Path) -> Iterator[FailingDisk]:
-    """Make a disk; the test is skipped where that is not allowed or cannot be done."""
+    """Create a disk; the test is skipped if that is not permitted or not possible."""
     path.mkdir()
     disk = kind(path)
     try:

@@ -1,7 +1,7 @@
-"""Requests that lie: valid ones of every API and version, damaged in many ways, from one seed.
+"""Invalid requests: valid ones of every API and version, damaged in many ways, from one seed.
 
-The valid ones are what Apache Kafka's own encoder made (tests/wire/golden), and Produce requests with
-batches of every codec for a topic that exists.
+The valid ones were encoded by Apache Kafka (tests/wire/golden); there are also Produce requests
+with batches of every codec for an existing topic.
 """
 
 import random
@@ -24,7 +24,7 @@ from tests.wire.test_golden import read_vectors
 GOLDEN = Path(__file__).parents[1] / "wire" / "golden"
 TOPIC = "target"
 CODECS = range(5)
-# A topic of more partitions than this is work that was asked for, not hostile input.
+# A topic with more partitions than this is legitimate work, not hostile input.
 _PARTITIONS_MAX = 20
 _HEADER_BYTES = 8
 _SIZES = (-1, 0, 1, 3, 7, -(2**31), 2**31 - 1, 100 * 1024**2 + 1, 0x48545450)
@@ -38,12 +38,12 @@ class Valid(NamedTuple):
     version: int
     header: bytes
     body: bytes
-    # Where the one batch begins and ends in the body.
+    # The start and the end of the only batch in the body.
     batch: tuple[int, int] = (0, 0)
 
 
 class Case(NamedTuple):
-    """Bytes for a connection; `is_whole` where a broker can tell that the request has ended."""
+    """Bytes for a connection; `is_whole` if a broker can see that the request has ended."""
 
     name: str
     data: bytes
@@ -82,7 +82,7 @@ def _produce(codec: int, version: int) -> Valid:
 
 
 class Hostile:
-    """The cases of one seed, without end."""
+    """Generates the cases of one seed, without end."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -121,7 +121,7 @@ class Hostile:
         return _whole("noise", rng.randbytes(rng.choice((0, 1, 7, 8, 9, 100, 5000))))
 
     def _damaged_batch(self, request: Valid) -> bytes:
-        """Damage a batch behind a checksum that is right."""
+        """Damage a batch and give it a valid checksum."""
         start, end = request.batch
         changed = bytearray(request.body)
         for _ in range(self._rng.randrange(1, 4)):
@@ -140,7 +140,7 @@ def _whole(name: str, frame: bytes, what: str = "valid") -> Case:
 
 
 def _asks_for_much(data: bytes) -> bool:
-    """Tell whether a request means a topic of many partitions, which is work and no attack."""
+    """Return True if a request creates many partitions, which is work and not an attack."""
     if len(data) < 4 + _HEADER_BYTES:
         return False
     key, version = struct.unpack_from(">hh", data, 4)

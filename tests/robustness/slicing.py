@@ -1,6 +1,6 @@
-"""A clock for work that must be done in slices: each look at it takes a millisecond.
+"""A clock for work that must be done in slices: each reading advances it by a millisecond.
 
-Steps and virtual time are counted, nothing is measured: what comes out is the same on every machine.
+Steps and virtual time are counted, not measured, so the result is the same on every machine.
 """
 
 import asyncio
@@ -10,9 +10,10 @@ from ottla.base.clock import RealClock
 
 
 class StepClock(RealClock):
-    """Monotonic time that moves by a millisecond a look; a sleep gives the loop its turn.
+    """Monotonic time that advances by a millisecond at each reading; a sleep lets the event loop
+    run.
 
-    `done` tells how much of the work has been done; `slices` is how much between two pauses.
+    `done` is the amount of work done so far; `slices` are the amounts between two pauses.
     """
 
     def __init__(self, done: Callable[[], int] = lambda: 0) -> None:

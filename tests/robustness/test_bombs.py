@@ -1,4 +1,6 @@
-"""Scenario 24: batches that unpack to gigabytes, in every codec: refused, in bounded time and memory."""
+"""Batches that decompress to gigabytes are rejected in bounded time and memory, in every codec
+(scenario 24).
+"""
 
 import socket
 import time
@@ -35,7 +37,7 @@ OPENED = {"compacted": {"cleanup.policy": "compact"}, "packed": {"compression.ty
 
 
 class Site:
-    """A broker with a topic of each kind, and a client that is to notice nothing."""
+    """A broker with a topic of each kind, and another client that must not be affected."""
 
     def __init__(self, broker: ObservedBroker) -> None:
         self.broker = broker
@@ -55,14 +57,14 @@ class Site:
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
     def judge(self) -> Reading:
-        """Hold what has happened since the last call against the bounds."""
+        """Compare the events since the last call with the limits."""
         found = self.broker.take()
         assert found.rss_mib - self.before.rss_mib < RSS_MIB_MAX
         assert min(found.lag_ms, found.cpu_ms) < PAUSE_MS_MAX, found.stack
         return found
 
     def close(self) -> None:
-        """End the clients."""
+        """Stop the clients."""
         served = len(self.neighbour.latencies)
         self.neighbour.stop()
         assert served > 50
@@ -77,8 +79,8 @@ def site(start: Start):  # type: ignore[no-untyped-def]
     made.close()
 
 
-def test_bombs_are_refused_where_records_are_opened(site: Site) -> None:
-    """Kafka's codes for what is too large or is not what it says; others are served meanwhile."""
+def test_bombs_are_rejected_if_records_are_validated(site: Site) -> None:
+    """Batches that are too large or inconsistent get Kafka's error codes; other clients are served."""
     expected = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}
     for name in bombs.BOMBS:
         batch = bombs.bomb(name)
@@ -86,21 +88,23 @@ def test_bombs_are_refused_where_records_are_opened(site: Site) -> None:
             code = site.produce(topic, batch)
             assert code in expected, (name, topic, code)
             site.judge()
-    # The bytes of those that were refused are held no longer, and a sound batch is taken.
+    # The memory of rejected batches is free again, and a valid batch is accepted.
     assert site.produce("compacted", bombs.swarm(10)) is ErrorCode.NONE
     assert site.judge().held_bytes == 0
 
 
-def test_a_swarm_of_records_is_judged_beside_everything_else(site: Site) -> None:
-    """Sound batches of very many records are taken, and never hold up the loop."""
+def test_batch_of_very_many_records_does_not_block_other_clients(site: Site) -> None:
+    """Valid batches with very many records are accepted, and never block the loop."""
     assert site.produce("compacted", bombs.swarm(300_000)) is ErrorCode.NONE
     site.judge()
     assert site.produce("packed", bombs.swarm(50_000)) is ErrorCode.NONE
     site.judge()
 
 
-def test_small_batches_are_taken_beside_large_ones(site: Site) -> None:
-    """Four clients keep sending batches that take a second and more; 2 500 records wait for none."""
+def test_small_batches_do_not_wait_for_large_ones(site: Site) -> None:
+    """Four clients send batches that take a second or more; 2 500 small records do not wait for
+    them.
+    """
     large = produce_frame("compacted", 0, bombs.swarm(300_000))
     small = bombs.swarm(2500)
     lines = [Line(site.broker.port) for _ in range(4)]
@@ -117,8 +121,8 @@ def test_small_batches_are_taken_beside_large_ones(site: Site) -> None:
     site.judge()
 
 
-def test_bombs_that_came_in_unopened_do_no_harm_later(site: Site) -> None:
-    """A topic that begins to be compacted, and offsets that are looked for by time."""
+def test_stored_bombs_do_no_harm_later(site: Site) -> None:
+    """Neither compaction of the topic nor lookups by timestamp use unbounded time or memory."""
     for name in bombs.BOMBS:
         assert site.produce("plain", bombs.bomb(name)) is ErrorCode.NONE
     for number in (1, 2):
@@ -144,12 +148,12 @@ def test_bombs_that_came_in_unopened_do_no_harm_later(site: Site) -> None:
     assert not [line for line in site.broker.lines() if "not compacted any more" in line]
 
 
-def test_metrics_of_clients_that_are_bombs_are_refused(site: Site) -> None:
-    """Whoever pushes them hears so; what is kept of a client's metrics is bounded before it is unpacked."""
+def test_client_metrics_that_are_bombs_are_rejected(site: Site) -> None:
+    """The client gets an error; a client's metrics are limited before they are decompressed."""
     subscription = configs.Resource(configs.ResourceType.CLIENT_METRICS, "all")
     changes = {"metrics": "*", "interval.ms": "1000"}
     configs.alter_config(site.admin, subscription, assign=changes)
-    # A metrics subscription makes two more APIs known, to connections that ask from now on.
+    # A subscription advertises two more APIs, to connections that request the versions afterwards.
     line = Line(site.broker.port)
     for name, (codec, make) in bombs.BOMBS.items():
         line.send(GetTelemetrySubscriptionsRequest(client_instance_id=ZERO_UUID), 0)
@@ -167,8 +171,8 @@ def test_metrics_of_clients_that_are_bombs_are_refused(site: Site) -> None:
     line.close()
 
 
-def test_a_peer_that_goes_away_leaves_nothing_behind(site: Site) -> None:
-    """The bomb is still being judged when its sender is gone."""
+def test_disconnected_peer_leaks_nothing(site: Site) -> None:
+    """If the sender disconnects while its bomb is validated, no memory or connection is left."""
     frame = produce_frame("compacted", 0, bombs.bomb("gzip"))
     for _ in range(5):
         with socket.create_connection(("127.0.0.1", site.broker.port)) as peer:

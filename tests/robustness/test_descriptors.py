@@ -1,4 +1,4 @@
-"""Scenario 23: more connections than descriptors, while files of the broker are opened and closed."""
+"""More connections than descriptors, while the broker opens and closes files (scenario 23)."""
 
 import resource
 import socket
@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def is_served(port: int) -> bool:
-    """Return whether a new connection is admitted and answered."""
+    """Return True if a new connection is accepted and gets a response."""
     try:
         servers.ask(port, MetadataRequest(topics=[]), MetadataResponse, 1)
     except OSError:
@@ -35,7 +35,7 @@ def is_served(port: int) -> bool:
 
 
 def test_more_silent_connections_than_descriptors(start: Start) -> None:
-    """The broker rolls segments, writes checkpoints and serves clients all the while."""
+    """The broker rolls segments, writes checkpoints and serves clients all the time."""
     broker = start(SETTINGS)
     with Brokers(f"127.0.0.1:{broker.port}") as admin:
         topics.create_topic(admin, "t", partitions=1)
@@ -48,7 +48,7 @@ def test_more_silent_connections_than_descriptors(start: Start) -> None:
                 peer = silent.enter_context(socket.socket())
                 peer.setblocking(False)
                 peer.connect_ex(("127.0.0.1", broker.port))
-            # Refused as long as the silent ones are young, like everybody else.
+            # New connections are rejected as long as the silent ones are young.
             until(lambda: is_served(broker.port))
             fill(broker.port, "t", 8 * MIB)
             assert broker.take().descriptors < LIMIT

@@ -1,6 +1,6 @@
-"""Scenario 11 under a broker process: a disk that is full, and one whose fsync fails.
+"""A full disk, and one whose fsync fails, under a broker process (scenario 11).
 
-What has been acknowledged is there afterwards, whatever was refused.
+Acknowledged records exist afterwards, whichever requests were rejected.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from tests.robustness.disks import DeafDisk, FailingDisk, FullDisk, failing_disk
 
 pytestmark = pytest.mark.slow
 
-# Far more than it takes to meet the failure.
+# Far more than is needed to reach the failure.
 RECORDS = 600
 PADDING = b"x" * 20_000
 FIRST_SEGMENT = f"{0:020d}.log"
@@ -27,13 +27,13 @@ DURABLE = {"log.flush.on.ack": "true"}
 
 @pytest.fixture(params=[FullDisk, DeafDisk], ids=["full", "deaf"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FailingDisk]:
-    """A disk that is going to fail."""
+    """Return a disk that will fail."""
     with failing_disk(request.param, tmp_path / "disk") as found:
         yield found
 
 
 def write(bootstrap: str, partition: int, first: int = 0, count: int = RECORDS) -> list[int]:
-    """Write numbered records until one is refused; return those that were acknowledged."""
+    """Write numbered records until one is rejected; return those that were acknowledged."""
     acknowledged: list[int] = []
     errors: list[KafkaError] = []
     # One after the other: what comes behind a refused one is another story.
@@ -76,21 +76,21 @@ def read(bootstrap: str, partition: int) -> list[int]:
 
 
 def leaders(bootstrap: str) -> dict[int, int]:
-    """Return who leads each partition; -1 is nobody."""
+    """Return the leader of each partition; -1 if it has none."""
     found = AdminClient({"bootstrap.servers": bootstrap}).list_topics("t", timeout=30)
     return {number: each.leader for number, each in found.topics["t"].partitions.items()}
 
 
 def until(condition: Callable[[], Any]) -> None:
-    """Ask again until it holds; the test's time-out ends it."""
+    """Check again until the condition holds; the test's timeout ends it."""
     while not condition():
         pass
 
 
-def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing(
+def test_failed_disk_takes_its_directory_offline_and_loses_nothing(
     tmp_path: Path, disk: FailingDisk
 ) -> None:
-    """What is on the other disk goes on; a mended disk has all that was acknowledged."""
+    """The other disk stays online; after a repair the disk has all acknowledged records."""
     place = f"{disk.path}/logs"
     apart = {"coordination.dir": f"{tmp_path}/metadata"}
     broker = BrokerProcess(f"{tmp_path}/other,{place}", options=DURABLE | apart)
@@ -110,7 +110,7 @@ def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing(
         disk.mend()
         broker.start()
         found = read(broker.bootstrap, here)
-        # The refused one may be there as well; nothing is missing, damaged or there twice.
+        # The rejected record may exist as well; no record is missing, damaged or duplicated.
         assert found[: len(acknowledged)] == acknowledged
         assert len(found) <= len(acknowledged) + 1
         assert read(broker.bootstrap, there) == list(range(50))
@@ -119,8 +119,8 @@ def test_a_disk_that_fails_takes_its_directory_offline_and_loses_nothing(
         assert broker.stop()[0] == 0
 
 
-def test_the_only_disk_that_fails_ends_the_broker(tmp_path: Path, disk: FailingDisk) -> None:
-    """With a sentence that names the disk and the reason; then as if nothing had been."""
+def test_broker_stops_if_its_only_disk_fails(tmp_path: Path, disk: FailingDisk) -> None:
+    """The message names the disk and the reason; after a repair all acknowledged records exist."""
     broker = BrokerProcess(disk.path / "data", options=DURABLE)
     broker.errors = tmp_path / "stderr"
     with broker:
@@ -129,7 +129,7 @@ def test_the_only_disk_that_fails_ends_the_broker(tmp_path: Path, disk: FailingD
         disk.serve(broker.process_id, disk.path / f"data/t-0/{FIRST_SEGMENT}")
         acknowledged = write(broker.bootstrap, 0)
         assert 50 < len(acknowledged) < RECORDS
-        # No signal: it ends by itself.
+        # The process ends by itself, without a signal.
         code, errors = broker.stop(0)
         assert code == 1
         last = errors.splitlines()[-1]

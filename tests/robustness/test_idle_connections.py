@@ -1,4 +1,4 @@
-"""Scenario 22: thousands of idle connections, and others that come and go."""
+"""Thousands of idle connections, and others that open and close (scenario 22)."""
 
 import resource
 
@@ -14,8 +14,8 @@ KIB_EACH_MAX = 40
 PAUSE_MS_MAX = 100.0
 
 
-def test_idle_connections_cost_little_and_nobody_notices(start: Start) -> None:
-    """`python -m bench.connections` holds ten thousand; the bounds are the same."""
+def test_idle_connections_cost_little_and_do_not_affect_others(start: Start) -> None:
+    """`python -m bench.connections` uses ten thousand; the limits are the same."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before[1] < COUNT + 500:
         pytest.skip(f"{before[1]} descriptors are too few here")

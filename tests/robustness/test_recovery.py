@@ -1,4 +1,4 @@
-"""Loading after a crash: it tells how far it is, can be given up, and holds little in memory."""
+"""Recovery after a crash logs its progress, can be cancelled, and needs little memory."""
 
 import tracemalloc
 from pathlib import Path
@@ -17,7 +17,7 @@ LOG_MIB = 40
 
 
 class FastClock(RealClock):
-    """A second passes whenever somebody looks."""
+    """A clock that advances by a second at each reading."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -29,7 +29,7 @@ class FastClock(RealClock):
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A log of some tens of megabytes, as a crash leaves it."""
+    """Return a log of some tens of megabytes, as a crash leaves it."""
     made = World(tmp_path, segment_bytes=16 * MIB)
     log = made.load()
     for _ in range(LOG_MIB):
@@ -40,13 +40,13 @@ def world(tmp_path: Path) -> World:
 
 
 def load(world: World, account: Account) -> recovery.LoadedLog:
-    """Load the log with nothing known to be durable."""
+    """Load the log as if no part of it were known to be durable."""
     files, expected = RealFileSystem(), Expectation(0, 0, False)
     return recovery.load(files, str(world.folder), world.config, expected, START_MS, account)
 
 
-def test_recovery_tells_how_far_it_is(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """A line now and then, not one for each segment."""
+def test_recovery_logs_its_progress(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """A line is logged from time to time, not for each segment."""
     account = Account(FastClock())
     loaded = load(world, account)
     assert loaded.log_end_offset == LOG_MIB
@@ -56,21 +56,21 @@ def test_recovery_tells_how_far_it_is(world: World, caplog: pytest.LogCaptureFix
     assert account.walked_bytes > (LOG_MIB - 1) * MIB
 
 
-def test_recovery_ends_where_nobody_wants_it(world: World) -> None:
-    """In the middle of a segment; the next start begins anew and finds everything."""
-    asked = []
+def test_recovery_can_be_cancelled(world: World) -> None:
+    """It is cancelled in the middle of a segment; the next start repeats it and finds everything."""
+    checks = []
 
     def is_wanted() -> bool:
-        asked.append(1)
-        return len(asked) < 3
+        checks.append(1)
+        return len(checks) < 3
 
     with pytest.raises(StorageError, match="given up"):
         load(world, Account(RealClock(), is_wanted))
     assert load(world, Account(RealClock())).log_end_offset == LOG_MIB
 
 
-def test_recovery_holds_little_of_what_it_reads(world: World) -> None:
-    """However large the log is."""
+def test_recovery_needs_little_memory(world: World) -> None:
+    """The memory does not depend on the size of the log."""
     tracemalloc.start()
     try:
         load(world, Account(RealClock()))

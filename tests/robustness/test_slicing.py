@@ -1,4 +1,4 @@
-"""Long work gives the event loop back: steps are counted, so a test fails where slicing is taken out."""
+"""Long work yields to the event loop; steps are counted, so that a test fails without slicing."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
@@ -28,12 +28,12 @@ from tests.unit.storage.world import patched
 T = TypeVar("T")
 
 FENCE = Fence(controller_id=NODE, controller_epoch=2, broker_epoch=10)
-# Steps of a millisecond that fit into a slice, and the one that ends it.
+# The number of steps of a millisecond that fit into a slice, and the one that ends it.
 STEPS_MAX = round(SLICE_SECONDS * 1000) + 1
 
 
 async def test_a_slice_ends_by_time() -> None:
-    """However many steps there are, the loop gets its turn after a few milliseconds."""
+    """The event loop runs after a few milliseconds, however many steps there are."""
     clock = StepClock()
     slices = Slices(clock)
     paused = [await slices.pause() for _ in range(100)]
@@ -42,8 +42,8 @@ async def test_a_slice_ends_by_time() -> None:
     assert longest < STEPS_MAX
 
 
-async def test_making_and_deleting_many_logs_is_sliced() -> None:
-    """The broker's own part of creating and deleting a topic of many partitions."""
+async def test_creating_and_deleting_many_logs_is_sliced() -> None:
+    """The broker's own part of creating and deleting a topic with many partitions is sliced."""
     broker = LogsBroker()
     clock = StepClock(lambda: len(broker.replicas.partitions()))
     made = broker.create("t", partitions=200)
@@ -65,7 +65,7 @@ async def test_making_and_deleting_many_logs_is_sliced() -> None:
 
 
 async def test_deletions_become_durable_off_the_loop() -> None:
-    """The broker says that logs are gone when no crash can bring them back, and serves meanwhile."""
+    """The broker reports a deletion when no crash can undo it, and serves clients meanwhile."""
     broker = LogsBroker()
     broker.create("t", partitions=3)
     files, synced, background = broker.files, [], []
@@ -97,7 +97,7 @@ async def test_deletions_become_durable_off_the_loop() -> None:
 
 
 def test_a_large_topic_is_written_in_parts() -> None:
-    """No write of the tree holds the loop, or is larger than ZooKeeper takes."""
+    """No write to the coordination tree blocks the loop or exceeds ZooKeeper's limit."""
     now = creation.Environment(
         image=ClusterImage().with_brokers([BrokerImage(NODE, "b", 9092)]),
         options=BROKER_OPTIONS.parse({}),
@@ -117,7 +117,7 @@ def test_a_large_topic_is_written_in_parts() -> None:
 
 
 class NotingFiles(SimFileSystem):
-    """Notes what is done while the event loop is held up: outside of `in_background`."""
+    """Records file operations that block the event loop, outside of `in_background`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,19 +164,21 @@ def directories_of(
 
 
 async def test_upkeep_of_many_logs_is_sliced() -> None:
-    """Flushes, deletions, retention, expiry of producers: over all logs, every second."""
+    """Flushes, deletions, retention and expiry of producers, every second over all logs, are
+    sliced.
+    """
     clock = StepClock()
     directories = directories_of(SimFileSystem(), clock, 200, LogConfig())
     await directories.tick_retention()
     assert len(clock.slices) >= 200 // STEPS_MAX
     clock.slices.clear()
     await directories.maintain()
-    # Two rounds over the logs, when nothing else is due.
+    # Two passes over the logs, when nothing else is due.
     assert len(clock.slices) >= 2 * 200 // STEPS_MAX
     directories.close()
 
 
-async def test_large_files_go_and_checkpoints_are_written_off_the_loop() -> None:
+async def test_large_files_are_removed_and_checkpoints_written_off_the_loop() -> None:
     """Removing a large file, or waiting for a device, takes longer than clients may wait."""
     files, clock = NotingFiles(), StepClock()
     config = LogConfig(segment_bytes=1000, retention_bytes=1, file_delete_delay_ms=0)
@@ -203,15 +205,17 @@ async def test_large_files_go_and_checkpoints_are_written_off_the_loop() -> None
 
 
 class CountingClock(StepClock):
-    """Counts the turns that were given away."""
+    """Counts how often the event loop could run."""
 
     @property
     def turns(self) -> int:
         return len(self.slices)
 
 
-async def test_the_controller_gives_turns_away_for_large_topics() -> None:
-    """Between planning, encoding, writing and telling; small topics need none of that."""
+async def test_controller_yields_to_the_loop_for_large_topics() -> None:
+    """The controller yields between planning, encoding, writing and notifying; not for small
+    topics.
+    """
     world = ControllerWorld()
     clock = CountingClock()
     world.clock = cast(Any, clock)
@@ -224,13 +228,13 @@ async def test_the_controller_gives_turns_away_for_large_topics() -> None:
     before = clock.turns
     (outcome,) = await controller.delete_topics(["large"])
     assert outcome.error is None
-    # Two nodes a partition are looked at, a millisecond each.
+    # Two znodes of each partition are read, a millisecond each.
     assert clock.turns - before >= 2 * creation.PARTITIONS_AT_ONCE // STEPS_MAX
     await world.close()
 
 
-async def test_thousands_of_partitions_are_made_in_slices() -> None:
-    """Of a new topic and of one that grows; nothing is written of what is only asked about."""
+async def test_thousands_of_partitions_are_created_in_slices() -> None:
+    """Partitions of new and growing topics are created in slices; validation writes nothing."""
     world = ControllerWorld()
     clock = CountingClock()
     world.clock = cast(Any, clock)
@@ -250,7 +254,7 @@ async def test_thousands_of_partitions_are_made_in_slices() -> None:
 
 
 def test_a_slice_of_cleaning_ends_by_time() -> None:
-    """However little a batch costs on paper: a step of a millisecond each, and it ends."""
+    """A slice ends although the estimated cost of its steps is low: each takes a millisecond."""
     compacted = Compacted(segment_bytes=4000)
     for number in range(300):
         compacted.append((b"%d" % (number % 7), b"v"))
@@ -264,8 +268,10 @@ def test_a_slice_of_cleaning_ends_by_time() -> None:
     assert len(list(work.rewrite(segments))) >= 300 // 25
 
 
-def test_the_map_of_keys_never_grows_as_a_whole() -> None:
-    """A dictionary of a million keys holds the interpreter for tens of milliseconds to grow, or go."""
+def test_map_of_keys_grows_in_parts() -> None:
+    """Growing or freeing a dictionary of a million keys would block the interpreter for tens of
+    milliseconds.
+    """
     offsets = NewestOffsets(0, 1 << 30)
     for start in range(0, 20_000, 1000):
         records = [Record(b"key-%d" % at, None) for at in range(start, start + 1000)]

@@ -1,4 +1,6 @@
-"""Scenario 21: peers that do not read, read slowly, or never finish a request; others do not notice."""
+"""Peers that do not read, read slowly, or never finish a request do not affect others (scenario
+21).
+"""
 
 import socket
 import struct
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.slow
 MIB = 1024 * 1024
 FETCH_BYTES = MIB
 PAUSE_MS_MAX = 100.0
-# Processor time of the loop's own thread says what the broker did; others may use the machine.
+# The CPU time of the loop's own thread excludes that of other processes.
 
 
 def loaded(start: Start, settings: dict[str, str]) -> ObservedBroker:
@@ -33,7 +35,7 @@ def loaded(start: Start, settings: dict[str, str]) -> ObservedBroker:
 
 
 def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait for something that happens in another process."""
+    """Wait for an event in another process."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
@@ -50,7 +52,7 @@ def select_nothing(seconds: float) -> None:
 
 
 def median_ms(broker: ObservedBroker, seconds: float) -> float:
-    """Return what a request of a client of its own usually takes."""
+    """Return the median time of another client's request."""
     neighbour = Neighbour(broker.port)
     select_nothing(seconds)
     neighbour.stop()
@@ -58,8 +60,8 @@ def median_ms(broker: ObservedBroker, seconds: float) -> float:
     return found[len(found) // 2]
 
 
-def test_who_never_reads_costs_little_and_is_closed(start: Start) -> None:
-    """Twenty clients ask for megabytes and read nothing: memory is bounded, others are served."""
+def test_peer_that_never_reads_costs_little_and_is_disconnected(start: Start) -> None:
+    """Twenty clients request megabytes and read nothing: memory is bounded, and others are served."""
     broker = loaded(start, {"connections.max.idle.ms": "3000"})
     usual = median_ms(broker, 0.5)
     before = broker.take()
@@ -67,7 +69,7 @@ def test_who_never_reads_costs_little_and_is_closed(start: Start) -> None:
     greedy = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(20)]
     for peer in greedy:
         peer.setblocking(False)
-        # As many as the kernel takes.
+        # As many bytes as the kernel accepts.
         for _ in range(200):
             try:
                 peer.send(request)
@@ -75,7 +77,7 @@ def test_who_never_reads_costs_little_and_is_closed(start: Start) -> None:
                 break
     beside = median_ms(broker, 1.0)
     during = broker.take()
-    # One answer each is read from the log; a second one only when the first has gone.
+    # One response for each is read from the log; a second one only after the first is sent.
     assert during.unsent_bytes <= 20 * 2 * FETCH_BYTES
     assert during.rss_mib - before.rss_mib < 20 * 3 * FETCH_BYTES / MIB
     assert min(during.lag_ms, during.cpu_ms) < PAUSE_MS_MAX
@@ -105,8 +107,8 @@ def test_readers_that_never_read_cost_no_memory_for_records(start: Start) -> Non
         peer.close()
 
 
-def test_who_reads_slowly_is_served_to_the_end(start: Start) -> None:
-    """A client that takes a little at a time is not idle, however long an answer takes it."""
+def test_slow_reader_gets_its_whole_response(start: Start) -> None:
+    """A client that reads a little at a time is not idle, however long a response takes."""
     broker = loaded(start, {"connections.max.idle.ms": "1000"})
     peer = socket.socket()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
@@ -125,8 +127,8 @@ def test_who_reads_slowly_is_served_to_the_end(start: Start) -> None:
     peer.close()
 
 
-def test_halves_of_requests_cost_what_has_arrived(start: Start) -> None:
-    """Fifty clients announce 100 MiB and send a little, byte by byte; none of it is trusted."""
+def test_incomplete_requests_cost_what_has_arrived(start: Start) -> None:
+    """Fifty clients announce 100 MiB and send a few bytes; no memory is allocated for the rest."""
     broker = loaded(start, {"connections.max.idle.ms": "2000"})
     usual = median_ms(broker, 0.5)
     before = broker.take()
@@ -140,7 +142,7 @@ def test_halves_of_requests_cost_what_has_arrived(start: Start) -> None:
         select_nothing(0.2)
     beside = median_ms(broker, 0.5)
     during = broker.take()
-    # 25 have the room that a frame gets before it has come: 2 MiB each at most, untouched pages.
+    # 25 have the buffer that a frame gets before it arrives: at most 2 MiB each, untouched pages.
     assert during.rss_mib - before.rss_mib < 64
     assert min(during.lag_ms, during.cpu_ms) < PAUSE_MS_MAX
     assert beside < 2 * usual + 10
@@ -150,8 +152,10 @@ def test_halves_of_requests_cost_what_has_arrived(start: Start) -> None:
         peer.close()
 
 
-def test_requests_wait_when_the_memory_for_them_is_spent(start: Start) -> None:
-    """With queued.max.request.bytes spent nobody's bytes are read; when it is back, all are."""
+def test_requests_wait_if_request_memory_is_used_up(start: Start) -> None:
+    """When queued.max.request.bytes are used, the broker stops reading; it resumes when memory is
+    free.
+    """
     broker = loaded(
         start, {"queued.max.request.bytes": str(4 * MIB), "socket.request.max.bytes": str(4 * MIB)}
     )
@@ -168,13 +172,13 @@ def test_requests_wait_when_the_memory_for_them_is_spent(start: Start) -> None:
                 select_nothing(0.05)
                 if not broker.take().held_bytes < 4 * MIB:
                     break
-    # The kernel may have taken what the broker has not read yet.
+    # The kernel may have received bytes that the broker has not read yet.
     until(lambda: broker.take().held_bytes >= 4 * MIB)
     held = broker.take().held_bytes
-    # Granted as long as anything is left: the last one may overdraw it, once.
+    # Memory is granted as long as any is left: the last request may exceed the limit, once.
     assert 4 * MIB <= held <= 4 * MIB + len(body) + 2 * PREFIX_BYTES
     line = Line(broker.port)
-    # Small requests that come whole need no memory beyond the read: they pass.
+    # Small requests that arrive completely need no memory beyond the read, so they are served.
     line.send_bytes(fetch_request("t", 0, 1000))
     assert line.receive_bytes()
     for peer in hoarders:
@@ -184,8 +188,10 @@ def test_requests_wait_when_the_memory_for_them_is_spent(start: Start) -> None:
     line.close()
 
 
-def test_announced_requests_delay_nobody(start: Start) -> None:
-    """Ten connections announce 100 MiB and send 11 bytes: a producer of large requests goes on."""
+def test_announced_requests_do_not_delay_others(start: Start) -> None:
+    """Ten connections announce 100 MiB and send 11 bytes; a producer of large requests is not
+    delayed.
+    """
     broker = loaded(start, {})
     announcers = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(10)]
     for peer in announcers:

@@ -1,4 +1,4 @@
-"""The end of a broker: clean whatever goes on, bounded in time, and once is as good as twice."""
+"""Stopping a broker is clean during any work, bounded in time, and idempotent."""
 
 import asyncio
 import signal
@@ -38,7 +38,7 @@ def listening(folder: Path) -> dict[str, str]:
 
 
 class GatedFiles(RealFileSystem):
-    """Stops where the log directory is listed, off the loop, until it is let go."""
+    """Blocks, off the loop, when the log directory is listed, until it is released."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)
@@ -52,8 +52,8 @@ class GatedFiles(RealFileSystem):
         return super().list(path)
 
 
-async def test_a_start_can_be_given_up_while_logs_are_loaded(tmp_path: Path) -> None:
-    """The loop hears of it at once; nothing is left that keeps another broker from starting."""
+async def test_start_can_be_cancelled_while_logs_are_loaded(tmp_path: Path) -> None:
+    """The loop reacts at once, and nothing prevents another broker from starting."""
     folder = tmp_path / "data"
     files = GatedFiles(folder)
     starting = asyncio.ensure_future(Node(listening(folder), files=files).start())
@@ -69,8 +69,8 @@ async def test_a_start_can_be_given_up_while_logs_are_loaded(tmp_path: Path) -> 
     assert (folder / CLEAN_MARK).exists()
 
 
-async def test_stopping_twice_and_at_once_is_stopping(tmp_path: Path) -> None:
-    """Whoever asks is answered when it has stopped; a broker that never started as well."""
+async def test_stop_can_be_called_twice_and_concurrently(tmp_path: Path) -> None:
+    """All calls return when the broker has stopped, also for a broker that never started."""
     node = Node(listening(tmp_path / "data"))
     await node.start()
     await asyncio.gather(*(node.stop() for _ in range(5)))
@@ -81,7 +81,7 @@ async def test_stopping_twice_and_at_once_is_stopping(tmp_path: Path) -> None:
 
 
 class Busy:
-    """A broker in the middle of everything at once."""
+    """A broker that does several things at the same time."""
 
     def __init__(self, broker: ObservedBroker, connections: int) -> None:
         self.broker = broker
@@ -104,7 +104,7 @@ class Busy:
         self.producer.init_transactions(20)
 
     def begin(self) -> None:
-        """Leave a rebalance, a long poll, a deletion, a heavy batch and a transaction open."""
+        """Start a rebalance, a long poll, a deletion, a heavy batch and a transaction."""
         protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
         self.member.send(
             JoinGroupRequest(
@@ -146,7 +146,9 @@ def busy(tmp_path: Path):  # type: ignore[no-untyped-def]
 @pytest.mark.slow
 @pytest.mark.parametrize("signals", [1, 2], ids=["once", "twice"])
 def test_a_busy_broker_stops_cleanly(busy: Busy, signals: int) -> None:
-    """Compaction, deletion, rebalance, long poll, transaction, a thousand connections: exit code 0."""
+    """The exit code is 0 during compaction, deletion, rebalance, long poll, transaction and with a
+    thousand connections.
+    """
     broker = busy.broker
     busy.begin()
     begin = time.monotonic()
@@ -154,7 +156,7 @@ def test_a_busy_broker_stops_cleanly(busy: Busy, signals: int) -> None:
         broker.send_signal(signal.SIGTERM)
     assert broker.stop(signal.SIGTERM) == 0
     assert time.monotonic() - begin < SECONDS_MAX
-    # Who waited was answered, not cut off: the rebalance ends, the long poll has nothing.
+    # Waiting requests get a response: the rebalance ends, the long poll returns no records.
     if signals == 1:
         joined = busy.member.receive(JoinGroupResponse, 3)
         assert joined.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -172,7 +174,7 @@ def test_a_busy_broker_stops_cleanly(busy: Busy, signals: int) -> None:
 
 @pytest.mark.slow
 def test_a_signal_during_recovery_ends_it(tmp_path: Path) -> None:
-    """No clean mark, exit code 0, nothing lost: the next start takes it up again."""
+    """There is no clean mark, the exit code is 0, and the next start repeats the recovery."""
     broker = ObservedBroker({}, tmp_path / "data")
     with broker:
         with Brokers(f"127.0.0.1:{broker.port}") as admin:
@@ -182,7 +184,7 @@ def test_a_signal_during_recovery_ends_it(tmp_path: Path) -> None:
         for each in broker.folder.glob("recovery-point-offset-checkpoint"):
             each.unlink()
         broker.launch()
-        # As soon as the directory is its own, the logs are being read.
+        # The logs are read as soon as the directory is locked.
         end = time.monotonic() + 20
         while str(broker.pid) not in (broker.folder / ".lock").read_text():
             assert time.monotonic() < end

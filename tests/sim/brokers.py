@@ -1,4 +1,4 @@
-"""Lives of a broker on a simulated machine."""
+"""Runs of a broker on a simulated machine."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,9 +8,10 @@ from ottla.testing.sim.world import Machine
 
 
 async def start(machine: Machine, settings: Mapping[str, str]) -> "asyncio.Task[None]":
-    """Begin a life; return when clients are served, or when the machine has lost its power.
+    """Start a broker; return when clients are served, or when the machine has lost power.
 
-    The task is to be kept: one of a life that ended would be collected while it waits.
+    Keep the returned task: the task of an ended run would otherwise be garbage-collected while it
+    waits.
     """
 
     async def live() -> None:

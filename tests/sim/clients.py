@@ -1,4 +1,4 @@
-"""Clients that go on through losses of power, and note what they saw."""
+"""Clients that continue after power losses, and record what they have read."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -40,16 +40,16 @@ RETRIABLE = {
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.OFFSET_NOT_AVAILABLE,
 }
-# What an idempotent producer hears when the broker has lost what it had acknowledged.
+# The errors of an idempotent producer when the broker has lost acknowledged records.
 FORGOTTEN = {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID}
 
 
 class Retry(Exception):
-    """The broker is not ready for this; try again."""
+    """Raised if the broker is not ready; the client retries."""
 
 
 def judge(code: int) -> None:
-    """Raise Retry for what passes, and fail on every other error."""
+    """Raise Retry for temporary errors, and fail on every other error."""
     error = ErrorCode(code)
     if error in RETRIABLE:
         raise Retry(error.name)
@@ -58,7 +58,7 @@ def judge(code: int) -> None:
 
 @dataclass
 class Setting:
-    """What clients share: the world, what they noted, and whether it is time to stop."""
+    """Data that clients share: the machine, the recorded results, and whether to stop."""
 
     world: World
     flush_on_ack: bool
@@ -72,7 +72,7 @@ class Setting:
         self.rng = self.world.stream("scenario")
 
     async def connect(self, client_id: str) -> tuple[SimConnection, int]:
-        """Return a connection and the life that it is with; tries until there is one."""
+        """Return a connection and the broker run to which it belongs; retries until it succeeds."""
         while True:
             try:
                 connection = await connect(self.net, "broker", 9092, client_id)
@@ -98,9 +98,9 @@ async def list_offset(
     connection: SimConnection, partition: int, timestamp: int, topic: str = TOPIC
 ) -> int:
     """Return the first (-2) or the next (-1) offset of a partition."""
-    asked = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+    requested = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
     request = list_offsets.ListOffsetsRequest(
-        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[asked])]
+        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[requested])]
     )
     answer = await connection.request(request, 6, list_offsets.ListOffsetsResponse)
     found = answer.topics[0].partitions[0]
@@ -111,15 +111,15 @@ async def list_offset(
 async def fetch_records(
     connection: SimConnection, partition: int, position: int, topic: str = TOPIC
 ) -> tuple[list[ReadRecord], int]:
-    """Return records from a position on and the next position; every batch's checksum is good."""
-    asked = fetch.FetchPartition(
+    """Return records from an offset on and the next offset; checks the checksum of every batch."""
+    requested = fetch.FetchPartition(
         partition=partition, fetch_offset=position, partition_max_bytes=4000
     )
     request = fetch.FetchRequest(
         max_wait_ms=100,
         min_bytes=1,
         max_bytes=100_000,
-        topics=[fetch.FetchTopic(topic=topic, partitions=[asked])],
+        topics=[fetch.FetchTopic(topic=topic, partitions=[requested])],
     )
     answer = await connection.request(request, 12, fetch.FetchResponse)
     judge(answer.error_code)
@@ -139,7 +139,7 @@ async def fetch_records(
 
 
 class Producer:
-    """An idempotent producer of one partition with several requests under way, as librdkafka has."""
+    """An idempotent producer of one partition with several requests in flight, like librdkafka."""
 
     def __init__(self, setting: Setting, name: str, partition: int) -> None:
         self._setting = setting
@@ -152,7 +152,7 @@ class Producer:
         self._unanswered: list[tuple[Any, bytes]] = []
 
     async def run(self) -> None:
-        """Produce until it is over and everything is answered."""
+        """Produce until the end, and until every request has a response."""
         setting = self._setting
         while not setting.is_over or self._unanswered:
             connection, life = await setting.connect(self._name)
@@ -180,7 +180,7 @@ class Producer:
             answer = response.responses[0].partition_responses[0]
             code = ErrorCode(answer.error_code)
             if code in FORGOTTEN and not self._setting.flush_on_ack:
-                # Start anew; what is unanswered stays in doubt for ever.
+                # Start again; the outcome of requests without a response stays unknown.
                 self._identity = None
                 self._unanswered.clear()
                 return
@@ -226,7 +226,9 @@ class Producer:
 
 
 class Reader:
-    """Reads one partition from its start and commits its position; never sees a commit go back."""
+    """Reads one partition from the beginning and commits its offset; fails if a committed offset
+    decreases.
+    """
 
     def __init__(self, setting: Setting, partition: int) -> None:
         self._setting = setting
@@ -236,7 +238,7 @@ class Reader:
         self._last_commit = -1
 
     async def run(self) -> None:
-        """Read until it is over and the end is reached."""
+        """Read until the end of the run and of the partition."""
         setting = self._setting
         is_at_end = False
         while not is_at_end:
@@ -257,7 +259,7 @@ class Reader:
         name = f"reader {self._partition}.{self._restarts}"
         end = await list_offset(connection, self._partition, -1)
         if end < self._position:
-            # Legal only without flush.on.ack; the checker knows what was read.
+            # Legal only without flush.on.ack; the checker knows which records were read.
             self._restarts += 1
             self._position = 0
             return 1
@@ -300,9 +302,10 @@ class Reader:
 
 
 class Recreator:
-    """Creates a topic, writes to it, reads it, deletes it, again and again under one name.
+    """Creates a topic, writes to it, reads it and deletes it, repeatedly with the same name.
 
-    What one of these topics held must never be seen in the next, whatever the disk brings back.
+    Records of one of these topics must never be read from the next one, whatever a power loss
+    restores.
     """
 
     NAME = "again"
@@ -315,7 +318,7 @@ class Recreator:
         self._deleted: set[bytes] = set()
 
     async def run(self) -> None:
-        """Go round until it is over."""
+        """Repeat until the end of the run."""
         turn = 0
         while not self._setting.is_over:
             await self._persist(self._create)
@@ -344,13 +347,13 @@ class Recreator:
             judge(answer.topics[0].error_code)
         topic_id = await self._topic_id(connection)
         if topic_id in self._deleted:
-            # The deletion was accepted and is not carried out yet.
+            # The deletion was accepted and is not complete yet.
             raise Retry("the former topic is there")
         self._topic = topic_id
 
     async def _topic_id(self, connection: SimConnection) -> bytes:
-        asked = metadata.MetadataRequestTopic(name=self.NAME)
-        request = metadata.MetadataRequest(topics=[asked], allow_auto_topic_creation=False)
+        requested = metadata.MetadataRequestTopic(name=self.NAME)
+        request = metadata.MetadataRequest(topics=[requested], allow_auto_topic_creation=False)
         answer = await connection.request(request, 12, metadata.MetadataResponse)
         judge(answer.topics[0].error_code)
         return answer.topics[0].topic_id
@@ -376,14 +379,14 @@ class Recreator:
     async def _delete(self, connection: SimConnection) -> None:
         request = delete_topics.DeleteTopicsRequest(topic_names=[self.NAME], timeout_ms=10_000)
         answer = await connection.request(request, 5, delete_topics.DeleteTopicsResponse)
-        # An earlier request may have been carried out without an answer.
+        # An earlier request may have succeeded without a response.
         if answer.responses[0].error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             judge(answer.responses[0].error_code)
         self._deleted.add(self._topic)
 
 
 class Mover:
-    """Moves partitions between the log directories of the broker, and now and then changes its mind."""
+    """Moves partitions between the log directories of the broker, and sometimes cancels a move."""
 
     def __init__(self, setting: Setting, partitions: int, directories: Sequence[str]) -> None:
         self._setting = setting
@@ -393,7 +396,7 @@ class Mover:
         self.accepted = 0
 
     async def run(self) -> None:
-        """Ask until it is over; whatever the answer is, the others judge what comes of it."""
+        """Send requests until the end of the run; other clients check the effects."""
         while not self._setting.is_over:
             connection, _ = await self._setting.connect("mover")
             try:

@@ -1,8 +1,9 @@
-"""Read, process, write by clients of transaction.version 1 and 2 at once, on a broker that loses power.
+"""Read, process, write with clients of transaction.version 1 and 2, on a broker that loses power.
 
-Each worker takes the inputs of one partition, writes each to two topics, and commits its place, all in
-a transaction. Workers die at any step, come back as others, send again what they got no answer to, and
-what is left of them sends its last records late. The level of transaction.version changes on the way.
+Each worker reads the inputs of one partition, writes each to two topics, and commits its offset,
+all in a transaction. Workers crash at any step, restart as another process, and repeat requests
+without a response; delayed requests of crashed workers arrive late. The level of
+transaction.version changes during the run.
 
 Run `python -m tests.sim.many_transactions SEED`.
 """
@@ -46,7 +47,7 @@ INPUTS = 10
 GROUP = "g"
 OUTPUTS = ("a", "b")
 TIMEOUT_MS = 3000
-# The client must begin anew: it was fenced, or its transaction was aborted behind its back.
+# The client must start again: it was fenced, or its transaction was aborted by the broker.
 _OVER = {
     ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -58,22 +59,22 @@ _OVER = {
 
 
 class Over(Exception):
-    """The transaction, or the producer, is of no use any more."""
+    """Raised if the transaction or the producer can no longer be used."""
 
 
 class Died(Exception):
-    """The worker was killed."""
+    """Raised if the worker crashed."""
 
 
 def judge(code: int) -> None:
-    """Raise Later for what passes, Over for what ends the transaction; else fail."""
+    """Raise Later for temporary errors, Over for errors that end the transaction; else fail."""
     if ErrorCode(code) in _OVER:
         raise Over(ErrorCode(code).name)
     check(code)
 
 
 class Line:
-    """A client's way to the broker: sends again what got no answer, as clients do."""
+    """A client's connection to the broker: repeats requests without a response, as clients do."""
 
     def __init__(self, world: World, machine: Machine, name: str) -> None:
         self._net = world.network.host("client")
@@ -82,7 +83,7 @@ class Line:
         self._connection: SimConnection | None = None
 
     async def ask(self, request: Message, version: int, response: type[M]) -> M:
-        """Return the answer, whenever there is one."""
+        """Return the response; retries until there is one."""
         while True:
             try:
                 if self._connection is None or self._connection.is_lost:
@@ -92,18 +93,18 @@ class Line:
                 await self._clock.sleep(0.05)
 
     async def wait(self) -> None:
-        """Try again after a while."""
+        """Wait before a retry."""
         await self._clock.sleep(0.02)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 
 
 @dataclass
 class Worker:
-    """One partition's program, through all its lives; `version` is the transaction.version it knows."""
+    """The program of one partition, with all its restarts; `version` is its transaction.version."""
 
     scenario: "Scenario"
     number: int
@@ -116,11 +117,11 @@ class Worker:
 
     @property
     def transactional_id(self) -> str:
-        """Its id; every life has the same."""
+        """Return its transactional id, the same after every restart."""
         return f"tx-{self.number}"
 
     async def run(self) -> None:
-        """Live until all inputs have come out."""
+        """Run until all inputs are processed."""
         while True:
             self.lives += 1
             line = Line(self.scenario.world, self.scenario.machine, f"w{self.number}.{self.lives}")
@@ -286,8 +287,9 @@ class Worker:
         )
         version = 5 if self.version >= 2 else 4
         if self.version >= 2 and not self.rng.below(3):
-            # Once more, and it may arrive when the next transaction is under way. Of a client of
-            # before it would end that one: nobody can tell, and that is what KIP-890 is about.
+            # The request is sent again, and may arrive during the next transaction. With clients of
+            # older versions it would end that one: the broker cannot distinguish them. This is the
+            # reason for KIP-890.
             self.repeated += 1
             self.scenario.spawn(self._repeat(request, version))
         while True:
@@ -310,7 +312,7 @@ class Worker:
 
 @dataclass
 class Scenario:
-    """One run; power is lost `losses` times, at changes of the disk that the seed decides about."""
+    """One run; power is lost `losses` times, at changes of the disk that the seed determines."""
 
     world: World
     losses: int
@@ -328,14 +330,14 @@ class Scenario:
         self._tasks: list[asyncio.Task[None]] = []
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside."""
+        """Start a concurrent task."""
         self._tasks.append(asyncio.ensure_future(work))
 
     async def _start(self) -> None:
         self._tasks.append(await brokers.start(self.machine, SETTINGS))
 
     async def run(self) -> None:
-        """Let all workers come to their end; afterwards there is nothing left that is open."""
+        """Let all workers finish; afterwards no transaction is open."""
         await self._start()
         line = Line(self.world, self.machine, "admin")
         await self._prepare(line)
@@ -346,7 +348,8 @@ class Scenario:
         self.machine.files.faults.lose_power_at(10**9)
         if self.machine.is_off.is_set():
             await self._start()
-        # The last stable offset goes on within ten seconds, whoever has died in a transaction.
+        # The last stable offset advances within ten seconds, even if a worker crashed in a
+        # transaction.
         async with asyncio.timeout(10 + TIMEOUT_MS / 1000):
             while not await self._is_decided(line):
                 await line.wait()
@@ -365,7 +368,7 @@ class Scenario:
                 self.spawn(self._switch())
 
     async def _switch(self) -> None:
-        """Finalize another level; who is under way goes on as it began."""
+        """Finalize another level; running transactions continue as they began."""
         line = Line(self.world, self.machine, "switch")
         level = self.rng.below(3)
         for kind in (1, 2):
@@ -393,7 +396,7 @@ class Scenario:
                 await line.wait()
 
     async def place(self, line: Line, number: int) -> int:
-        """Return how far the group is; it waits for transactions that are not decided."""
+        """Return the group's offset; waits for transactions that are not decided."""
         topic = offset_fetch.OffsetFetchRequestTopic(name="in", partition_indexes=[number])
         request = offset_fetch.OffsetFetchRequest(
             group_id=GROUP, topics=[topic], require_stable=True
@@ -417,11 +420,11 @@ class Scenario:
         )
 
     async def _end_offset(self, line: Line, name: str, number: int, isolation_level: int) -> int:
-        asked = list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1)
+        requested = list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1)
         request = list_offsets.ListOffsetsRequest(
             replica_id=-1,
             isolation_level=isolation_level,
-            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[asked])],
+            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[requested])],
         )
         while True:
             answer = await line.ask(request, 6, list_offsets.ListOffsetsResponse)
@@ -431,17 +434,17 @@ class Scenario:
             await line.wait()
 
     async def _read(self, line: Line, name: str) -> list[str]:
-        """Return what a read-committed consumer sees of a topic, as clients filter it."""
+        """Return what a read-committed consumer reads from a topic, with the filter of clients."""
         values = []
         for number in (0, 1):
-            asked = fetch.FetchPartition(
+            requested = fetch.FetchPartition(
                 partition=number, fetch_offset=0, partition_max_bytes=1_000_000
             )
             request = fetch.FetchRequest(
                 max_wait_ms=0,
                 max_bytes=1_000_000,
                 isolation_level=1,
-                topics=[fetch.FetchTopic(topic=name, partitions=[asked])],
+                topics=[fetch.FetchTopic(topic=name, partitions=[requested])],
             )
             answer = await line.ask(request, 11, fetch.FetchResponse)
             found = answer.responses[0].partitions[0]

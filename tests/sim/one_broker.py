@@ -1,4 +1,4 @@
-"""One broker that loses power again and again, clients that go on, and what they can prove in the end.
+"""One broker that loses power repeatedly, clients that continue, and the checks of their results.
 
 Run `python -m tests.sim.one_broker SEED [on|off]` to replay a seed; it prints the trace's hash.
 """
@@ -55,7 +55,7 @@ class Scenario(Setting):
     # -- the broker and its power -----------------------------------------------------------------
 
     async def broker(self) -> None:
-        """Run one life; returns when clients are served."""
+        """Start the broker; returns when clients are served."""
         machine = self.machine
         node = Node(
             SETTINGS, clock=machine.clock, rng=machine.rng(), files=machine.files, net=machine.net
@@ -64,7 +64,7 @@ class Scenario(Setting):
         self.node = node
 
     async def live(self, seconds: float) -> None:
-        """Start the broker with a fault in wait for it, and end its life after `seconds` at most."""
+        """Start the broker with a prepared fault, and end it after at most `seconds`."""
         faults = self.machine.files.faults
         plan = self.rng.below(4)
         if plan < 2:
@@ -73,7 +73,7 @@ class Scenario(Setting):
             operation = ("append", "sync", "replace", "sync_directory")[self.rng.below(4)]
             faults.fail(operation, nth=1 + self.rng.below(60))
         elif self.rng.below(2):
-            # A full disk stays full until somebody makes room.
+            # A full disk stays full until space is freed.
             faults.fail("append", nth=1 + self.rng.below(200), error=errno.ENOSPC, times=-1)
         try:
             await self._start()
@@ -99,7 +99,7 @@ class Scenario(Setting):
         self.history.power_lost()
 
     async def _stop(self) -> None:
-        """Stop the broker as its owner would, if it has started and has not lost its disk."""
+        """Stop the broker cleanly, if it has started and has not lost its disk."""
         if self.node is not None:
             stopped = self.machine.run(self.node.stop)
             await asyncio.wait([stopped], timeout=60)
@@ -115,7 +115,7 @@ class Scenario(Setting):
             started.result()
 
     async def run(self) -> list[Violation]:
-        """Live through it, then read everything and judge."""
+        """Run all steps, then read everything and check it."""
         async with asyncio.TaskGroup() as workers:
             workload = workers.create_task(self._workload())
             for _ in range(self.lives - 1):
@@ -144,7 +144,7 @@ class Scenario(Setting):
     # -- clients ----------------------------------------------------------------------------------
 
     async def _persist(self, work: Callable[[SimConnection], Coroutine[Any, Any, None]]) -> None:
-        """Do something until it is done."""
+        """Retry some work until it succeeds."""
         while True:
             connection, _ = await self.connect("admin")
             try:
@@ -161,7 +161,7 @@ class Scenario(Setting):
             new_topic(TOPIC, PARTITIONS, config), 7, create_topics.CreateTopicsResponse
         )
         code = answer.topics[0].error_code
-        # An earlier request may have been carried out without an answer.
+        # An earlier request may have succeeded without a response.
         if code != ErrorCode.TOPIC_ALREADY_EXISTS:
             judge(code)
 
@@ -184,7 +184,7 @@ class Scenario(Setting):
 def simulate(
     seed: int, *, flush_on_ack: bool, keep_trace: int = 200
 ) -> tuple[Scenario, list[Violation]]:
-    """Run one seed; return what happened and what was wrong."""
+    """Run one seed; return the events and the violations."""
     with World(seed, keep_trace=keep_trace) as world:
         scenario = Scenario(world, flush_on_ack)
         return scenario, world.run(scenario.run())

@@ -61,11 +61,11 @@ _LATER = {
 
 
 class Later(Exception):
-    """The broker is not ready for this; try again."""
+    """Raised if the broker is not ready; the client retries."""
 
 
 def check(code: int) -> None:
-    """Raise Later for what passes, and fail on every other error."""
+    """Raise Later for temporary errors, and fail on every other error."""
     error = ErrorCode(code)
     if error in _LATER:
         raise Later(error.name)
@@ -73,18 +73,18 @@ def check(code: int) -> None:
 
 
 class Client:
-    """Requests of one connection, in versions that clients send."""
+    """Requests of one connection, in the versions of real clients."""
 
     def __init__(self, connection: SimConnection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
 
     async def ask(self, request: Message, version: int, response: type[M]) -> M:
-        """Send a request and return its answer."""
+        """Send a request and return its response."""
         return await self._connection.request(request, version, response)
 
     async def prepare(self) -> None:
-        """Have every topic exist."""
+        """Create all topics."""
         for name in TOPICS:
             config = create_topics.CreatableTopicConfig(name="flush.on.ack", value="true")
             topic = create_topics.CreatableTopic(
@@ -184,18 +184,18 @@ class Client:
         check((await self.ask(request, 3, end_txn.EndTxnResponse)).error_code)
 
     async def is_decided(self) -> bool:
-        """Tell whether no transaction is open anywhere."""
+        """Return True if no transaction is open in any partition or group."""
         for name in TOPICS:
             if await self._end_offset(name, 0) != await self._end_offset(name, 1):
                 return False
         return True
 
     async def _end_offset(self, name: str, isolation_level: int) -> int:
-        asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        requested = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)
         request = list_offsets.ListOffsetsRequest(
             replica_id=-1,
             isolation_level=isolation_level,
-            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[asked])],
+            topics=[list_offsets.ListOffsetsTopic(name=name, partitions=[requested])],
         )
         answer = await self.ask(request, 6, list_offsets.ListOffsetsResponse)
         found = answer.topics[0].partitions[0]
@@ -203,13 +203,13 @@ class Client:
         return found.offset
 
     async def read(self, name: str) -> list[str]:
-        """Return what a read-committed consumer sees of a topic, as clients filter it."""
-        asked = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100_000)
+        """Return what a read-committed consumer reads from a topic, with the filter of clients."""
+        requested = fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100_000)
         request = fetch.FetchRequest(
             max_wait_ms=0,
             max_bytes=100_000,
             isolation_level=1,
-            topics=[fetch.FetchTopic(topic=name, partitions=[asked])],
+            topics=[fetch.FetchTopic(topic=name, partitions=[requested])],
         )
         answer = await self.ask(request, 11, fetch.FetchResponse)
         check(answer.error_code)
@@ -223,7 +223,7 @@ class Client:
         return committed(bytes(data), starts)
 
     async def offset(self) -> int:
-        """Return the group's offset; Later while a transaction may change it."""
+        """Return the group's offset. Raises Later while a transaction may change it."""
         topic = offset_fetch.OffsetFetchRequestTopic(name=TOPICS[0], partition_indexes=[0])
         request = offset_fetch.OffsetFetchRequest(
             group_id=GROUP, topics=[topic], require_stable=True
@@ -235,7 +235,7 @@ class Client:
 
 
 def committed(data: bytes, starts: dict[int, list[int]]) -> list[str]:
-    """Leave out aborted records: from their first offset to the producer's next marker."""
+    """Filter aborted records: from their first offset to the producer's next marker."""
     aborting: set[int] = set()
     values = []
     for place, header in iterate_batches(data):
@@ -281,7 +281,7 @@ class Scenario:
             connection.close()
 
     async def run(self) -> None:
-        """Live through it; afterwards `seen` has what there is, before and after another one."""
+        """Run all steps; afterwards `seen` has the contents before and after another transaction."""
         await self._start()
         async with self._client() as client:
             await self._persist(client.prepare)
@@ -294,7 +294,7 @@ class Scenario:
             if self.losses == 1 and self.second_change:
                 self.machine.files.faults.lose_power_at(self.second_change)
             await self._start()
-            # The second loss comes while the broker takes up what it left.
+            # The second power loss happens while the broker recovers from the first one.
             await self.machine.clock.sleep(3.0)
         self.machine.files.faults.lose_power_at(10**9)
         await self._judge()
@@ -308,7 +308,7 @@ class Scenario:
 
     async def _judge(self) -> None:
         async with self._client() as client:
-            # Scenario 19: the last stable offset goes on within ten seconds.
+            # The last stable offset advances within ten seconds (scenario 19).
             async with asyncio.timeout(10):
                 while not await client.is_decided():
                     await self.machine.clock.sleep(0.1)
@@ -325,7 +325,7 @@ class Scenario:
         self.seen.append((await client.read("a"), await client.read("b"), offset))
 
     async def _persist(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do something until it is done."""
+        """Retry some work until it succeeds."""
         async with asyncio.timeout(30):
             while True:
                 try:

@@ -1,4 +1,4 @@
-"""Scenario 12: a whole broker whose wall clock is set forward and back, and runs at half its pace."""
+"""A whole broker whose wall clock jumps forward and back, and runs at half its speed (scenario 12)."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 MEMBERS = "members"
 SESSION_MS = 10_000
-# Everything that ages is looked at every second; records may be a day old, offsets and ids a week.
+# Everything that expires is checked every second; records may be a day old, offsets and ids a week.
 OFTEN = {
     "log.initial.task.delay.ms": "1000",
     "log.retention.check.interval.ms": "1000",
@@ -33,7 +33,7 @@ OFTEN = {
 
 @dataclass
 class Leap:
-    """What the wall clock does: milliseconds at once and back again, and more in every second."""
+    """The error of the wall clock: milliseconds at once and back again, and more in every second."""
 
     at_once_ms: int = 0
     each_second_ms: int = 0
@@ -51,7 +51,7 @@ each_leap = pytest.mark.parametrize("leap", LEAPS.values(), ids=LEAPS.keys())
 
 
 class Site:
-    """A broker, and a client of its own that lives through a leap second by second."""
+    """A broker, and a client that runs through a jump second by second."""
 
     def __init__(self, world: World, leap: Leap) -> None:
         self.machine = world.machine("broker")
@@ -61,7 +61,7 @@ class Site:
         self.member = ""
 
     async def start(self) -> Client:
-        """Start the broker; return a client for which everything is there."""
+        """Start the broker; return a client whose topics and coordinators exist."""
         machine = self.machine
         await brokers.start(machine, SETTINGS | OFTEN)
         client = Client(await connect(self.net, "broker", 9092, "client"), machine.clock)
@@ -118,7 +118,7 @@ class Site:
         assert (synced.error_code, synced.assignment) == (0, b"all")
 
     async def beat(self, client: Client) -> None:
-        """Say that the member is there; a session that was ended would be told of."""
+        """Send a heartbeat; an expired session would be an error."""
         request = heartbeat.HeartbeatRequest(
             group_id=MEMBERS, generation_id=self.generation, member_id=self.member
         )
@@ -126,23 +126,23 @@ class Site:
 
 
 async def first_offset(client: Client, name: str) -> int:
-    """Return where a topic begins."""
-    asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-2)
-    topic = list_offsets.ListOffsetsTopic(name=name, partitions=[asked])
+    """Return the log start offset of a topic."""
+    requested = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-2)
+    topic = list_offsets.ListOffsetsTopic(name=name, partitions=[requested])
     request = list_offsets.ListOffsetsRequest(replica_id=-1, topics=[topic])
     answer = await client.ask(request, 6, list_offsets.ListOffsetsResponse)
     return answer.topics[0].partitions[0].offset
 
 
 async def begin(client: Client, text: str, site: Site, timeout_ms: int = 60_000) -> Producer:
-    """Begin a transaction with everything in it, by a new life of its producer."""
+    """Begin a transaction with records and offsets, with a new epoch of its producer."""
     producer = await client.init(timeout_ms)
     await site.until_ready(lambda: client.write(producer, text))
     return producer
 
 
 async def end(client: Client, producer: Producer, site: Site) -> None:
-    """Commit, and wait until it is so everywhere."""
+    """Commit, and wait until the markers are written everywhere."""
     await site.until_ready(lambda: client.end(producer, is_commit=True))
     while not await client.is_decided():
         await site.machine.clock.sleep(0.01)
@@ -150,8 +150,8 @@ async def end(client: Client, producer: Producer, site: Site) -> None:
 
 @each_leap
 @pytest.mark.parametrize("seed", [1, 2])
-def test_nothing_expires_that_is_in_use(leap: Leap, seed: int) -> None:
-    """Sessions, transactions, fresh records, offsets and ids: for as long as a leap is in doubt."""
+def test_clock_jump_expires_nothing_in_use(leap: Leap, seed: int) -> None:
+    """Sessions, transactions, new records, offsets and ids do not expire because of a jump."""
 
     async def scenario(world: World) -> None:
         site = Site(world, leap)
@@ -175,8 +175,8 @@ def test_nothing_expires_that_is_in_use(leap: Leap, seed: int) -> None:
 
 
 @each_leap
-def test_what_is_left_alone_ends_in_time(leap: Leap) -> None:
-    """A transaction of two seconds, a session of ten: by the clock that does not leap."""
+def test_abandoned_transaction_and_session_expire_in_time(leap: Leap) -> None:
+    """A transaction expires after two seconds and a session after ten, by the monotonic clock."""
 
     async def scenario(world: World) -> None:
         site = Site(world, leap)

@@ -1,17 +1,46 @@
 """Several brokers and their controller, in simulated time: registration, elections, fail-over."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster.zk.port import SessionLost
+from ottla.controller.planning.notices import Fence, MetadataUpdate
+from ottla.controller.planning.requests import TopicRequest
+from ottla.controller.state import StaleController
+from ottla.replication.ports import IsrAnswer, IsrMember, IsrProposal
+from ottla.server.brokers.remote import RemoteBroker
+from ottla.server.node import Node
 from ottla.testing.sim.world import World
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-from .cluster import SESSION_SECONDS, SimCluster
+from .cluster import PORT, SESSION_SECONDS, SimCluster
 
 SEEDS = range(3)
 
@@ -228,3 +257,207 @@ def test_find_coordinator_creates_its_topic_through_the_controller(seed: int) ->
         assert all(code == ErrorCode.NONE for code, _, _ in found[0])
 
     run(seed, scenario, offsets_topic_replication_factor="2")
+
+
+def note_stop(node: Node) -> list[str]:
+    """Return a list that receives, in order, what happens while a broker stops."""
+    happened: list[str] = []
+    endpoint = node._endpoints[0]
+    stop_accepting = endpoint.stop_accepting
+
+    async def refuse() -> None:
+        if "refuses connections" not in happened:
+            happened.append("refuses connections")
+        await stop_accepting()
+
+    endpoint.stop_accepting = refuse  # type: ignore[method-assign]
+    node.broker.replicas.on_ceasing.append(lambda _: happened.append("no longer leads"))
+    return happened
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_stopping_broker_gives_up_its_leaders_first(seed: int) -> None:
+    """Clients find other leaders before the broker refuses connections."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 6, 3)
+        for broker_id in (3, 1):
+            happened = note_stop(cluster.nodes[broker_id])
+            await cluster.stop(broker_id)
+            assert happened[-1] == "refuses connections"
+            assert happened.count("no longer leads") >= 2
+            await cluster.until(lambda: cluster.agrees("t", count=6))
+            left = set(cluster.nodes)
+            for item in next(iter(cluster.nodes.values())).broker.image.topics["t"].partitions:
+                assert item.leader in left
+                assert set(item.isr) <= left
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
+    """It is cut off from the tree only: brokers refuse its notices, the tree its writes."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 3, 3)
+        old = cluster.nodes[1].broker.controller
+        term = old._term
+        assert term is not None
+        session: Any = old.session
+        # The listeners learn of it later, as if the old controller were paused meanwhile.
+        session._listeners.clear()
+        session.expire()
+        await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
+        fence = Fence(1, 1, cluster.nodes[2].broker.controller.broker_epoch)
+        channel = cluster.nodes[1]._channels.open("b2", PORT, purpose="controller")
+        port = RemoteBroker(cluster.machine(1).net, cluster.clock, channel)
+        with pytest.raises(ApiError) as refused:
+            await port.update_metadata(fence, MetadataUpdate({}, (), ()))
+        assert refused.value.code is ErrorCode.STALE_CONTROLLER_EPOCH
+        port.close()
+        with pytest.raises((SessionLost, StaleController)):
+            await term.topics.create_topics([TopicRequest("u", 1, 1)], False)
+        assert cluster.nodes[2].broker.image.topic("u") is None
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_topic_is_deleted_while_a_broker_is_absent(seed: int) -> None:
+    """The deletion completes when the broker returns; until then the name cannot be used."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 2, 3)
+        cluster.kill(3, expires=True)
+        await cluster.until(lambda: len(cluster.nodes[1].broker.image.brokers) == 2)
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=10_000)
+        answer = await cluster.ask(1, request, 6, DeleteTopicsResponse)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+        assert all("t" not in node.broker.image.topics for node in cluster.nodes.values())
+        again = await cluster.create(1, "t", 1, 1)
+        assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+        await cluster.begin(3)
+        await cluster.until(
+            lambda: cluster.nodes[3].broker.replicas.directories.get("t", 0) is None
+        )
+
+        async def is_created() -> bool:
+            return (await cluster.create(1, "t", 1, 1)).topics[0].error_code == ErrorCode.NONE
+
+        async with asyncio.timeout(10):
+            while not await is_created():
+                await cluster.clock.sleep(0.05)
+
+    run(seed, scenario)
+
+
+def propose(cluster: SimCluster, topic: str, *isr: int) -> "asyncio.Task[IsrAnswer]":
+    """Have the leader of partition 0 propose an ISR, and return its answer."""
+    partition = cluster.nodes[cluster.controllers[0]].broker.image.topics[topic].partitions[0]
+    leader = cluster.nodes[partition.leader].broker
+    replica = leader.replicas.get(topic, 0)
+
+    async def ask() -> IsrAnswer:
+        return await leader.isr_changes.propose(
+            IsrProposal(
+                topic=topic,
+                topic_id=replica.topic_id,
+                partition=0,
+                leader_epoch=replica.leader_epoch,
+                partition_epoch=partition.partition_epoch,
+                new_isr=[IsrMember(item) for item in isr],
+            )
+        )
+
+    return cluster.machine(partition.leader).run(ask)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_leaders_change_their_isr(seed: int) -> None:
+    """On the controller's own broker and on others, and while the controller changes."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        for leader in cluster.ids:
+            others = [item for item in cluster.ids if item != leader]
+            topic = CreatableTopic(
+                name=f"t{leader}",
+                num_partitions=-1,
+                replication_factor=-1,
+                assignments=[
+                    CreatableReplicaAssignment(partition_index=0, broker_ids=[leader, *others])
+                ],
+            )
+            created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+            await cluster.ask(1, created, 7, CreateTopicsResponse)
+            answer = await propose(cluster, f"t{leader}", leader, others[0])
+            assert (answer.error, answer.isr) == (ErrorCode.NONE, (leader, others[0]))
+            assert answer.partition_epoch == 1
+        await cluster.until(lambda: cluster.agrees("t3", count=1))
+        # The controller dies with the proposal in its queue, or before it arrives.
+        asking = propose(cluster, "t3", 3)
+        cluster.kill(1)
+        answer = await asking
+        assert answer.error in (ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH)
+        if answer.error is ErrorCode.NONE:
+            assert answer.isr == (3,)
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> None:
+    """The old replica is deleted, and the new one leads."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])
+        topic = CreatableTopic(
+            name="t", num_partitions=-1, replication_factor=-1, assignments=[assignment]
+        )
+        created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+        await cluster.ask(1, created, 7, CreateTopicsResponse)
+        move = ReassignableTopic(
+            name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[3, 2])]
+        )
+        # Until then the new replica cannot copy the log.
+        cluster.world.network.partition(["b3"], ["b1", "b2"])
+        moving = asyncio.ensure_future(
+            cluster.ask(
+                1,
+                AlterPartitionReassignmentsRequest(topics=[move]),
+                1,
+                AlterPartitionReassignmentsResponse,
+            )
+        )
+        adding: list[int] = []
+        while adding != [3]:
+            await cluster.clock.sleep(0.1)
+            listed = await cluster.ask(
+                1, ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse
+            )
+            adding = [
+                replica
+                for found in listed.topics
+                for partition in found.partitions
+                for replica in partition.adding_replicas
+            ]
+        cluster.world.network.heal()
+        moved = await moving
+        assert moved.responses[0].partitions[0].error_code == ErrorCode.NONE
+        await cluster.until(
+            lambda: all(
+                node.broker.image.topics["t"].partitions[0].replicas == (3, 2)
+                for node in cluster.nodes.values()
+            )
+        )
+        await cluster.until(
+            lambda: cluster.nodes[1].broker.replicas.directories.get("t", 0) is None
+        )
+        await cluster.until(lambda: cluster.nodes[3].broker.replicas.get("t", 0).is_leader)
+
+    run(seed, scenario)

@@ -1,8 +1,8 @@
-"""A log directory that loses power, or is killed, at every single change it makes to its disk.
+"""A log directory that loses power, or is killed, at every single change of its disk.
 
-The script goes through everything a log writes: appends, rolls, transactions, flushes, checkpoints,
-truncation, retention, deletion, a clean end. `OTTLA_SIM_SEEDS` is the number of ways in which the
-disk gets behind at each change (default 2).
+The script includes everything that a log writes: appends, rolls, transactions, flushes,
+checkpoints, truncation, retention, deletion, a clean stop. `OTTLA_SIM_SEEDS` is the number of
+random choices of unsynced writes that are lost at each change (default 2).
 """
 
 import os
@@ -28,7 +28,8 @@ PRODUCER = 7
 TRANSACTIONAL = 8
 
 
-# In a compacted log a gap between segments is no damage: where nothing was durable there may be one.
+# In a compacted log a gap between segments is no damage; a gap is possible if nothing was durable
+# there.
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
     "flushed": {"flush_on_ack": True},
@@ -37,7 +38,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 class Clock:
-    """Time that stands still but for what the script says."""
+    """Time that only the script advances."""
 
     def __init__(self) -> None:
         self.now_ms = START_MS
@@ -56,7 +57,7 @@ class Clock:
 
 
 class Life:
-    """One life of a log directory with one log, and what it owes to those it has answered."""
+    """One run of a log directory with one log, and what it has acknowledged."""
 
     def __init__(self, **fields: Any) -> None:
         self.files = SimFileSystem()
@@ -68,7 +69,7 @@ class Life:
             file_delete_delay_ms=0,
             **fields,
         )
-        # Every value that was ever at an offset; what is durable up to which offset.
+        # All values that were ever at an offset; the offset up to which they are durable.
         self.values: dict[int, set[bytes]] = defaultdict(set)
         self.epochs: dict[int, int] = {}
         self.durable_end = 0
@@ -82,7 +83,7 @@ class Life:
         self.directories: LogDirectories
 
     def open(self) -> LogDirectories:
-        """Start the directory on what is there."""
+        """Open the directory with its current contents."""
         return LogDirectories.open(
             ["/data"],
             files=self.files,
@@ -94,7 +95,7 @@ class Life:
         )
 
     def batch(self, value: bytes, count: int = 1) -> bytearray:
-        """Make the producer's next batch."""
+        """Return the producer's next batch."""
         records = [
             Record(b"k", b"%s-%d" % (value, at), timestamp=self.clock.now_ms) for at in range(count)
         ]
@@ -134,12 +135,12 @@ class Life:
         self.aborted.append((first, first + 1))
 
     def flush(self) -> None:
-        """Make everything durable, and owe it from now on."""
+        """Make everything durable, so that it must be kept from now on."""
         self.log.flush()
         self.durable_end = self.log.log_end_offset
 
     def script(self) -> Iterator[Callable[[], object]]:
-        """Yield the steps of a life."""
+        """Yield the steps of a run."""
         self.directories = self.open()
         yield lambda: None
         self.log = self.directories.create("t", 0, TOPIC_ID, self.config)
@@ -169,7 +170,7 @@ class Life:
         yield self.directories.close
 
     def truncate(self) -> None:
-        """Cut off records of two segments, as a follower does: nobody is owed them any more."""
+        """Truncate records of two segments, as a follower does; they need not be kept any more."""
         target = self.log.log_end_offset - 10
         self.durable_end = min(self.durable_end, target)
         self.sequence -= 10
@@ -177,14 +178,16 @@ class Life:
         self.last = None
 
     def delete_old(self) -> None:
-        """Delete records, and the segments that hold nothing else."""
+        """Delete records, and the segments that have no others."""
         self.latest_start = 6
         self.log.advance_log_start_offset(6)
         self.log.high_watermark = self.log.log_end_offset
         self.log.apply_retention(self.log.log_end_offset)
 
     def live(self, change: int) -> bool:
-        """Run the script until the power goes at the n-th change; tell whether it came to its end."""
+        """Run the script until the power loss at the n-th change; return True if it reached its
+        end.
+        """
         self.files.faults.lose_power_at(change)
         try:
             for step in self.script():
@@ -193,10 +196,10 @@ class Life:
             return False
         return True
 
-    # What must hold afterwards
+    # The conditions that must hold afterwards
 
     def check(self) -> None:
-        """Start once more, judge, go on, end cleanly, and judge again."""
+        """Start again, check, continue, stop cleanly, and check again."""
         directories = self.open()
         found = directories.get("t", 0)
         if found is None:
@@ -205,7 +208,7 @@ class Life:
         if self.is_created:
             assert found.topic_id == TOPIC_ID
         end = self.judge(found)
-        # What comes now may take the place of a marker that was lost.
+        # The next records may replace a marker that was lost.
         self.aborted = [each for each in self.aborted if each[1] < end]
         next_batch = encode_batch([Record(b"k", b"next", timestamp=self.clock.now_ms)])
         assert found.append_as_leader(next_batch, 9).base_offset == end
@@ -216,7 +219,7 @@ class Life:
         assert self.judge(found) == end + 1
 
     def judge(self, log: Log) -> int:
-        """Hold what the log has against what was promised; return where it ends."""
+        """Compare the log with what was promised; return its end offset."""
         start, end = log.log_start_offset, log.log_end_offset
         assert 0 <= start <= self.latest_start
         assert end >= self.durable_end, "a durable record is lost"
@@ -259,8 +262,10 @@ class Life:
 
 @pytest.mark.parametrize("way", ["kill", "power"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_crash_at_every_change_keeps_what_was_durable(way: str, kind: str) -> None:
-    """No hole, no foreign value, nothing lost that was durable; duplicates and aborts are known."""
+def test_crash_at_every_change_keeps_durable_records(way: str, kind: str) -> None:
+    """There is no gap, no wrong value, and no durable record is lost; duplicates and aborts are
+    expected.
+    """
     change, ended = 0, False
     while not ended:
         change += 1
@@ -277,8 +282,8 @@ def test_a_crash_at_every_change_keeps_what_was_durable(way: str, kind: str) -> 
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_crash_while_a_crash_is_mended_is_mended_too(seed: int) -> None:
-    """Recovery itself may be cut short at any of its changes."""
+def test_crash_during_recovery_is_recovered(seed: int) -> None:
+    """Recovery itself may be interrupted at any of its changes."""
     first, second, ended = 40 + seed * 7 % 80, 0, False
     while not ended:
         second += 1

@@ -1,4 +1,4 @@
-"""The event loop does not wait for a device: what makes bytes durable is done beside it.
+"""The event loop does not wait for a device: syncs run in other threads.
 
 The rare exception is a log that was moved to another directory (`replication.moving`).
 """
@@ -22,7 +22,7 @@ from .one_transaction import SETTINGS, Client, Later
 
 T = TypeVar("T")
 _WAITING = ("sync", "sync_directory", "replace")
-# Whatever is done now and then is done every second.
+# All periodic work is done every second.
 OFTEN = {
     "log.initial.task.delay.ms": "1000",
     "log.retention.check.interval.ms": "1000",
@@ -39,7 +39,7 @@ OFTEN = {
 
 @contextmanager
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Note what waits for a device on the event loop."""
+    """Record the calls that wait for a device on the event loop."""
     found: list[str] = []
     beside = threading.local()
     enter, in_background = SimFileSystem.enter, SimFileSystem.in_background
@@ -66,7 +66,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 async def administer(client: Client) -> None:
-    """Make a topic, let it grow, cut its beginning off, delete it."""
+    """Create a topic, add partitions, delete records, and delete it."""
     topic = create_topics.CreatableTopic(name="new", num_partitions=3, replication_factor=1)
     request: Any = create_topics.CreateTopicsRequest(topics=[topic])
     created = await client.ask(request, 5, create_topics.CreateTopicsResponse)
@@ -94,8 +94,10 @@ async def ready(world: World, step: Callable[[], Awaitable[T]]) -> T:
             await world.machine("broker").clock.sleep(0.1)
 
 
-def test_a_broker_at_work_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Transactions, offsets, topics that come and go, segments that roll, upkeep: all of a minute."""
+def test_busy_broker_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions, offsets, new and deleted topics, segment rolls and upkeep of a minute do not
+    wait.
+    """
 
     async def transact(world: World, client: Client, number: int) -> None:
         producer = await ready(world, client.init)
@@ -123,8 +125,8 @@ def test_a_broker_at_work_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -
     assert found == []
 
 
-def test_a_clean_stop_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs are flushed and closed, and checkpoints written, beside the event loop."""
+def test_clean_stop_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are flushed and closed, and checkpoints are written, off the event loop."""
 
     async def scenario(world: World) -> list[str]:
         machine = world.machine("broker")
@@ -151,10 +153,10 @@ def test_a_clean_stop_waits_for_no_device(monkeypatch: pytest.MonkeyPatch) -> No
     assert found == []
 
 
-def test_a_compacted_segment_takes_the_place_of_others_beside_the_loop(
+def test_compacted_segment_replaces_others_off_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Reads go on in the meantime, and the files have their names in the end."""
+    """Reads continue meanwhile, and the files have their final names at the end."""
 
     async def scenario(world: World) -> tuple[list[str], int]:
         machine = world.machine("broker")

@@ -1,6 +1,6 @@
-"""Transactions of old and new clients at once, under loss of power and death: each input comes out once.
+"""Transactions of old and new clients with power losses and crashes: each input has one output.
 
-A seed is replayed by `python -m tests.sim.many_transactions SEED`.
+Replay a seed with `python -m tests.sim.many_transactions SEED`.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ EXPECTED = sorted(f"{worker}:{number}" for worker in range(WORKERS) for number i
 
 
 def judge(scenario: Scenario) -> None:
-    """Fail unless both outputs have every input once, and the group is at the end of each."""
+    """Fail unless both outputs have every input once, and the group's offsets are at the end."""
     place = f"seed {scenario.world.seed}"
     for name in OUTPUTS:
         assert sorted(scenario.seen[name]) == EXPECTED, f"{place} {name}"
@@ -25,7 +25,7 @@ def judge(scenario: Scenario) -> None:
 
 
 def failures(seeds: range) -> Iterator[int]:
-    """Go over the seeds that fail: lost, doubled, stuck."""
+    """Yield the seeds that fail: lost or duplicate outputs, or no progress."""
     for seed in seeds:
         try:
             judge(played(seed))
@@ -34,8 +34,8 @@ def failures(seeds: range) -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_every_input_comes_out_once() -> None:
-    """Records of two topics and the group's place change together, whatever happens."""
+def test_every_input_has_one_output() -> None:
+    """Records of two topics and the group's offsets change atomically."""
     deaths: Counter[str] = Counter()
     late: Counter[str] = Counter()
     lost = repeated = 0
@@ -54,17 +54,19 @@ def test_every_input_comes_out_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_broker_that_lets_everybody_write_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scenario can fail: partitions that nobody has added are never ended, and readers wait."""
+def test_broker_without_transaction_verification_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scenario detects it: transactions in partitions that were not added never end, and
+    readers wait.
+    """
     monkeypatch.setattr(Admission, "_judge", lambda self, applicant: {})
     assert list(failures(range(1))) == [0]
 
 
 @pytest.mark.slow
-def test_a_coordinator_that_does_not_raise_the_epoch_is_found_out(
+def test_coordinator_that_does_not_bump_the_epoch_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What comes late then belongs to the next transaction, or comes out though it was aborted."""
+    """Late requests would then belong to the next transaction, or aborted records would be read."""
     end = machine.end
 
     def same_epoch(transaction, ending, now_ms):  # type: ignore[no-untyped-def]
@@ -72,5 +74,5 @@ def test_a_coordinator_that_does_not_raise_the_epoch_is_found_out(
         return outcome._replace(producer=ending.producer)
 
     monkeypatch.setattr(machine, "end_with_bump", same_epoch)
-    # One seed in some fifty meets it; the first that does is enough.
+    # One seed in about fifty detects it; the first one is enough.
     assert next(failures(range(64, 264)), None) is not None

@@ -1,8 +1,8 @@
-"""One broker on virtual time whose power goes, whose disk fails, whose clock jumps: what clients keep.
+"""One broker on virtual time that loses power, whose disk fails, whose clock jumps: acknowledged
+data is kept.
 
-`OTTLA_SIM_SEEDS` is the number of seeds (default 12), `OTTLA_SIM_FIRST_SEED` the first of them; the quick
-tests play a few of them.
-A seed is replayed by `python -m tests.sim.one_broker SEED on|off`.
+`OTTLA_SIM_SEEDS` is the number of seeds (default 12), `OTTLA_SIM_FIRST_SEED` the first of them; the
+quick tests run a few of them. Replay a seed with `python -m tests.sim.one_broker SEED on|off`.
 """
 
 import os
@@ -28,7 +28,7 @@ SEEDS = [
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_with_flush_on_ack_nothing_acknowledged_is_lost(seed: int) -> None:
-    """Records, topics, committed offsets: whatever was answered is there after every loss of power."""
+    """Acknowledged records, topics and committed offsets exist after every power loss."""
     scenario, violations = simulate(seed, flush_on_ack=True)
     assert not violations, f"seed {seed}: " + "; ".join(map(str, violations[:5]))
     assert len(scenario.history.reads) > 100
@@ -36,15 +36,19 @@ def test_with_flush_on_ack_nothing_acknowledged_is_lost(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_without_it_only_the_end_of_a_life_is_lost(seed: int) -> None:
-    """No hole, no value in another's place in one leader epoch, nothing lost that was found again."""
+def test_without_flush_on_ack_only_the_last_records_of_a_run_are_lost(seed: int) -> None:
+    """There is no gap and no wrong value in a leader epoch, and no record is lost that was read
+    after a restart.
+    """
     scenario, violations = simulate(seed, flush_on_ack=False)
     assert not violations, f"seed {seed}: " + "; ".join(map(str, violations[:5]))
     assert len(scenario.history.reads) > 100
 
 
 def test_a_seed_gives_the_same_trace_in_every_process() -> None:
-    """Every step, every byte on the wire and on the disk, whatever the hash seed of the process."""
+    """Every step, and every byte on the wire and on the disk, is independent of the process's hash
+    seed.
+    """
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.sim.one_broker", "5"],
@@ -119,7 +123,7 @@ def test_planted_faults_are_found(
     flush_on_ack: bool,
     first: int,
 ) -> None:
-    """A broker with a known mistake does not get through a few dozen seeds."""
+    """A broker with a known bug fails within a few dozen seeds."""
     plant(monkeypatch)
     seeds = range(first, first + 60)
     noticed = any(_is_noticed(seed, flush_on_ack=flush_on_ack) for seed in seeds)

@@ -18,7 +18,7 @@ SECONDS = 60
 
 
 class Site:
-    """A broker with one topic, and clients of it."""
+    """A broker with one topic, and its clients."""
 
     def __init__(self, world: World) -> None:
         self.machine = world.machine("broker")
@@ -28,7 +28,7 @@ class Site:
         self.fetched = bytearray()
 
     async def start(self) -> None:
-        """Start the broker, make the topic, and limit both clients."""
+        """Start the broker, create the topic, and set quotas for both clients."""
         await brokers.start(self.machine, SETTINGS)
         admin = await self.connect("admin")
         await admin.send(new_topic(TOPIC, 1, {}), 5)
@@ -48,7 +48,7 @@ class Site:
         return await connect(self.net, "broker", 9092, client_id)
 
     async def write(self, until: float) -> None:
-        """Produce as fast as the broker lets it, heedless of throttle times."""
+        """Produce as fast as the broker allows, ignoring throttle times."""
         connection = await self.connect("writer")
         while self.clock.monotonic() < until:
             sent = [connection.send(_produce(self.produced + n), 9) for n in range(BATCHES)]
@@ -61,16 +61,16 @@ class Site:
             await self.clock.sleep(0.001)
 
     async def read(self, until: float) -> None:
-        """Fetch as fast as the broker lets it."""
+        """Fetch as fast as the broker allows."""
         connection, offset = await self.connect("reader"), 0
         while self.clock.monotonic() < until:
-            asked = fetch.FetchPartition(fetch_offset=offset, partition_max_bytes=50_000)
+            requested = fetch.FetchPartition(fetch_offset=offset, partition_max_bytes=50_000)
             request = fetch.FetchRequest(
                 max_wait_ms=100,
                 min_bytes=1,
                 max_bytes=50_000,
                 session_epoch=-1,
-                topics=[fetch.FetchTopic(topic=TOPIC, partitions=[asked])],
+                topics=[fetch.FetchTopic(topic=TOPIC, partitions=[requested])],
             )
             answer = await connection.request(request, 12, fetch.FetchResponse)
             for topic in answer.responses:
@@ -94,8 +94,10 @@ def _produce(number: int) -> produce.ProduceRequest:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_clients_that_do_not_care_are_held_to_their_rates(seed: int) -> None:
-    """Over a minute, after ten seconds' worth at the start; what is read is what was written."""
+def test_clients_that_ignore_throttle_times_are_limited(seed: int) -> None:
+    """The rates hold over a minute, after ten seconds' worth at the start; consumers read what was
+    written.
+    """
 
     async def scenario(world: World) -> Site:
         site = Site(world)

@@ -1,6 +1,6 @@
-"""A transaction and a loss of power at every change of the disk: all of it is visible, or nothing is.
+"""A transaction with a power loss at every change of the disk is visible completely or not at all.
 
-A change is replayed by `python -m tests.sim.one_transaction CHANGE`.
+Replay a change with `python -m tests.sim.one_transaction CHANGE`.
 """
 
 import pytest
@@ -16,7 +16,7 @@ NOTHING: tuple[list[str], list[str], int] = ([], [], -1)
 
 
 def judge(scenario: Scenario, *, is_commit: bool) -> None:
-    """Fail unless the transaction is atomic, and the next one is possible and complete."""
+    """Fail unless the transaction is atomic, and the next one succeeds completely."""
     before, after = scenario.seen
     place = f"change {scenario.change}, {scenario.second_change}"
     assert before in (EVERYTHING, NOTHING), place
@@ -28,8 +28,8 @@ def judge(scenario: Scenario, *, is_commit: bool) -> None:
 
 
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
-def test_loss_of_power_at_any_step_leaves_all_or_nothing(is_commit: bool) -> None:
-    """Records of two partitions and a group's offset; whatever was answered stays."""
+def test_transaction_is_atomic_after_power_loss_at_any_step(is_commit: bool) -> None:
+    """Records of two partitions and a group's offset are atomic; acknowledged ones are kept."""
     losses = []
     for change in CHANGES:
         scenario = played(change, is_commit=is_commit)
@@ -45,10 +45,12 @@ def test_loss_of_power_at_any_step_leaves_all_or_nothing(is_commit: bool) -> Non
     ids=["some", "all"],
 )
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
-def test_so_does_another_one_while_the_broker_takes_up_what_it_left(
+def test_transaction_is_atomic_after_second_power_loss_during_recovery(
     is_commit: bool, changes: range
 ) -> None:
-    """At every step, and then in the middle of the next start or of what it brings to an end."""
+    """A second power loss happens at any step of the next start or of the recovery of the
+    transaction.
+    """
     answers = []
     for change in changes:
         scenario = played(change, is_commit=is_commit, second_change=1 + change * 7 % 80)
@@ -58,10 +60,10 @@ def test_so_does_another_one_while_the_broker_takes_up_what_it_left(
     assert max(answers)[0] == 2
 
 
-def test_a_coordinator_that_does_not_take_up_what_was_left_is_found_out(
+def test_coordinator_that_does_not_resume_transactions_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The scenario can fail: transactions hang where nobody ends them after a start."""
+    """The scenario detects it: transactions hang if they are not ended after a start."""
     monkeypatch.setattr(TransactionShard, "on_loaded", lambda self: None)
     hanging = []
     for change in CHANGES[::4]:

@@ -1,4 +1,4 @@
-"""A broker that has restarted cleans its partitions, including those that receive no more records."""
+"""A restarted broker cleans its partitions, including those that receive no more records."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,7 @@ def test_an_idle_partition_is_cleaned_after_a_restart(policy: str) -> None:
 
     async def scenario(world: World) -> tuple[int, int]:
         machine = world.machine("broker")
-        # No upkeep in the first life.
+        # No upkeep in the first run.
         idle = {"log.initial.task.delay.ms": str(HOUR_MS), "log.cleaner.enable": "false"}
         first = await start(machine, **idle)
         await first.broker.controller.ensure_topic(

@@ -176,7 +176,7 @@ def test_an_unreadable_record_ends_the_application_or_is_skipped(
     assert failing.state is State.ERROR
     error, advice = str(caught.value).splitlines()
     assert error.startswith(
-        "DeserializationError: the value of the record of numbers-0 at offset 1 is not what "
+        "DeserializationError: the value of the record of numbers-0 at offset 1 cannot be read by "
         "Serdes.json reads: "
     )
     assert "Set the serdes of the source to those that the topic was written with." in advice

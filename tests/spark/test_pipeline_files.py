@@ -335,7 +335,7 @@ def test_bad_records_fail_or_are_skipped(
     with RecordProducer(broker.bootstrap) as producer:
         for value in (b'{"number": 1}', b"no json", b'{"number": 2}'):
             producer.send("bad-in", value, partition=0)
-    with pytest.raises(QueryError, match="Sink out: a value is not what"):
+    with pytest.raises(QueryError, match="Sink out: a value does not match"):
         _run(_pipeline(text), spark, broker, tmp_path / "one")
     skipping = _pipeline(text.replace("format: json", "format: json, bad_records: skip"))
     _run(skipping, spark, broker, tmp_path / "two")

@@ -1,1 +1,1 @@
-"""The wire codec against other codecs, its own bytes and hostile ones."""
+"""Compares the wire codec with other codecs, its own bytes and hostile ones."""

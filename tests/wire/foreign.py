@@ -1,6 +1,6 @@
-"""Other people's codecs as oracles: the same message built and encoded by kio and kafka-python.
+"""Foreign codecs as references: kio and kafka-python build and encode the same message.
 
-kio aborts the process on hostile input, so nothing but what a correct encoder made goes into it.
+kio aborts the process on hostile input, so it gets only the output of correct encoders.
 """
 
 import dataclasses
@@ -35,7 +35,8 @@ NOT_IN_KAFKA_PYTHON = (
     "AllocateProducerIds",
     *WITH_ZOOKEEPER,
 )
-# kafka-python fills `topic_names` of the one itself; of the other, it reads an error as version 0.
+# kafka-python fills `topic_names` of the first message itself; it reads an error of the second one
+# as version 0.
 NOT_RECODED_BY_KAFKA_PYTHON = ("DeleteTopicsRequest", "ApiVersionsResponse")
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -57,7 +58,7 @@ def kio_class(cls: type[Message], version: int) -> type | None:
 
 
 def encode_with_kio(message: Message, version: int) -> bytes:
-    """Build kio's object from ours and have kio encode it."""
+    """Convert our object to kio's and let kio encode it."""
     foreign = to_kio(message, kio_class(type(message), version), version)
     buffer = io.BytesIO()
     entity_writer(type(foreign))(buffer, foreign)
@@ -65,14 +66,14 @@ def encode_with_kio(message: Message, version: int) -> bytes:
 
 
 def decode_with_kio(cls: type[Message], version: int, data: bytes) -> Any:
-    """Have kio decode what a correct encoder has made."""
+    """Let kio decode the output of a correct encoder."""
     foreign, end = entity_reader(kio_class(cls, version))(data, 0)
     assert end == len(data)
     return foreign
 
 
 def to_kio(message: Struct, cls: Any, version: int) -> Any:
-    """Convert struct by struct; the fields of both stand in the order of Kafka's schema."""
+    """Convert struct by struct; the fields of both are in the order of Kafka's schema."""
     ours = [field for field in message.FIELDS if field.is_in(version)]
     theirs = dataclasses.fields(cls)
     assert len(ours) == len(theirs), f"{cls} has other fields"
@@ -146,21 +147,21 @@ def kafka_python_class(cls: type[Message]) -> type[ApiMessage] | None:
 
 
 def encode_with_kafka_python(message: Message, version: int) -> bytes:
-    """Build kafka-python's object from ours and have kafka-python encode it."""
+    """Convert our object to kafka-python's and let kafka-python encode it."""
     foreign = to_kafka_python(message, kafka_python_class(type(message)), version)
     return bytes(foreign.encode(version=version))
 
 
 def recode_with_kafka_python(cls: type[Message], version: int, data: bytes) -> bytes:
-    """Have kafka-python decode bytes and encode the result."""
+    """Let kafka-python decode bytes and encode the result."""
     foreign = kafka_python_class(cls).decode(data, version=version)
-    # Without this its encoder fails on what it has decoded without a header.
+    # Without this its encoder fails for an object that was decoded without a header.
     foreign._header = None
     return bytes(foreign.encode(version=version))
 
 
 def to_kafka_python(message: Struct, cls: Any, version: int) -> Any:
-    """Convert struct by struct; nested classes hang on their parents."""
+    """Convert struct by struct; nested classes are attributes of their parents."""
     values = {}
     for field in message.FIELDS:
         value = getattr(message, field.name)
@@ -178,7 +179,7 @@ def _kafka_python_value(value: Any, type: fields.Type, parent: Any, version: int
         assert isinstance(type, fields.Array)
         return [_kafka_python_value(item, type.item, parent, version) for item in value]
     if isinstance(value, Struct):
-        # Ours has one name more where request and response define one name differently.
+        # Ours has an additional name if request and response define the same name differently.
         name = value.__class__.__name__
         nested = getattr(parent, name, None) or getattr(parent, name.removeprefix(parent.__name__))
         return to_kafka_python(value, nested, version)

@@ -1,12 +1,13 @@
-"""Writes tests/wire/golden/*.txt: one message of every kind and version, as others encode it.
+"""Writes tests/wire/golden/*.txt: one message of every kind and version, as foreign encoders write
+it.
 
     python -m tests.wire.make_golden --kafka-libs DIRECTORY_OF_APACHE_KAFKA_4.3_JARS [--only STEM ...]
 
 The APIs that exist only with ZooKeeper need the jars of Apache Kafka 3.9 instead, and `--only`.
-Each entry names the message, its version and the encoders that produced exactly these bytes, then the
-message as JSON (fields that differ from their default; bytes in base64) and the bytes in hexadecimal.
-The bytes are never Ottla's own: an entry without an encoder is not written, encoders that disagree
-end the run.
+Each entry names the message, its version and the encoders that produced exactly these bytes, then
+the message as JSON (fields that differ from their default; bytes in base64) and the bytes in
+hexadecimal. The bytes are never Ottla's own: an entry without an encoder is not written, and
+encoders that disagree end the run.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from tests.wire import foreign, samples
 GOLDEN = Path(__file__).parent / "golden"
 SEED = 3
 BYTES_PER_LINE = 32
-# The kind of a key is the prefix of its record in Kafka's schema, the version of its message here.
+# In Kafka's schema the kind of a key is the prefix of its record; here it is the version of its
+# message.
 KEY_CLASSES = ("OffsetCommitKey", "GroupMetadataKey")
 
 
@@ -61,7 +63,7 @@ def _java_value(value: Any, type: fields.Type, version: int) -> Any:
 
 
 def java_class(cls: type[Message]) -> str:
-    """Name the generated class."""
+    """Return the name of the generated class."""
     if cls.API_KEY >= 0:
         return f"org.apache.kafka.common.message.{cls.__name__}Data"
     if cls.__name__.startswith("ConsumerProtocol"):
@@ -94,7 +96,7 @@ def encode_with_java(chosen: list[tuple[Message, int]], libs: str) -> list[bytes
 
 
 def entry(message: Message, version: int, java: bytes | None, java_name: str) -> str:
-    """Write one entry; every encoder that knows the message must agree."""
+    """Write one entry; all encoders that know the message must agree."""
     cls = type(message)
     encoded = {}
     if java is not None:
@@ -106,7 +108,7 @@ def entry(message: Message, version: int, java: bytes | None, java_name: str) ->
     if foreign.kafka_python_class(cls):
         name = f"kafka-python-{importlib.metadata.version('kafka-python')}"
         encoded[name] = foreign.encode_with_kafka_python(message, version)
-    assert encoded, f"nobody encodes {cls.__name__} v{version}"
+    assert encoded, f"no foreign encoder for {cls.__name__} v{version}"
     assert len(set(encoded.values())) == 1, f"{cls.__name__} v{version}: {encoded}"
     data = next(iter(encoded.values()))
     rows = [

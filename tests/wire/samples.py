@@ -1,6 +1,6 @@
 """Values for every message in every version: random ones, and hypothesis strategies.
 
-Both set only fields that the version carries, so what is decoded equals what was encoded.
+Both set only fields of the version, so that decoded messages equal the encoded ones.
 """
 
 import base64
@@ -38,25 +38,25 @@ ERROR_CODES = sorted(code.value for code in ErrorCode if code.value != -1)
 
 
 def versions(cls: type[Message]) -> range:
-    """All versions of a message."""
+    """Return all versions of a message."""
     return range(cls.MIN_VERSION, cls.MAX_VERSION + 1)
 
 
 def each_version(classes: tuple[type[Message], ...]) -> Iterator[tuple[type[Message], int]]:
-    """Every (message, version)."""
+    """Return every (message, version)."""
     return ((cls, version) for cls in classes for version in versions(cls))
 
 
 def version_id(value: object) -> str:
-    """Name a test parameter."""
+    """Return the name of a test parameter."""
     return value.__name__ if isinstance(value, type) else f"v{value}"
 
 
 class Sampler:
-    """Random messages from one seed.
+    """Generates random messages from one seed.
 
-    Tagged structs never equal their default, which no encoder writes. A `portable` sampler stays
-    with values that other codecs can hold: known error codes, times that fit kio's timedelta and
+    Tagged structs never equal their default, which no encoder writes. A `portable` sampler uses
+    only values that other codecs support: known error codes, times that fit kio's timedelta and
     datetime, always an id in tagged ids (kafka-python writes zeros where Kafka writes nothing).
     """
 
@@ -132,7 +132,7 @@ class Sampler:
 
 
 def struct_strategy(cls: type[Struct], version: int) -> st.SearchStrategy[Any]:
-    """Messages for hypothesis."""
+    """Return a hypothesis strategy for messages."""
     values = {}
     for field in cls.FIELDS:
         if not field.is_in(version):
@@ -173,7 +173,7 @@ def _value_strategy(type: fields.Type, version: int) -> st.SearchStrategy[Any]:
 
 
 def to_json(value: Any) -> Any:
-    """Turn a message into what JSON can hold; bytes become base64."""
+    """Convert a message to values that JSON supports; bytes become base64."""
     if isinstance(value, Struct):
         return {
             field.name: to_json(getattr(value, field.name))
@@ -188,7 +188,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(cls: type[Struct], document: dict[str, Any]) -> Struct:
-    """Undo `to_json`."""
+    """Convert the result of `to_json` back."""
     by_name = {field.name: field for field in cls.FIELDS}
     return cls(**{key: _from_json(by_name[key].type, value) for key, value in document.items()})
 

@@ -1,4 +1,4 @@
-"""The table of APIs, and every declaration in it, against the schemas of Apache Kafka."""
+"""The table of APIs and all declarations in it are compared with the schemas of Apache Kafka."""
 
 import importlib
 import importlib.resources
@@ -35,7 +35,7 @@ def kafka_schema(name: str) -> dict[str, Any] | None:
 
 
 def bounds(text: str | None) -> tuple[int, int] | None:
-    """Read `3+`, `1-4`, `2` or `none`."""
+    """Parse `3+`, `1-4`, `2` or `none`."""
     if text in (None, "none"):
         return None
     first, _, last = text.rstrip("+").partition("-")
@@ -43,7 +43,7 @@ def bounds(text: str | None) -> tuple[int, int] | None:
 
 
 def snake(name: str) -> str:
-    """Turn `IsrNodes` into `isr_nodes`."""
+    """Convert `IsrNodes` to `isr_nodes`."""
     name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
 
@@ -51,7 +51,7 @@ def snake(name: str) -> str:
 def compare(
     cls: type[fields.Struct], theirs: list[Any], common: dict[str, Any], lo: int, hi: int
 ) -> None:
-    """Compare the fields of a struct, and of those in it, within the versions that are read."""
+    """Compare the fields of a struct, and of nested structs, in the supported versions."""
     present = []
     for field in theirs:
         first, last = bounds(field["versions"]) or (0, -1)
@@ -80,7 +80,7 @@ def compare(
 
 
 def compare_default(ours: fields.Field, field: dict[str, Any], place: str) -> None:
-    """Compare defaults; a tagged struct is None here where Kafka has one with defaults."""
+    """Compare defaults; a tagged struct is None here if Kafka has one with defaults."""
     theirs = field.get("default")
     if ours.is_fresh:
         assert theirs in (None, ""), place
@@ -108,7 +108,7 @@ DECLARED = [
 
 @pytest.mark.parametrize("cls", DECLARED, ids=samples.version_id)
 def test_declaration_is_kafkas(cls: type[fields.Message]) -> None:
-    """Names, order, types, versions, tags, defaults and what may be dropped are those of Kafka."""
+    """Names, order, types, versions, tags, defaults and ignorable fields are those of Kafka."""
     theirs = kafka_schema(cls.__name__)
     if theirs is None:
         assert cls.__name__.startswith(foreign.NOT_IN_KAFKA_PYTHON)
@@ -123,14 +123,14 @@ def test_declaration_is_kafkas(cls: type[fields.Message]) -> None:
 
 @pytest.mark.parametrize("row", SERVED_BY_THIS_ISSUE, ids=lambda row: ApiKey(row[0]).name)
 def test_versions_are_those_of_kafka_4_3(row: tuple[int, int, int]) -> None:
-    """The range of each API that clients need most."""
+    """The ranges of the APIs that clients need most are those of Kafka 4.3."""
     key, first, last = row
     assert (APIS[key].min_version, APIS[key].max_version) == (first, last)
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_kio_knows_the_same_versions(api: Api) -> None:
-    """Another list of 4.3's APIs agrees with key, name and versions."""
+    """kio's list of the APIs of 4.3 has the same key, name and versions."""
     if api.name in foreign.WITH_ZOOKEEPER:
         pytest.skip("Apache Kafka 4 has no such API")
     package = importlib.import_module(f"kio.schema.{api.stem}")
@@ -144,7 +144,7 @@ def test_kio_knows_the_same_versions(api: Api) -> None:
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_request_and_response_belong_together(api: Api) -> None:
-    """Both live in the file of the stem, with one key and one range of versions."""
+    """Both are in the file of the stem, with one key and one range of versions."""
     assert api.request.__module__ == api.response.__module__ == f"ottla.wire.messages.{api.stem}"
     assert api.request.__name__ == f"{api.name}Request"
     assert api.response.__name__ == f"{api.name}Response"
@@ -154,7 +154,7 @@ def test_request_and_response_belong_together(api: Api) -> None:
 
 
 def test_every_message_file_has_its_row() -> None:
-    """A file in `messages/` that nobody can reach would be dead."""
+    """A file in `messages/` that is not in the table would be unused."""
     folder = importlib.resources.files("ottla.wire.messages")
     stems = {
         path.name.removesuffix(".py") for path in folder.iterdir() if path.name.endswith(".py")
@@ -163,7 +163,7 @@ def test_every_message_file_has_its_row() -> None:
 
 
 def test_an_api_is_found_by_its_messages() -> None:
-    """By an object or a class, of either direction."""
+    """An API is found by an object or a class, of either direction."""
     fetch = APIS[ApiKey.FETCH]
     assert api_of(FetchRequest()) is api_of(FetchResponse) is fetch
     assert REQUEST_OF[FetchRequest] is RESPONSE_OF[FetchResponse] is fetch

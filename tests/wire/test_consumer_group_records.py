@@ -1,4 +1,4 @@
-"""Records of groups of the consumer protocol, held against bytes that Apache Kafka 4.3 wrote."""
+"""Records of groups of the consumer protocol are compared with the bytes of Apache Kafka 4.3."""
 
 import pytest
 
@@ -39,7 +39,7 @@ WRITTEN_BY_KAFKA = [
 
 @pytest.mark.parametrize(("text", "value"), WRITTEN_BY_KAFKA)
 def test_values_are_kafkas_byte_for_byte(text: str, value: stored.Message) -> None:
-    """What Kafka wrote is read, and written again as it was."""
+    """Kafka's bytes are decoded, and encoded to the same bytes."""
     assert stored.decode_value(type(value), bytes.fromhex(text)) == value
     assert stored.encode_value(value).hex() == text
 
@@ -55,15 +55,15 @@ def test_values_are_kafkas_byte_for_byte(text: str, value: stored.Message) -> No
     ],
 )
 def test_absent_classic_metadata_is_written_as_null(classic: ClassicMemberMetadata | None) -> None:
-    """Kafka takes a missing tag for an empty struct: a member would be a classic one."""
+    """Kafka reads a missing tag as an empty struct: a member would be a classic one."""
     value = stored.ConsumerGroupMemberMetadataValue(classic_member_metadata=classic)
     encoded = stored.encode_value(value)
     assert stored.decode_value(type(value), encoded) == value
     assert encoded.endswith(bytes.fromhex("0001000100")) == (classic is None)
 
 
-def test_keys_say_their_kind() -> None:
-    """The version of a key is its kind; kinds of other groups are passed over."""
+def test_version_of_key_is_its_kind() -> None:
+    """The version of a key is its kind; kinds of other groups are ignored."""
     key = stored.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m")
     assert stored.encode_key(key).hex() == "000800016700016d"
     assert stored.decode_key(stored.encode_key(key)) == key
@@ -73,8 +73,8 @@ def test_keys_say_their_kind() -> None:
             stored.decode_key(broken)
 
 
-def test_broken_values_are_refused() -> None:
-    """Every cut of a value is a ProtocolError."""
+def test_broken_values_are_rejected() -> None:
+    """Every truncation of a value is a ProtocolError."""
     encoded = bytes.fromhex(WRITTEN_BY_KAFKA[0][0])
     for end in range(len(encoded)):
         with pytest.raises(ProtocolError):

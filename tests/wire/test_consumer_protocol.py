@@ -22,15 +22,15 @@ SUBSCRIPTION = ConsumerProtocolSubscription(
 )
 
 
-def test_subscription_survives() -> None:
-    """All fields of the newest version, behind the version."""
+def test_subscription_round_trips() -> None:
+    """All fields of the newest version follow the version."""
     data = encode_subscription(SUBSCRIPTION)
     assert data[:2] == b"\0\3"
     assert decode_subscription(memoryview(data)) == SUBSCRIPTION
 
 
-def test_older_subscription_drops_what_it_has_no_room_for() -> None:
-    """Later fields are hints that an older reader does without."""
+def test_older_subscription_drops_later_fields() -> None:
+    """Later fields are hints that an older reader does not need."""
     decoded = decode_subscription(encode_subscription(SUBSCRIPTION, version=0))
     assert decoded == ConsumerProtocolSubscription(topics=["a", "b"], user_data=b"u")
 
@@ -42,8 +42,8 @@ def test_subscription_from_the_future_is_read_as_the_newest_known() -> None:
     assert decode_subscription(data + b"more") == SUBSCRIPTION
 
 
-def test_assignment_survives_and_nothing_is_an_empty_one() -> None:
-    """The leader leaves members out that get nothing; the broker then sends no bytes."""
+def test_assignment_round_trips_and_no_bytes_are_an_empty_one() -> None:
+    """The leader omits members without partitions; the broker then sends no bytes."""
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[TopicPartition(topic="a", partitions=[1])]
     )
@@ -52,7 +52,7 @@ def test_assignment_survives_and_nothing_is_an_empty_one() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\xff\xff\0\0\0\0", b"\0\0\0\0\0\5"])
-def test_broken_subscriptions_are_refused(data: bytes) -> None:
-    """Too short for a version or the topics, or a negative version."""
+def test_broken_subscriptions_are_rejected(data: bytes) -> None:
+    """Data that is too short for a version or the topics, or has a negative version, is rejected."""
     with pytest.raises(ProtocolError):
         decode_subscription(data)

@@ -1,4 +1,6 @@
-"""Our codec against kio and kafka-python on random messages, for every message and version."""
+"""Our codec is compared with kio and kafka-python on random messages, for every message and
+version.
+"""
 
 import pytest
 
@@ -11,7 +13,7 @@ MESSAGES_PER_VERSION = 8
 
 @pytest.mark.parametrize("cls", CLASSES, ids=samples.version_id)
 def test_kio_encodes_and_decodes_the_same(cls: type[schema.Message]) -> None:
-    """kio makes the same bytes of the same values, and the same values of our bytes."""
+    """The encoders of kio and Ottla return the same bytes, and their decoders the same values."""
     sampler = samples.Sampler(11, portable=True)
     if foreign.kio_class(cls, cls.MAX_VERSION) is None:
         assert cls in samples.STORED or cls.__name__.startswith(foreign.WITH_ZOOKEEPER)
@@ -27,7 +29,7 @@ def test_kio_encodes_and_decodes_the_same(cls: type[schema.Message]) -> None:
 
 @pytest.mark.parametrize("cls", samples.MESSAGES, ids=samples.version_id)
 def test_kafka_python_encodes_and_decodes_the_same(cls: type[schema.Message]) -> None:
-    """kafka-python makes the same bytes of the same values, and the same again of what it reads."""
+    """The encoders return the same bytes, also after kafka-python has decoded them."""
     foreign_class = foreign.kafka_python_class(cls)
     if foreign_class is None:
         assert cls.__name__.startswith(foreign.NOT_IN_KAFKA_PYTHON)

@@ -1,7 +1,7 @@
-"""Mutated messages: whatever comes in, a decoder returns a message or raises ProtocolError.
+"""A decoder returns a message or raises ProtocolError, whatever its input is.
 
-OTTLA_FUZZ_CASES sets how many inputs are tried (100000 by default), OTTLA_FUZZ_SEED the first seed.
-kio must never see these inputs: it aborts the process on some of them.
+OTTLA_FUZZ_CASES is the number of inputs (100000 by default), OTTLA_FUZZ_SEED the first seed. kio
+must never get these inputs: it aborts the process on some of them.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from tests.wire import samples
 
 CASES = int(os.environ.get("OTTLA_FUZZ_CASES", "100000"))
 SEED = int(os.environ.get("OTTLA_FUZZ_SEED", "1"))
-# Processor time of one input; the longest inputs are some hundred bytes.
+# CPU time of one input; the longest inputs are some hundred bytes.
 SECONDS_MAX = 0.1
 BYTES_MAX = 4_000_000
 INTERESTING = (
@@ -74,7 +74,7 @@ def mutate(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def targets() -> list[tuple[str, Decode, bytes]]:
-    """Every decoder with a message that it accepts."""
+    """Return every decoder with a message that it accepts."""
     sampler = samples.Sampler(SEED, items=(1, 3))
     found: list[tuple[str, Decode, bytes]] = []
     for cls, version in samples.each_version(samples.MESSAGES + samples.STORED):
@@ -113,13 +113,13 @@ def targets() -> list[tuple[str, Decode, bytes]]:
 
 
 def response_decoder(cls: type[schema.Message]) -> Decode:
-    """Decode a whole response."""
+    """Return a decoder of whole responses."""
     return lambda data: headers.decode_response(cls, cls.MAX_VERSION, data)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_mutated_messages_are_read_or_refused() -> None:
+def test_mutated_messages_are_decoded_or_rejected() -> None:
     """No input raises anything but ProtocolError, and none takes long."""
     rng = random.Random(SEED)
     every = targets()
@@ -146,12 +146,12 @@ def test_mutated_messages_are_read_or_refused() -> None:
                 gc.collect()
     finally:
         gc.enable()
-    # Mutations must neither be all harmless nor all fatal.
+    # Some mutations must be harmless, and some must be errors.
     assert CASES // 10 < refused < CASES
 
 
 def test_mutated_messages_use_bounded_memory() -> None:
-    """A few hundred bytes of input never make a decoder hold megabytes."""
+    """A few hundred bytes of input never make a decoder allocate megabytes."""
     rng = random.Random(SEED + 1)
     every = targets()
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Our codec against bytes that Apache Kafka, kio and kafka-python have made (see make_golden.py)."""
+"""Our codec is compared with bytes of Apache Kafka, kio and kafka-python (see make_golden.py)."""
 
 import json
 from pathlib import Path
@@ -40,8 +40,8 @@ FILES = sorted(GOLDEN.glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_golden_bytes_are_what_we_encode(path: Path) -> None:
-    """Every message encodes to the bytes of the foreign encoders."""
+def test_messages_are_encoded_to_golden_bytes(path: Path) -> None:
+    """Every message is encoded to the bytes of the foreign encoders."""
     for vector in read_vectors(path):
         assert isinstance(vector.message, schema.Message)
         assert schema.encode(vector.message, vector.version) == vector.data, vector
@@ -49,14 +49,14 @@ def test_golden_bytes_are_what_we_encode(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_golden_bytes_decode_to_their_message(path: Path) -> None:
-    """Every foreign byte string decodes to its message and is used up."""
+    """Every foreign byte string is decoded to its message completely."""
     for vector in read_vectors(path):
         decoded = schema.decode(vector.cls, vector.version, vector.data)
         assert decoded == (vector.message, len(vector.data)), vector
 
 
 def test_golden_files_cover_every_message_in_every_version() -> None:
-    """No message or version lacks a vector, and Apache Kafka itself vouches for each."""
+    """No message or version lacks a vector, and Apache Kafka is one of the encoders of each."""
     vectors = [vector for path in FILES for vector in read_vectors(path)]
     covered = {(vector.cls, vector.version) for vector in vectors}
     everything = samples.MESSAGES + samples.STORED

@@ -1,4 +1,4 @@
-"""Bytes that lie: every one ends in ProtocolError, quickly, and without building what it claims."""
+"""Invalid bytes raise ProtocolError, quickly, and without allocating what they announce."""
 
 import gc
 import time
@@ -19,32 +19,32 @@ from tests.wire import samples
 
 CLASSES = samples.MESSAGES + samples.STORED
 BUDGET = 5_000
-# Half a microsecond of processor time is usual.
+# Half a microsecond of CPU time is usual.
 SECONDS_PER_OBJECT = 10e-6
 BYTES_PER_OBJECT = 500
 
 
 def refused(cls: type[schema.Message], version: int, data: bytes) -> str:
-    """Decode, expect the refusal, return what it says."""
+    """Decode, expect an error, return its message."""
     with pytest.raises(ProtocolError) as caught:
         schema.decode(cls, version, data)
     return str(caught.value)
 
 
-def test_compact_array_of_four_thousand_million_is_refused() -> None:
+def test_compact_array_of_four_billion_elements_is_rejected() -> None:
     """The eight bytes that make kio abort its process are an error here."""
     assert "31 bits" in refused(MetadataRequest, 12, bytes.fromhex("ffffffff0f000000"))
     assert "claims" in refused(MetadataRequest, 12, bytes.fromhex("ffffffff07000000"))
 
 
-def test_array_longer_than_the_bytes_that_remain_is_refused() -> None:
-    """A count is checked against the smallest size of that many elements."""
+def test_array_longer_than_the_remaining_bytes_is_rejected() -> None:
+    """A count is compared with the remaining bytes and the smallest size of an element."""
     assert "claims 2" in refused(MetadataRequest, 1, bytes.fromhex("00000002 0000"))
     assert "claims 2147483647" in refused(MetadataRequest, 1, bytes.fromhex("7fffffff") + bytes(99))
 
 
-def test_negative_lengths_are_null_or_refused() -> None:
-    """Any negative length is null, as Kafka reads it, and refused where null is not allowed."""
+def test_negative_lengths_are_null_or_rejected() -> None:
+    """Any negative length is null, as in Kafka, and rejected if null is not allowed."""
     message, _ = schema.decode(MetadataRequest, 1, bytes.fromhex("80000000"))
     assert message.topics is None
     assert "topics is null" in refused(MetadataRequest, 0, bytes.fromhex("ffffffff"))
@@ -52,39 +52,39 @@ def test_negative_lengths_are_null_or_refused() -> None:
     assert "group_id is null" in refused(HeartbeatRequest, 4, bytes(12))
 
 
-def test_string_longer_than_the_message_is_refused() -> None:
-    """Neither the last field nor one in the middle may run past the end."""
+def test_string_longer_than_the_message_is_rejected() -> None:
+    """Neither the last field nor one in the middle may exceed the message."""
     assert "too early" in refused(HeartbeatRequest, 0, bytes.fromhex("7fff 61 00000001 0001 61"))
     assert "too early" in refused(HeartbeatRequest, 0, bytes.fromhex("0001 61 00000001 0002 61"))
 
 
-def test_string_longer_than_kafka_allows_is_refused() -> None:
+def test_string_longer_than_kafka_allows_is_rejected() -> None:
     """A compact string may not be longer than one with a two-byte length."""
     size = primitives.encode_uvarint(32_768 + 1)
     assert "32768" in refused(HeartbeatRequest, 4, size + b"a" * 40_000)
 
 
-def test_text_that_is_not_utf8_is_refused() -> None:
-    """Broken UTF-8, and text cut in the middle of a character."""
+def test_text_that_is_not_utf8_is_rejected() -> None:
+    """Invalid UTF-8, and text that ends in the middle of a character, are rejected."""
     assert "UTF-8" in refused(HeartbeatRequest, 0, bytes.fromhex("0001 ff 00000001 0001 61"))
     assert "UTF-8" in refused(HeartbeatRequest, 0, bytes.fromhex("0001 c3"))
 
 
-def test_records_longer_than_the_frame_are_refused() -> None:
+def test_records_longer_than_the_frame_are_rejected() -> None:
     """The record bytes are a slice, whose end is checked."""
     data = bytes.fromhex("ffff ffff 00000000 00000001 0001 61 00000001 00000000 00000009 00")
     assert "too early" in refused(ProduceRequest, 7, data)
 
 
-def test_unknown_tagged_fields_are_stepped_over() -> None:
-    """KIP-482: a newer peer may send tags that this version does not know."""
+def test_unknown_tagged_fields_are_skipped() -> None:
+    """A newer peer may send tags that this version does not know (KIP-482)."""
     plain = schema.encode(ApiVersionsRequest(client_software_name="a"), 3)
     tagged = plain[:-1] + bytes.fromhex("02 05 03 616263 7f 00")
     message, end = schema.decode(ApiVersionsRequest, 3, tagged)
     assert (message.client_software_name, end) == ("a", len(tagged))
 
 
-def test_unknown_tags_of_every_message_are_stepped_over() -> None:
+def test_unknown_tags_of_every_message_are_skipped() -> None:
     """An unknown tag at the end of any flexible message changes nothing."""
     for cls, version in samples.each_version(CLASSES):
         if version < cls.FLEXIBLE_SINCE:
@@ -96,15 +96,15 @@ def test_unknown_tags_of_every_message_are_stepped_over() -> None:
         assert decoded[0] == message
 
 
-def test_too_many_tagged_fields_are_refused() -> None:
-    """A struct with more tags than any schema has is not worth reading."""
+def test_too_many_tagged_fields_are_rejected() -> None:
+    """A struct with more tags than any schema has is rejected."""
     plain = schema.encode(ApiVersionsRequest(), 3)
     tags = b"".join(bytes((tag, 0)) for tag in range(65))
     assert "65 tagged" in refused(ApiVersionsRequest, 3, plain[:-1] + b"\x41" + tags)
     assert "tagged" in refused(FetchRequest, 12, schema.encode(FetchRequest(), 12)[:-1] + b"\x7f")
 
 
-def test_tagged_field_with_a_wrong_size_is_refused() -> None:
+def test_tagged_field_with_a_wrong_size_is_rejected() -> None:
     """The size of a known tag must be that of its content."""
     plain = schema.encode(FetchRequest(), 12)
     right = plain[:-1] + bytes.fromhex("01 00 02 02 61")
@@ -114,35 +114,35 @@ def test_tagged_field_with_a_wrong_size_is_refused() -> None:
     assert "announced with 3" in refused(FetchRequest, 12, wrong)
 
 
-def test_bytes_after_the_message_are_left_alone() -> None:
-    """librdkafka leaves three stray bytes behind a Metadata request."""
+def test_bytes_after_the_message_are_ignored() -> None:
+    """librdkafka sends three stray bytes after a Metadata request."""
     for cls, version in samples.each_version(CLASSES):
         data = schema.encode(cls(), version)
         assert schema.decode(cls, version, data + b"\0\0\0")[1] == len(data)
 
 
 def test_any_byte_but_zero_is_true() -> None:
-    """Booleans are read as Kafka reads them."""
+    """Booleans are decoded as in Kafka."""
     data = schema.encode(MetadataRequest(topics=[]), 4)
     message, _ = schema.decode(MetadataRequest, 4, data[:-1] + b"\x02")
     assert message.allow_auto_topic_creation is True
 
 
-def test_unknown_version_is_refused() -> None:
-    """No decoder is made for a version that is not declared."""
+def test_unknown_version_is_rejected() -> None:
+    """There is no decoder for a version that is not declared."""
     assert "no version 99" in refused(MetadataRequest, 99, b"")
     assert "no version -1" in refused(MetadataRequest, -1, b"")
 
 
 def test_object_budget_bounds_small_elements() -> None:
-    """A megabyte of one-byte elements is refused before any is built."""
+    """A megabyte of one-byte elements is rejected before any is created."""
     count = 1_000_000
     data = primitives.encode_uvarint(count + 1) + b"\1" * count
     assert "objects left" in refused(ListGroupsRequest, 4, data)
 
 
 def test_object_budget_is_for_the_whole_message() -> None:
-    """Many arrays that are small each add up."""
+    """Many small arrays count together."""
     partitions = (100_000).to_bytes(4, "big") + bytes(400_000)
     data = bytes.fromhex("ffffffff 00000000 00000000 7fffffff 00 00000000 00000000")
     topics = bytes.fromhex("00000000 00000003") + (bytes.fromhex("0001 61") + partitions) * 3
@@ -150,8 +150,8 @@ def test_object_budget_is_for_the_whole_message() -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=samples.version_id)
-def test_every_truncation_is_refused(cls: type[schema.Message]) -> None:
-    """No message is read from fewer bytes than it has."""
+def test_every_truncation_is_rejected(cls: type[schema.Message]) -> None:
+    """No message is decoded from fewer bytes than it has."""
     sampler = samples.Sampler(21, items=(1, 2))
     for version in samples.versions(cls):
         data = schema.encode(sampler.message(cls, version), version)
@@ -160,7 +160,7 @@ def test_every_truncation_is_refused(cls: type[schema.Message]) -> None:
 
 
 def arrays(cls: type[schema.Struct], version: int) -> list[list[fields.Field]]:
-    """Every array of a message, as the fields on the way to it."""
+    """Yield every array of a message, as the path of fields to it."""
     paths = []
     for field in cls.FIELDS:
         if not field.is_in(version):
@@ -177,7 +177,7 @@ def arrays(cls: type[schema.Struct], version: int) -> list[list[fields.Field]]:
 def overloaded(
     cls: type[schema.Struct], version: int, path: list[fields.Field], count: int
 ) -> schema.Struct:
-    """A struct whose array at `path` has as many elements as the budget allows."""
+    """Return a struct whose array at `path` has as many elements as the budget allows."""
     field, *rest = path
     item = field.type.item if isinstance(field.type, fields.Array) else field.type
     value: object
@@ -194,14 +194,14 @@ def overloaded(
 
 @pytest.mark.parametrize("cls", CLASSES, ids=samples.version_id)
 def test_whole_budget_costs_bounded_time_and_memory(cls: type[schema.Message]) -> None:
-    """A message that spends all its budget in one array costs little for each object of it."""
+    """A message with the whole budget in one array costs little for each object of it."""
     version = cls.MAX_VERSION
     decode = schema.decoder(cls, version)
     for path in arrays(cls, version):
         message = overloaded(cls, version, path, BUDGET - 100)
         assert isinstance(message, schema.Message)
         data = schema.encode(message, version)
-        # A collection would go through all that the tests hold.
+        # A garbage collection would visit all objects of the tests.
         gc.disable()
         start = time.thread_time()
         decode(data, 0, BUDGET)

@@ -1,4 +1,4 @@
-"""What is encoded decodes to itself, for every message in every version."""
+"""Every message in every version is decoded as it was encoded."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,8 +12,10 @@ EXAMPLES_PER_VERSION = 5
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=samples.version_id)
-def test_message_survives_encoding_and_decoding(cls: type[schema.Message]) -> None:
-    """Any values of any version come back equal, with the end where the bytes end."""
+def test_message_round_trips(cls: type[schema.Message]) -> None:
+    """Any values of any version are decoded unchanged, and the decoder stops at the end of the
+    bytes.
+    """
 
     @settings(
         max_examples=EXAMPLES_PER_VERSION * len(samples.versions(cls)),

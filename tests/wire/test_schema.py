@@ -1,4 +1,4 @@
-"""Declaring messages and what the codec promises about values, in messages made for the purpose."""
+"""Declarations of messages, and the codec's guarantees for values, with messages of this test."""
 
 import copy
 
@@ -50,15 +50,15 @@ class Sample(schema.Message, versions=(0, 3), flexible_since=2):
 
 
 def refusal(message: schema.Message, version: int) -> str:
-    """Encode, expect UNSUPPORTED_VERSION, return what it says."""
+    """Encode, expect UNSUPPORTED_VERSION, return its message."""
     with pytest.raises(ApiError) as caught:
         schema.encode(message, version)
     assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
     return caught.value.message
 
 
-def test_constructor_gives_defaults_and_fresh_containers() -> None:
-    """Objects share no list and no struct with each other."""
+def test_constructor_sets_defaults_and_new_containers() -> None:
+    """Objects share no list and no struct."""
     one, two = Sample(), Sample()
     assert (one.flag, one.small, one.key, one.maybe, one.inner.number) == (True, 0, b"", None, -1)
     one.ids.append(bytes(16))
@@ -67,7 +67,7 @@ def test_constructor_gives_defaults_and_fresh_containers() -> None:
     assert two.inner.words == []
 
 
-def test_constructor_refuses_unknown_and_positional_arguments() -> None:
+def test_constructor_rejects_unknown_and_positional_arguments() -> None:
     """A misspelled field is an error, not a new attribute."""
     with pytest.raises(TypeError):
         Sample(smal=1)  # type: ignore[call-arg]
@@ -78,7 +78,7 @@ def test_constructor_refuses_unknown_and_positional_arguments() -> None:
 
 
 def test_structs_are_compared_and_shown_by_content() -> None:
-    """Equality is by value within a class; the text names what differs from the default."""
+    """Equality is by value within a class; the text shows the fields that differ from the default."""
     assert Inner(number=1) == Inner(number=1) != Inner(number=2)
     assert Inner() != Sample()
     assert repr(Sample(small=3, inner=Inner(number=4))) == (
@@ -91,7 +91,7 @@ def test_structs_are_compared_and_shown_by_content() -> None:
 
 
 def test_every_kind_of_field_is_on_the_wire_as_declared() -> None:
-    """The bytes of two versions, field by field."""
+    """The bytes of two versions are as declared, field by field."""
     message = Sample(small=-2, count=4_000_000_000, key=b"k", inner=Inner(number=5, words=["a"]))
     assert schema.encode(message, 0) == bytes.fromhex(
         "01 fe ee6b2800 00000001 6b 00000005 00000001 0001 61"
@@ -116,13 +116,13 @@ def test_every_kind_of_field_is_on_the_wire_as_declared() -> None:
 
 @pytest.mark.parametrize("version", range(4))
 def test_absent_fields_are_decoded_as_their_defaults(version: int) -> None:
-    """What a version has no room for reads as if it had never been set."""
+    """A field that a version does not have is decoded as its default."""
     decoded, _ = schema.decode(Sample, version, schema.encode(Sample(), version))
     assert decoded == Sample()
 
 
-def test_value_without_room_is_an_error_unless_ignorable() -> None:
-    """A value is never dropped silently, except where Kafka's schema says that it may be."""
+def test_value_of_a_missing_field_is_an_error_unless_ignorable() -> None:
+    """A value is never dropped silently, unless Kafka's schema allows it."""
     assert schema.encode(Sample(port=5), 0) == schema.encode(Sample(), 0)
     assert "Sample.ratio is set to 0.5, which Sample v0" in refusal(Sample(ratio=0.5), 0)
     assert "Sample.count" in refusal(Sample(count=1), 2)
@@ -131,8 +131,8 @@ def test_value_without_room_is_an_error_unless_ignorable() -> None:
     assert "Sample.tagged_list" in refusal(Sample(tagged_list=[1]), 2)
 
 
-def test_null_where_the_version_allows_none_is_an_error_with_its_place() -> None:
-    """The message says which field of which element is null."""
+def test_null_in_a_field_that_is_not_nullable_is_an_error_with_its_path() -> None:
+    """The message names the field and the element that is null."""
     assert "Sample.key may not be null in v1" in refusal(Sample(key=None), 1)
     assert "MetadataRequest.topics may not be null in v0" in refusal(
         MetadataRequest(topics=None), 0
@@ -152,7 +152,9 @@ def test_null_where_the_version_allows_none_is_an_error_with_its_place() -> None
         (Sample(inner=Inner(words=["x" * 40_000])), "Sample.inner.words[0]"),
     ],
 )
-def test_value_of_the_wrong_type_is_a_bug_with_its_place(message: Sample, place: str) -> None:
+def test_value_of_the_wrong_type_is_an_assertion_error_with_its_path(
+    message: Sample, place: str
+) -> None:
     """Such a value fails as an assertion that names the field."""
     with pytest.raises(AssertionError) as caught:
         schema.encode(message, 2)
@@ -165,7 +167,7 @@ def test_unknown_version_cannot_be_encoded() -> None:
 
 
 def test_tagged_struct_is_none_while_absent_and_dropped_when_default() -> None:
-    """A tagged struct is written only if it says something, as Kafka does."""
+    """A tagged struct is written only if it differs from its default, as in Kafka."""
     absent = schema.encode(FetchRequest(), 15)
     assert schema.encode(FetchRequest(replica_state=ReplicaState()), 15) == absent
     assert schema.decode(FetchRequest, 15, absent)[0].replica_state is None
@@ -175,7 +177,7 @@ def test_tagged_struct_is_none_while_absent_and_dropped_when_default() -> None:
 
 
 def test_decoded_records_are_a_view_of_the_frame() -> None:
-    """No byte of a batch is copied; a patch through the view is seen in the frame."""
+    """No byte of a batch is copied; a change through the view is a change of the frame."""
     message = ProduceRequest(
         topic_data=[
             TopicProduceData(name="t", partition_data=[PartitionProduceData(records=b"batch")])
@@ -190,7 +192,7 @@ def test_decoded_records_are_a_view_of_the_frame() -> None:
 
 
 def fetch_response(*contents: object) -> FetchResponse:
-    """One partition for each content."""
+    """Return a response with one partition for each content."""
     partitions = [
         PartitionData(partition_index=index, records=content)  # type: ignore[arg-type]
         for index, content in enumerate(contents)
@@ -199,8 +201,8 @@ def fetch_response(*contents: object) -> FetchResponse:
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 18])
-def test_encoded_records_are_the_buffers_that_were_given(version: int) -> None:
-    """Batches are handed on as they are, one buffer or several, between small buffers."""
+def test_encoded_records_are_the_given_buffers(version: int) -> None:
+    """Batches are returned unchanged, as one buffer or several, between small buffers."""
     one, two, three = bytearray(b"one"), memoryview(b"two"), b"three"
     response = fetch_response(one, [two, three], None, b"", [])
     parts = schema.encode_parts(response, version)
@@ -213,8 +215,8 @@ def test_encoded_records_are_the_buffers_that_were_given(version: int) -> None:
     assert records == [b"one", b"twothree", None, b"", b""]
 
 
-def test_nested_tagged_struct_survives_beside_records() -> None:
-    """Tags behind record bytes are read where they stand."""
+def test_nested_tagged_struct_after_records_is_decoded() -> None:
+    """Tags after record bytes are decoded."""
     response = fetch_response(b"batch")
     leader = LeaderIdAndEpoch(leader_id=3, leader_epoch=4)
     response.responses[0].partitions[0].current_leader = leader
@@ -224,8 +226,8 @@ def test_nested_tagged_struct_survives_beside_records() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 126, 127, 128, 5_000])
 @pytest.mark.parametrize("version", [1, 12])
-def test_arrays_and_strings_of_every_length_class_survive(version: int, count: int) -> None:
-    """Lengths around the limits of one varint byte and of the ready-made packings."""
+def test_arrays_and_strings_of_every_length_class_round_trip(version: int, count: int) -> None:
+    """Lengths around the limits of one varint byte and of the prepared packings are kept."""
     partition = MetadataResponsePartition(replica_nodes=list(range(count)))
     topic = MetadataResponseTopic(name="é" * count, partitions=[partition])
     response = MetadataResponse(topics=[topic] * count if count < 200 else [topic])
@@ -233,8 +235,8 @@ def test_arrays_and_strings_of_every_length_class_survive(version: int, count: i
     assert schema.decode(MetadataResponse, version, data) == (response, len(data))
 
 
-def test_more_lengths_than_packings_are_kept() -> None:
-    """The cache of packings is bounded and its clearing changes nothing."""
+def test_cache_of_packings_is_bounded() -> None:
+    """The cache of packings is bounded, and clearing it changes nothing."""
     for count in range(1_100):
         request = FindCoordinatorRequest(key="k" * count)
         data = schema.encode(request, 3)
@@ -242,7 +244,7 @@ def test_more_lengths_than_packings_are_kept() -> None:
 
 
 def test_describe_lists_fields_with_their_path() -> None:
-    """Documentation is generated from what the codec knows."""
+    """Documentation is generated from the codec's declarations."""
     rows = {row.path: row for row in schema.describe(Sample)}
     assert rows["inner.words"].type == "[]string"
     assert rows["port"] == schema.FieldRow(
@@ -260,6 +262,6 @@ def test_describe_lists_fields_with_their_path() -> None:
 
 
 def test_source_shows_the_compiled_python() -> None:
-    """What runs can be read, in tracebacks too."""
+    """The generated code can be read, in tracebacks too."""
     assert "def decode(" in schema.source(Sample, 2)
     assert "def encode(" in schema.source(Sample, 2, "encode")

@@ -24,18 +24,18 @@ VALUE = TransactionLogValue(
 
 
 def test_key_is_a_version_and_the_transactional_id() -> None:
-    """As every broker writes it."""
+    """The key is the same for every broker version."""
     assert encode_key("tx") == bytes.fromhex("0000 0002 7478")
     assert decode_key(encode_key("tx")) == "tx"
 
 
-def test_key_of_another_kind_is_passed_over() -> None:
+def test_key_of_another_kind_is_ignored() -> None:
     """A newer broker may have written it."""
     assert decode_key(bytes.fromhex("0001 0002 7478")) is None
 
 
 def test_value_is_written_so_that_every_broker_can_read_it() -> None:
-    """Version 0: id, epoch, timeout, status, partitions, times."""
+    """Version 0 has id, epoch, timeout, status, partitions, times."""
     assert encode_value(VALUE, 0) == bytes.fromhex(
         "0000 0000000000000007 0001 0000ea60 01"
         "00000001 0001 74 00000002 00000000 00000002"
@@ -44,7 +44,7 @@ def test_value_is_written_so_that_every_broker_can_read_it() -> None:
 
 
 def test_transaction_that_has_not_begun_has_no_partitions() -> None:
-    """Null, not an empty list."""
+    """The partitions are null, not an empty list."""
     assert encode_value(TransactionLogValue(producer_id=7), 0)[17:21] == b"\xff\xff\xff\xff"
 
 
@@ -55,7 +55,7 @@ def test_every_version_of_a_value_is_read(version: int) -> None:
 
 
 def test_neighbouring_producer_ids_are_read() -> None:
-    """KIP-890; the tagged fields of version 1."""
+    """The producer ids are in the tagged fields of version 1 (KIP-890)."""
     value = TransactionLogValue(
         producer_id=7,
         previous_producer_id=6,
@@ -67,7 +67,7 @@ def test_neighbouring_producer_ids_are_read() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\x09", b"\0\0\0"])
-def test_damage_is_told(data: bytes) -> None:
-    """ProtocolError only."""
+def test_damaged_value_is_a_protocol_error(data: bytes) -> None:
+    """Damaged values raise only ProtocolError."""
     with pytest.raises(ProtocolError):
         decode_value(data)

@@ -454,26 +454,42 @@ _REPLICATION = (
         "auto.leader.rebalance.enable",
         BOOLEAN,
         True,
-        _ALONE,
+        "The controller elects preferred replicas again if too many of a broker's partitions are led "
+        "by other brokers.",
     ),
     _broker(
         "leader.imbalance.check.interval.seconds",
         LONG,
         300,
-        _ALONE,
+        "Seconds between two checks of auto.leader.rebalance.enable.",
         minimum=1,
     ),
     _broker(
         "leader.imbalance.per.broker.percentage",
         INT,
         10,
-        _ALONE,
+        "Percentage of the partitions that prefer a broker above which the controller elects that "
+        "broker again.",
     ),
     _broker(
         "controlled.shutdown.enable",
         BOOLEAN,
         True,
-        _ALONE,
+        "A broker that stops first has the controller move its leaders to other brokers.",
+    ),
+    _broker(
+        "controlled.shutdown.max.retries",
+        INT,
+        3,
+        "How often a broker that stops asks the controller again, if it still leads partitions.",
+        minimum=0,
+    ),
+    _broker(
+        "controlled.shutdown.retry.backoff.ms",
+        LONG,
+        5_000,
+        "Pause before a broker that stops asks the controller again, in ms.",
+        minimum=0,
     ),
     _broker(
         "zookeeper.connect",

@@ -203,7 +203,7 @@ def _without_dead(partition: PartitionImage, live: Collection[int]) -> Partition
 def _led(
     partition: PartitionImage, leader: int, isr: tuple[int, ...], *, is_recovering: bool
 ) -> PartitionImage:
-    # Every decision increments the epoch, so that replicas can tell which decision is the latest.
+    # Every decision increments the epoch, so that replicas recognise the latest one.
     return replace(
         partition,
         leader=leader,
@@ -301,14 +301,21 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
                 PartitionStatus.NON_EXISTENT,
                 PartitionStatus.NEW,
             )
-            # Other offline replicas are metadata; replicas do not act on them.
-            if known is None or partition != replace(
-                known,
-                offline_replicas=partition.offline_replicas,
-                failed_replicas=partition.failed_replicas,
-            ):
+            # Every decision of the controller has a new leader epoch. Offline replicas and an ISR
+            # that the leader proposed itself are metadata.
+            if known is None or is_new or _decision(partition) != _decision(known):
                 states.append(replace(state, is_new=is_new))
     return states
+
+
+def _decision(partition: PartitionImage) -> tuple[object, ...]:
+    return (
+        partition.leader_epoch,
+        partition.leader,
+        partition.replicas,
+        partition.adding_replicas,
+        partition.removing_replicas,
+    )
 
 
 def states_of(broker_id: int, image: ClusterImage) -> list[PartitionState]:

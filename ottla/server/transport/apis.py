@@ -11,13 +11,16 @@ from ottla.server.fetch.shortcut import FetchShortcut
 from ottla.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
+    alter_partition,
     alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
+    controlled_shutdown,
     create_partitions,
     create_topics,
     delete_groups,
@@ -83,6 +86,8 @@ class Row(NamedTuple):
     is_for_client_metrics: bool = False
     # Sent by brokers only: client quotas do not apply.
     is_among_brokers: bool = False
+    # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker.
+    needs_proof: bool = False
     # Answers requests that differ from earlier ones only in records or offsets, without the
     # handler.
     shortcut: type[ProduceShortcut] | type[FetchShortcut] | None = None
@@ -139,9 +144,12 @@ ROWS: tuple[Row, ...] = (
     Row(list_partition_reassignments),
     Row(sasl_handshake),
     Row(sasl_authenticate),
-    Row(leader_and_isr, is_among_brokers=True),
-    Row(stop_replica, is_among_brokers=True),
-    Row(update_metadata, is_among_brokers=True),
+    Row(leader_and_isr, is_among_brokers=True, needs_proof=True),
+    Row(stop_replica, is_among_brokers=True, needs_proof=True),
+    Row(update_metadata, is_among_brokers=True, needs_proof=True),
+    Row(controlled_shutdown, is_among_brokers=True, needs_proof=True),
+    Row(alter_partition, is_among_brokers=True, needs_proof=True),
+    Row(allocate_producer_ids, is_among_brokers=True, needs_proof=True),
 )
 
 

@@ -27,6 +27,7 @@ from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsag
 from ottla.server.quotas.entities import ANONYMOUS
 from ottla.server.quotas.steps import Timed
 from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.brokers_only import for_brokers_only
 from ottla.server.transport.cached_responses import KeptAnswers
 from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire import headers, schema
@@ -73,6 +74,8 @@ class Route:
         self.is_kept = row.is_kept
         self.handle: Callable[[RequestContext, Any], Any] = row.handler.handle
         self.is_async = inspect.iscoroutinefunction(self.handle)
+        if row.needs_proof:
+            self.handle = for_brokers_only(self.handle)
         self.is_plain = not (self.is_async or self.is_kept)
         self.response: type[Any] = api.response
         # The fields that this version has.

@@ -1,4 +1,4 @@
-"""What a flush of a log makes durable beside its segments, and when the log was last flushed.
+"""The state that a flush of a log makes durable besides its segments, and the time of the last flush.
 
 The log syncs its segments itself: it knows which of them are still its own after each wait.
 """
@@ -48,7 +48,7 @@ class FlushState:
         self.unsynced.sync()
 
     async def sync_in_background(self, epochs: LeaderEpochs, is_usable: Callable[[], bool]) -> bool:
-        """Like `sync`, off the event loop.
+        """Do the same as `sync`, off the event loop.
 
         Returns False, with nothing promised, if the log failed (`is_usable`), moved to another folder
         or stored its epochs while this waited.

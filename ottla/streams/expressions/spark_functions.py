@@ -67,7 +67,7 @@ def _bits(value: Any) -> int:
 
 def _nonzero(value: Any, instead: str) -> Any:
     if value == 0:
-        raise ZeroDivisionError(f"division by zero: {instead} gives None there")
+        raise ZeroDivisionError(f"division by zero: {instead} returns None instead")
     return value
 
 
@@ -200,7 +200,9 @@ def _extract(value: Any, which: Any) -> Any:
     """Return a field by its name, an item by its index from 0, or the value of a key in a map."""
     if isinstance(value, list | tuple) and is_whole(which):
         if not 0 <= which < len(value):
-            raise IndexError(f"there is no item {which} among {len(value)}: get() gives None there")
+            raise IndexError(
+                f"index {which} is out of range for {len(value)} items: get() returns None instead"
+            )
         return value[which]
     return _named_field(value, which)
 

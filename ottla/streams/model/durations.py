@@ -33,7 +33,7 @@ def milliseconds(duration: Duration) -> int:
     """
     found = signed_milliseconds(duration)
     if found < 0:
-        raise ValueError(f"a duration of '{found}' ms is negative: give 0 or more")
+        raise ValueError(f"a duration of '{found}' ms is negative: use 0 or more")
     return found
 
 

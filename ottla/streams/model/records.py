@@ -112,10 +112,10 @@ class _Times(NamedTuple):
 
 def _check_times(start: int, end: int, shortest: int) -> None:
     if start < 0:
-        raise ValueError(f"a window starts at '{start}': give 0 or later")
+        raise ValueError(f"a window starts at '{start}': use 0 or later")
     if end < start + shortest:
         raise ValueError(
-            f"a window ends at '{end}' and starts at '{start}': give an end that is not before its start"
+            f"a window ends at '{end}' and starts at '{start}': use an end that is not before its start"
             + (", nor the same" if shortest else "")
         )
 

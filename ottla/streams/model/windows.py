@@ -27,7 +27,7 @@ def _check(holds: bool, sentence: str) -> None:
 
 
 def _check_grace(grace_ms: int) -> None:
-    _check(grace_ms >= 0, f"a grace of '{grace_ms}' ms is negative: give 0 or more")
+    _check(grace_ms >= 0, f"a grace of '{grace_ms}' ms is negative: use 0 or more")
 
 
 def _warn_of(name: str, difference: str, replacements: str) -> None:
@@ -48,10 +48,10 @@ class TimeWindows(SnakeCase):
 
     def __post_init__(self) -> None:
         size, advance = self.size_ms, self.advance_ms
-        _check(size > 0, f"a window size of '{size}' ms is too short: give 1 ms or more")
+        _check(size > 0, f"a window size of '{size}' ms is too short: use 1 ms or more")
         _check(
             0 < advance <= size,
-            f"windows of '{size}' ms cannot advance by '{advance}' ms: give more than 0, at most their size",
+            f"windows of '{size}' ms cannot advance by '{advance}' ms: use more than 0 and at most their size",
         )
         _check_grace(self.grace_period_ms)
 
@@ -102,7 +102,7 @@ class UnlimitedWindows(SnakeCase):
 
     def __post_init__(self) -> None:
         start = self.start_ms
-        _check(start >= 0, f"a window cannot start at '{start}' ms: give 0 or more")
+        _check(start >= 0, f"a window cannot start at '{start}' ms: use 0 or more")
 
     @classmethod
     def of(cls) -> "UnlimitedWindows":
@@ -128,7 +128,7 @@ class SlidingWindows(SnakeCase):
     def __post_init__(self) -> None:
         difference = self.time_difference_ms
         _check(
-            difference >= 0, f"a time difference of '{difference}' ms is negative: give 0 or more"
+            difference >= 0, f"a time difference of '{difference}' ms is negative: use 0 or more"
         )
         _check_grace(self.grace_period_ms)
 
@@ -159,7 +159,7 @@ class SessionWindows(SnakeCase):
 
     def __post_init__(self) -> None:
         gap = self.inactivity_gap_ms
-        _check(gap > 0, f"an inactivity gap of '{gap}' ms is too short: give 1 ms or more")
+        _check(gap > 0, f"an inactivity gap of '{gap}' ms is too short: use 1 ms or more")
         _check_grace(self.grace_period_ms)
 
     @classmethod
@@ -193,7 +193,7 @@ class JoinWindows(SnakeCase):
         _check(
             before + after >= 0,
             f"a join window with a before of '{before}' ms and an after of '{after}' ms has a negative length: "
-            "give two whose sum is 0 or more",
+            "use two values whose sum is 0 or more",
         )
         _check_grace(self.grace_period_ms)
 

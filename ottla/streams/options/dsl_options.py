@@ -252,7 +252,7 @@ class Repartitioned(WithSerdes[K, V]):
         super().__post_init__()
         if self.partitions is not None and self.partitions < 1:
             raise TopologyError(
-                f"a repartition topic cannot have '{self.partitions}' partitions: give 1 or more"
+                f"a repartition topic cannot have '{self.partitions}' partitions: use 1 or more"
             )
 
     @classmethod

@@ -33,7 +33,7 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
         self._value = value
         self._changelog = changelog
         self._held = MemoryBytes() if held is None else held
-        # What a record takes several times is looked up once.
+        # Each record calls these several times, so they are looked up once.
         self._to_key, self._read = key.serialize, value.deserialize
         self._get, self._put = self._held.get, self._held.put
 

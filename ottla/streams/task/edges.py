@@ -230,8 +230,8 @@ class Reader:
         part, place = "key" if is_key else "value", 0 if is_key else 1
         data = raw.key if is_key else raw.value
         sentence = (
-            f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} is not what "
-            f"{self._serdes[place]} reads: {error}; it is {_shortened(data)}"
+            f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} "
+            f"cannot be read by {self._serdes[place]}: {error}; it is {_shortened(data)}"
         )
         return sentence + _said_of_default(self._given[place], self._serdes[place], "source", part)
 
@@ -284,7 +284,7 @@ class Writer:
         given = (self._sink.key, self._sink.value)[place]
         refused = record.key if origin is SerializationOrigin.KEY else record.value
         raise SerializationError(
-            f"the {origin.value} of a record for {topic} is not what {serde} writes: {error}; its type is "
+            f"the {origin.value} of a record for {topic} cannot be written by {serde}: {error}; its type is "
             f"{type(refused).__name__}" + _said_of_default(given, serde, "sink", origin.value)
         ) from error
 

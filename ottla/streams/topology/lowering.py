@@ -44,7 +44,7 @@ def _check_stores(plan: Plan) -> None:
             owner, known = owners.setdefault(store.name, (node.name, store))
             if known is not store:
                 raise TopologyError(
-                    f"store {store.name} is kept by {owner} already; give that of {node.name} another name"
+                    f"store {store.name} already belongs to {owner}; give the store of {node.name} another name"
                 )
 
 

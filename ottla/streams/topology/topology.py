@@ -176,7 +176,7 @@ class Topology(SnakeCase):
             if parent not in self.nodes:
                 raise TopologyError(f"parent {parent} of {node.name} is not added yet")
             if isinstance(self.nodes[parent], Sink):
-                raise TopologyError(f"{node.name} stands below the sink {parent}")
+                raise TopologyError(f"{node.name} cannot have the sink {parent} as a parent")
         self.nodes[node.name] = node
         self._groups[node.name] = node.name
         self._unite(node.name, node.parents)

@@ -22,7 +22,7 @@ from ottla.tools.signals import StopSignals
 
 Range = tuple[Position, Position | None]
 
-# Where a group starts that has committed nothing.
+# The start of a group without committed offsets.
 _RESETS = {Anchor.BEGINNING: "earliest", Anchor.STORED: "earliest", Anchor.END: "latest"}
 
 

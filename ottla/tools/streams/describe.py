@@ -18,7 +18,7 @@ _OFFSETS = ("application_id", "topic", "partition", "current_offset", "log_end_o
 _TASKS = ("application_id", "task", "dropped_records")
 _MEMBERS = ("application_id", "instance", "role", "since", "host", "application_server")
 
-# An instance that listens everywhere is asked where the broker sees it.
+# If an instance listens on all addresses, the request goes to its address as the broker sees it.
 _ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
 
 

@@ -18,7 +18,7 @@ import org.apache.kafka.common.utils.Exit;
  * Runs Kafka's command-line tools one after the other in one JVM, each from its main method.
  *
  * <p>A request on standard input is a count and as many strings: the class and its arguments. A response on standard
- * output is the exit code, what the tool wrote to standard output, and what it wrote to standard error.
+ * output is the exit code, the standard output and the standard error of the tool.
  */
 public final class ToolServer {
     private static final ByteArrayOutputStream OUT = new ByteArrayOutputStream();
@@ -29,7 +29,7 @@ public final class ToolServer {
     public static void main(String[] arguments) throws Exception {
         DataInputStream requests = new DataInputStream(System.in);
         DataOutputStream responses = new DataOutputStream(new FileOutputStream(FileDescriptor.out));
-        // Loggers and Scala's Console keep the streams that they find first, so these stay the same.
+        // Loggers and Scala's Console keep the first streams that they get, so these are never replaced.
         System.setIn(new ByteArrayInputStream(new byte[0]));
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));

@@ -1,7 +1,7 @@
-"""Kafka's command-line tools without a new JVM for each: one process for each class path runs them all.
+"""Runs Kafka's command-line tools in one JVM for each class path.
 
-A tool runs from its main method with its own arguments, and its exit code and output are its own. Starting the JVM
-and loading Kafka's classes takes longer than what a tool does.
+A tool runs from its main method with its own arguments, and has its own exit code and output.
+Starting the JVM and loading Kafka's classes takes longer than the work of a tool.
 """
 
 import atexit
@@ -19,7 +19,7 @@ _PATIENCE_S = 100.0
 
 
 class Result(NamedTuple):
-    """How a tool ended, and what it wrote."""
+    """The exit code of a tool, and its output."""
 
     code: int
     output: str
@@ -27,7 +27,7 @@ class Result(NamedTuple):
 
 
 class ToolServer:
-    """One JVM; for one thread at a time."""
+    """One JVM; not thread-safe."""
 
     def __init__(self, command_line: list[str]) -> None:
         self._own_errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the JVM
@@ -40,16 +40,16 @@ class ToolServer:
 
     @property
     def process_id(self) -> int:
-        """The id of the JVM."""
+        """The process id of the JVM."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """False after a tool has ended the JVM, or has taken too long."""
+        """False after a tool has ended the JVM, or has timed out."""
         return self._process.poll() is None
 
     def run(self, main_class: str, *arguments: str) -> Result:
-        """Run a tool to its end; AssertionError if the JVM does not survive it."""
+        """Run a tool. Raises AssertionError if the JVM does not survive it."""
         assert self._process.stdin is not None
         timer = threading.Timer(_PATIENCE_S, self._process.kill)
         timer.start()
@@ -63,7 +63,7 @@ class ToolServer:
             timer.cancel()
 
     def close(self) -> None:
-        """End the JVM."""
+        """Stop the JVM."""
         self._process.kill()
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate()
@@ -95,7 +95,7 @@ _SERVERS: dict[str, ToolServer] = {}
 
 
 def server_of(class_path: str, start: Callable[[], ToolServer]) -> ToolServer:
-    """Return the server of a class path, started if there is none or if a tool has ended it."""
+    """Return the server of a class path; it is started if none runs or if a tool has ended it."""
     server = _SERVERS.get(class_path)
     if server is None or not server.is_running:
         if server is not None:

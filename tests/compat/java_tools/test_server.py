@@ -1,4 +1,4 @@
-"""Kafka's tools in one JVM end and write as in a process of their own."""
+"""Kafka's tools in one JVM have the exit codes and the output of a separate process."""
 
 import os
 import signal
@@ -29,26 +29,26 @@ DUMP = "kafka.tools.DumpLogSegments"
         (DUMP,),
     ],
 )
-def test_a_tool_ends_and_writes_as_in_a_process_of_its_own(words: tuple[str, ...]) -> None:
-    """Exit code, standard output and standard error, also if the tool before it failed."""
+def test_tool_has_exit_code_and_output_of_separate_process(words: tuple[str, ...]) -> None:
+    """Exit code, standard output and standard error are the same, also after a tool that failed."""
     class_path = java.kafka_class_path()
     command = java.command(class_path, *words)
     alone = subprocess.run(command, capture_output=True, text=True, timeout=100)
     for _ in range(2):
         shared = java.tool(class_path, *words)
         assert (shared.code, shared.output) == (alone.returncode, alone.stdout)
-        # Stack traces differ in who called main.
+        # Stack traces differ in the caller of main.
         assert shared.errors.splitlines()[:1] == alone.stderr.splitlines()[:1]
 
 
-def test_a_tool_that_fails_fails_the_test_with_what_it_wrote() -> None:
-    """`java.run` is for tools that succeed."""
+def test_run_raises_error_with_output_of_failed_tool() -> None:
+    """`java.run` raises an error with the output of a tool that fails."""
     with pytest.raises(AssertionError, match="no-such-option is not a recognized option"):
         java.run(java.kafka_class_path(), TOPICS, "--no-such-option")
 
 
-def test_a_server_that_has_died_is_replaced() -> None:
-    """A JVM that a tool has ended fails one test only."""
+def test_dead_server_is_replaced() -> None:
+    """If a tool ends the JVM, only one test fails; the next tool starts a new JVM."""
     class_path = java.kafka_class_path()
     java.tool(class_path, TOPICS, "--version")
     server = server_of(class_path, start=lambda: pytest.fail("there is one"))

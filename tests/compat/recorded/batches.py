@@ -1,11 +1,11 @@
 """Record batches in the notation: `{values: ["a", null], producer_id: $producer_id:1, crc: 0}`.
 
-Records are `values`, `keys`, `timestamps` and `headers`, lists of one length; a value `{size: 1000}`
-has that many bytes. What is not written has a default: no keys, one and the same old timestamp, no
+Records are `values`, `keys`, `timestamps` and `headers`, lists of the same length; a value `{size:
+1000}` has that many bytes. Omitted fields have defaults: no keys, a fixed old timestamp, no
 producer. In a request `codec`, `base_offset`, `leader_epoch`, `producer_id`, `producer_epoch`,
-`base_sequence`, `transactional` and `control` say what the batch is; `cut` (bytes off the end),
-`tail` (bytes more) and any field of the header (`crc`, `magic`, `records_count`, …) make it a wrong
-one. A damaged header is sealed again, unless its `crc` is among the fields.
+`base_sequence`, `transactional` and `control` describe the batch; `cut` (bytes removed from the
+end), `tail` (bytes appended) and any field of the header (`crc`, `magic`, `records_count`, …) make
+it invalid. The checksum of a changed header is computed again, unless `crc` is among the fields.
 """
 
 from typing import Any
@@ -94,7 +94,7 @@ def _headers(pairs: Any) -> list[tuple[str, bytes | None]]:
 
 
 def show(data: Any, symbols: Symbols) -> list[dict[str, Any]]:
-    """Return the batches in the notation; a partial one at the end with its size only."""
+    """Return the batches in the notation; of a partial one at the end only the size."""
     shown: list[dict[str, Any]] = []
     position = 0
     while position < len(data):

@@ -1,9 +1,9 @@
-"""Messages to and from the notation: a request is built for a version, an answer is shown.
+"""Messages to and from the notation: builds a request for a version, and shows a response.
 
-Fields that a version does not have are dropped, so that one line can be sent in many versions. An
-answer shows what is not default, with symbols for what is different in every run: ids, ports,
-times. Texts of errors are only said to be there; throttling is left out; lists that mean a map are
-put into the order of their keys.
+Fields that a version does not have are dropped, so that one line can be sent in many versions. A
+response shows the fields that are not default, with symbols for values that differ in every run:
+ids, ports, times. Error texts are shown only as present; throttle times are omitted; lists that
+represent a map are sorted by key.
 """
 
 from typing import Any
@@ -36,13 +36,13 @@ from tests.compat.recorded.notation import Word
 from tests.compat.recorded.symbols import Symbols
 
 TEXT = Word("text")
-# Texts are for people: that there is one is shown, not what it says.
+# Texts are for people: only their presence is shown.
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 _LEFT_OUT = frozenset({"throttle_time_ms"})
 _MOMENTS = frozenset(
     {"log_append_time_ms", "timestamp", "last_timestamp", "transaction_start_time_ms"}
 )
-# Room on the disk, which is never the same.
+# Free disk space, which always differs.
 _ROOM = frozenset({"total_bytes", "usable_bytes"})
 _SYMBOLS = {
     "topic_id": "topic_id",
@@ -55,7 +55,7 @@ _SYMBOLS = {
     "subscription_id": "subscription",
     "port": "port",
 }
-# What tells the elements of a list apart, in this order.
+# The fields that identify the elements of a list, in this order.
 _KEYS = (
     "api_key",
     "key",
@@ -79,15 +79,15 @@ _KEYS = (
     "group_instance_id",
     "batch_index",
 )
-# Lists whose order says something.
+# Lists whose order is significant.
 _ORDERED = frozenset({"synonyms"})
-# Lists of plain values that mean a set.
+# Lists of plain values that represent a set.
 _SETS = frozenset({"partitions", "requested_metrics", "subscribed_topic_names"})
 _DEFAULT_CONFIG = 5
-# Only a broker with ZooKeeper lists these, and most recordings are of brokers without: LeaderAndIsr,
+# Only a broker with ZooKeeper lists these; most recordings are of brokers without it: LeaderAndIsr,
 # StopReplica, UpdateMetadata, ControlledShutdown, AlterPartition, AllocateProducerIds.
 _AMONG_BROKERS = frozenset({4, 5, 6, 7, 56, 67})
-# All brokers there are, in the words of several APIs.
+# All brokers, in the words of several APIs.
 BROKERS = Word("$brokers")
 _ALL_BROKERS = (
     [{"node_id": 1, "host": "127.0.0.1", "port": Word("$port")}],
@@ -96,7 +96,7 @@ _ALL_BROKERS = (
 
 
 def build(cls: type[Message], version: int, written: dict[str, Any], symbols: Symbols) -> Message:
-    """Return the message that is written; AssertionError for a field that it does not have."""
+    """Return the message as written. Raises AssertionError for a field that it does not have."""
     built = _build(cls, version, written, symbols)
     assert isinstance(built, Message)
     return built
@@ -149,7 +149,7 @@ def _sent_bytes(value: Any, symbols: Symbols, version: int) -> bytes:
 
 
 def show(message: Struct, version: int, symbols: Symbols) -> dict[str, Any]:
-    """Return the fields of an answer that are not default."""
+    """Return the fields of a response that are not default."""
     shown = {}
     is_good = getattr(message, "error_code", 0) == 0
     for field in message.FIELDS:
@@ -157,7 +157,7 @@ def show(message: Struct, version: int, symbols: Symbols) -> dict[str, Any]:
             value = getattr(message, field.name)
             if _is_said(field, value, is_good=is_good):
                 result = _shown(field, version, value, symbols)
-                # What is there and not worth showing.
+                # Values that exist but are not worth showing.
                 hidden = result in (None, []) and value not in (None, [])
                 if field.name in TEXTS:
                     hidden = result is None or (field.name == "error_message" and is_good)
@@ -167,7 +167,7 @@ def show(message: Struct, version: int, symbols: Symbols) -> dict[str, Any]:
 
 
 def _is_said(field: Field, value: Any, *, is_good: bool) -> bool:
-    """Tell whether a value is not what its absence means; producer ids begin with 0."""
+    """Return True if a value differs from its default; producer ids begin with 0."""
     if field.name == "producer_id" and is_good:
         return bool(value != -1)
     return bool(
@@ -202,7 +202,7 @@ def _shown_list(field: Field, version: int, items: list[Any], symbols: Symbols) 
     assert isinstance(field.type, Array)
     item_type = field.type.item
     if item_type == Nested(CreatableTopicConfigs):
-        # What a new topic has by default is what DescribeConfigs tells.
+        # DescribeConfigs shows the defaults of a new topic.
         items = [row for row in items if row.config_source != _DEFAULT_CONFIG]
     if field.name in _SETS and not isinstance(item_type, Nested):
         items = sorted(items)
@@ -235,7 +235,7 @@ def _key(item: Struct, symbols: Symbols) -> tuple[tuple[str, Any], ...]:
     for name in _KEYS:
         value = getattr(item, name, None)
         if isinstance(value, bytes):
-            # Two ids that nobody has seen yet stay as they came.
+            # Two ids that were not seen before stay in their order.
             value = str(symbols.known("topic_id", value) or "~")
         elif isinstance(value, str) and name == "member_id":
             value = symbols.member(value)

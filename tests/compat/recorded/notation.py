@@ -3,7 +3,7 @@
     {error_code: UNKNOWN_MEMBER_ID, topics: [{name: "t", topic_id: $topic_id:1}], key: x"00ff"}
 
 A value is a dict, a list, a string, bytes, a number, true, false, null, or a `Word`: the name of an
-error, or a symbol (`$topic_id:1`), which stands for a value that is different in every run.
+error, or a symbol (`$topic_id:1`), which represents a value that differs in every run.
 """
 
 import json
@@ -26,22 +26,22 @@ _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
 class Word(str):
-    """A bare name: an error's, or a symbol's with its dollar."""
+    """A bare name: an error's, or a symbol's with its dollar sign."""
 
     __slots__ = ()
 
     @property
     def is_symbol(self) -> bool:
-        """Tell whether it stands for a value of the run."""
+        """Return True if it represents a value of the run."""
         return self.startswith("$")
 
 
 class NotationError(ValueError):
-    """The text is no value; the message shows where."""
+    """The text is not a value; the message names the position."""
 
 
 def parse(text: str) -> Any:
-    """Return the value that the text writes."""
+    """Return the value of a text."""
     tokens = _Tokens(text)
     value = tokens.value()
     tokens.expect_end()

@@ -1,4 +1,4 @@
-"""Plays transcripts to an Ottla in this process, and compares."""
+"""Plays transcripts to an Ottla broker in this process, and compares the responses."""
 
 import tempfile
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.compat.recorded.messages import TEXTS
 from tests.compat.recorded.player import Played, Target, play
 from tests.compat.recorded.transcript import Exchange, Transcript, version_text
 
-# What makes a recording steady; the recorder gives the same to Apache Kafka.
+# Settings that make a recording reproducible; the recorder sets the same for Apache Kafka.
 OPTIONS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -20,7 +20,7 @@ OPTIONS = {
 
 
 def play_to_ottla(transcript: Transcript) -> Played:
-    """Play everything to a broker of its own."""
+    """Play everything to a new broker."""
     options = {**OPTIONS, **transcript.options}
     with tempfile.TemporaryDirectory(prefix="recorded-") as folder:
         if "log.dirs" in options:
@@ -31,13 +31,13 @@ def play_to_ottla(transcript: Transcript) -> Played:
 
 
 def differences(transcript: Transcript, played: Played) -> list[str]:
-    """Say where Ottla answers what it should not, and which deviations are none any more."""
+    """Return the differences of Ottla's responses, and the deviations that no longer exist."""
     found = []
     for exchange in transcript.exchanges():
         answers = played[exchange.line]
         problems: dict[str, list[int]] = {}
         for version in exchange.versions:
-            # What is not served is in docs/gaps.md.
+            # APIs that are not supported are in docs/gaps.md.
             answer = answers.get(version)
             problem = answer and _judge(exchange, version, answer)
             if problem:
@@ -64,7 +64,7 @@ def _judge(exchange: Exchange, version: int, answer: str) -> str | None:
 
 
 def agree(exchange: Exchange, expected: str, answer: str) -> bool:
-    """Tell whether an application cannot tell the two answers apart."""
+    """Return True if an application cannot distinguish the two responses."""
     if expected == answer:
         return True
     if not (expected.startswith("{") and answer.startswith("{")):
@@ -76,7 +76,7 @@ def agree(exchange: Exchange, expected: str, answer: str) -> bool:
 
 
 def _forget_unserved(should: Any, does: Any) -> None:
-    """Compare only what Ottla has: docs/apis.md and docs/gaps.md say which APIs and features."""
+    """Compare only what Ottla supports; docs/apis.md and docs/gaps.md list APIs and features."""
     served = {row.split()[0]: int(row.split("-")[1]) for row in does.get("api_keys", [])}
     rows = []
     for row in should.get("api_keys", []):
@@ -93,7 +93,7 @@ def _forget_unserved(should: Any, does: Any) -> None:
 
 
 def _is_equal(should: Any, does: Any) -> bool:
-    """Compare values; Ottla may explain an error where Kafka says nothing."""
+    """Compare values; Ottla may have an error message where Kafka has none."""
     match should, does:
         case dict(), dict():
             more = does.keys() - should.keys()

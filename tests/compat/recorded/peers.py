@@ -1,4 +1,4 @@
-"""The Apache Kafkas that are asked: 4.3.0 as its own controller, 3.9.2 with a ZooKeeper."""
+"""The Apache Kafka brokers for recordings: 4.3.0 as its own controller, 3.9.2 with a ZooKeeper."""
 
 import contextlib
 import os
@@ -13,22 +13,22 @@ from tests.compat import java, zookeeper
 from tests.compat.recorded.player import Line, Target, ask
 from tests.compat.recorded.transcript import MODERN, OLDER
 
-# Only what would make a recording slow or unsteady; Ottla gets those that it knows.
+# Only settings that make a recording faster or reproducible; Ottla gets those that it supports.
 OPTIONS: Mapping[str, str] = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # A heartbeat tells of the assignment that it has caused (KIP-1263 lets it come later).
+    # A heartbeat returns the assignment that it has caused (KIP-1263 lets it come later).
     "group.consumer.assignment.interval.ms": "0",
     "group.consumer.assignor.offload.enable": "false",
 }
 _QUIET: Mapping[str, str] = {
-    # Old timestamps stay while a file is played.
+    # Old timestamps are not deleted while a file is played.
     "log.retention.check.interval.ms": "3600000",
     "log.initial.task.delay.ms": "3600000",
 }
-# A broker serves telemetry (KIP-714) only if a plug-in takes the metrics: an option of the
-# transcript, metric.reporters=TelemetryReceiver, asks for this one.
+# A broker serves telemetry (KIP-714) only if a plug-in receives the metrics: an option of the
+# transcript, metric.reporters=TelemetryReceiver, requests this one.
 _RECEIVER = """
 import java.util.List;
 import java.util.Map;
@@ -52,11 +52,11 @@ _PATIENCE_S = 60.0
 
 @contextlib.contextmanager
 def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[Target]:
-    """Run one Apache Kafka with these broker options until the end of the block."""
+    """Run an Apache Kafka broker with these options until the end of the block."""
     settings = {**OPTIONS, **_QUIET, **options}
     count = int(settings.pop("log.dirs", "1"))
     rows = [f"{name}={value}" for name, value in settings.items()]
-    # As many as the transcript says; the first is where the node's own is.
+    # As many as the transcript says; the first one is the node's own.
     rows.append("log.dirs=" + ",".join(str(folder / f"data{n or ''}") for n in range(count)))
     with contextlib.ExitStack() as stack:
         node: java.KafkaNode
@@ -91,7 +91,7 @@ class _Modern(java.KafkaNode):
     def __init__(self, folder: Path, options: list[str]) -> None:
         super().__init__(folder, options)
         self.class_path = java.kafka_class_path(MODERN)
-        # Eligible leader replicas would put min.insync.replicas into every topic's settings.
+        # Eligible leader replicas would add min.insync.replicas to every topic's settings.
         java.run(
             self.class_path,
             "kafka.tools.StorageTool",

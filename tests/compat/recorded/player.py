@@ -1,4 +1,4 @@
-"""Plays a transcript to a broker over plain sockets and tells what it answered."""
+"""Plays a transcript to a broker over plain sockets and returns its responses."""
 
 import contextlib
 import socket
@@ -64,9 +64,9 @@ R = TypeVar("R", bound=Message)
 
 @dataclass
 class Target:
-    """A broker to talk to; `versions` are what it serves by API key (first and last).
+    """A broker; `versions` are its supported versions by API key (first and last).
 
-    What one that settles late has confirmed may need `settling_s` until all its parts know it.
+    A broker with several processes may need `settling_s` until all of them know a confirmed change.
     """
 
     host: str
@@ -75,13 +75,13 @@ class Target:
     versions: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def serves(self, api: Api, version: int) -> bool:
-        """Tell whether the broker knows this version."""
+        """Return True if the broker supports this version."""
         first, last = self.versions.get(int(api.key), (0, -1))
         return first <= version <= last
 
 
 class Line:
-    """One connection; requests and answers are whole frames."""
+    """One connection; requests and responses are whole frames."""
 
     def __init__(self, target: Target) -> None:
         self._socket = socket.create_connection((target.host, target.port), _ANSWER_S)
@@ -96,12 +96,12 @@ class Line:
         return self._correlation_id
 
     def send_raw(self, frame: bytes) -> None:
-        """Send a frame as it is; a closed connection is noticed when receiving."""
+        """Send a frame unchanged; a closed connection is noticed by the next `receive`."""
         with contextlib.suppress(ConnectionError):
             self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
     def receive(self) -> bytes | None:
-        """Return the next frame; None once the other side has closed."""
+        """Return the next frame; None if the broker has closed the connection."""
         try:
             prefix = self._read(_LENGTH.size)
             return prefix and self._read(_LENGTH.unpack(prefix)[0])
@@ -109,7 +109,7 @@ class Line:
             return None
 
     def close(self) -> None:
-        """Close."""
+        """Close the connection."""
         self._socket.close()
 
     def _read(self, size: int) -> bytes | None:
@@ -123,11 +123,11 @@ class Line:
 
 
 class Played(dict[int, Answers]):
-    """What was answered, by the line of the request and its version."""
+    """The responses, by the line of the request and its version."""
 
 
 def play(transcript: Transcript, target: Target) -> Played:
-    """Play everything; versions that the target does not serve are left out."""
+    """Play everything; versions that the target does not support are omitted."""
     with contextlib.closing(Line(target)) as line:
         answer = ask(line, ApiVersionsRequest(), 0, ApiVersionsResponse)
     target.versions = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
@@ -149,7 +149,7 @@ class _Stage:
     def play(self, conversation: Conversation, name: str) -> None:
         try:
             for step in conversation.steps:
-                with _told(name, step):
+                with _position_in_errors(name, step):
                     self._step(step)
         finally:
             for line in self._lines.values():
@@ -179,7 +179,7 @@ class _Stage:
         self._line(exchange.connection).send(request, version)
 
     def _exchange(self, exchange: Exchange) -> None:
-        """Send in each version; symbols of one version's answer are unknown to the next one's."""
+        """Send in each version; symbols of one version's response are unknown in the next one."""
         assert exchange.api is not None
         before = after = self._symbols
         answers = self._played[exchange.line] = Answers()
@@ -204,7 +204,7 @@ class _Stage:
         self._played[exchange.line] = Answers({0: answer})
 
     def _receive(self, connection: str) -> bytes | str:
-        """Return a frame, or what came instead; then the connection is made anew."""
+        """Return a frame, or the word for its absence; after that the connection is opened again."""
         try:
             frame = self._line(connection).receive()
         except TimeoutError:
@@ -227,8 +227,8 @@ class _Stage:
 
 
 @contextlib.contextmanager
-def _told(name: str, step: object) -> Iterator[None]:
-    """Say where it was when something goes wrong."""
+def _position_in_errors(name: str, step: object) -> Iterator[None]:
+    """Add the position in the transcript to an error."""
     try:
         yield
     except Exception as error:
@@ -240,7 +240,7 @@ def _told(name: str, step: object) -> Iterator[None]:
 
 
 def prepare(target: Target, words: list[str]) -> None:
-    """Do what a line with `+` says; AssertionError if it does not come true."""
+    """Do what a line with `+` says. Raises AssertionError if it does not succeed."""
     verb, *rest = words
     with contextlib.closing(Line(target)) as line:
         match verb:
@@ -261,13 +261,13 @@ def prepare(target: Target, words: list[str]) -> None:
             case "ended":
                 _poll(f"{rest[0]} has no transaction", lambda: _is_ended(line, rest[0]))
             case "moved":
-                _poll("all logs are where they were sent", lambda: _is_moved(line))
+                _poll("all logs have moved", lambda: _is_moved(line))
             case "settle":
                 time.sleep(target.settling_s)
             case "pause":
                 time.sleep(float(rest[0]))
             case _:
-                raise AssertionError(f"nobody knows how to prepare {verb!r}")
+                raise AssertionError(f"unknown preparation {verb!r}")
 
 
 def _poll(what: str, is_true: Any) -> None:
@@ -278,7 +278,7 @@ def _poll(what: str, is_true: Any) -> None:
 
 
 def ask(line: Line, request: Message, version: int, response: type[R]) -> R:
-    """Send one request and return its answer."""
+    """Send one request and return its response."""
     line.send(request, version)
     frame = line.receive()
     assert frame is not None, f"{type(request).__name__} closed the connection"
@@ -299,7 +299,7 @@ def _create_topic(line: Line, name: str, partitions: int, settings: list[str]) -
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
     (result,) = _request(line, request, 7).topics
-    # A topic of that name may still be on its way out.
+    # A deleted topic of that name may still exist for a moment.
     code = ErrorCode(result.error_code)
     assert code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), f"{name}: {code.name}"
     return code is ErrorCode.NONE
@@ -319,11 +319,11 @@ def _is_ready(line: Line, name: str) -> bool:
     partitions = _partitions(line, name)
     if not partitions or any(item.leader_id < 0 for item in partitions):
         return False
-    asked = [
+    requested = [
         ListOffsetsPartition(partition_index=item.partition_index, timestamp=-1)
         for item in partitions
     ]
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=asked)])
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=requested)])
     (topic,) = _request(line, request, 4).topics
     return not any(item.error_code for item in topic.partitions)
 

@@ -1,9 +1,10 @@
-"""Records what Apache Kafka answers: `python -m tests.compat.recorded.record [--ours] [subject …]`.
+"""Records the responses of Apache Kafka.
 
-Plays each transcript to a fresh Apache Kafka of both versions (Maven fetches them, Java runs them) and
-writes the answers into the file; without a subject all files. With `--ours` no Java is needed: it
-writes what Ottla answers wherever a line with `!` says that this is meant to differ. With `--compare`
-it writes nothing and says where Ottla's answers are not the recorded ones.
+Run `python -m tests.compat.recorded.record [--ours] [--compare] [subject …]`. It plays each
+transcript to a new Apache Kafka of both versions (Maven fetches them, Java runs them) and writes
+the responses into the file; without a subject all files. `--ours` needs no Java: it writes Ottla's
+responses where a line with `!` says that they differ on purpose. `--compare` writes nothing and
+prints the differences between Ottla's responses and the recorded ones.
 """
 
 import argparse
@@ -22,7 +23,7 @@ FOLDER = Path(__file__).parent / "transcripts"
 
 
 def record(transcript: Transcript) -> None:
-    """Ask both Apache Kafkas and keep their answers."""
+    """Play to both Apache Kafkas and store their responses."""
     modern = _ask_kafka(MODERN, transcript)
     older = _ask_kafka(OLDER, transcript) if transcript.is_for_older else Played()
     for exchange in transcript.exchanges():
@@ -43,7 +44,7 @@ def _ask_kafka(version: str, transcript: Transcript) -> Played:
 
 
 def record_ours(transcript: Transcript) -> None:
-    """Keep what Ottla answers where it says why that is not Kafka's answer."""
+    """Store Ottla's responses where the transcript says why they differ from Kafka's."""
     played = play_to_ottla(transcript)
     for exchange in transcript.exchanges():
         exchange.ours = {}
@@ -57,7 +58,7 @@ def record_ours(transcript: Transcript) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Record the subjects that are named, or all."""
+    """Record the given subjects, or all."""
     parser = argparse.ArgumentParser(description=__doc__, prog="record")
     parser.add_argument("--ours", action="store_true", help="write Ottla's meant deviations")
     parser.add_argument("--compare", action="store_true", help="say where Ottla differs")

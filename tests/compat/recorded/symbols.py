@@ -1,8 +1,8 @@
-"""Symbols: names for values that every run has anew, so that a transcript can speak of them.
+"""Symbols: names for values that differ in every run, so that a transcript can refer to them.
 
-A value gets its number when it is first seen: `$topic_id:1` is the first topic id in a conversation,
-`$member:2` the second UUID inside a string (member ids end with one). A request may use what an
-earlier answer has shown. `$topic_id:none_such` and the like are made up on first use.
+A value gets its number when it is first seen: `$topic_id:1` is the first topic id in a
+conversation, `$member:2` the second UUID inside a string (member ids end with one). A request may
+use values of earlier responses. `$topic_id:none_such` and the like are generated at the first use.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Symbols:
         self._encoded: dict[bytes, Any] = {}
 
     def copy(self) -> "Symbols":
-        """Return a table that goes on from here by itself."""
+        """Return a copy that changes independently."""
         twin = Symbols()
         twin._values = dict(self._values)
         twin._encoded = dict(self._encoded)
@@ -38,7 +38,7 @@ class Symbols:
     # -- what is sent ------------------------------------------------------------------------------
 
     def value(self, word: Word) -> Any:
-        """Return what a symbol stands for; KeyError if nothing has shown it."""
+        """Return the value of a symbol. Raises KeyError if no response has shown it."""
         if word == _NOW:
             return int(time.time() * 1000)
         kind, _, number = word.partition(":")
@@ -58,14 +58,14 @@ class Symbols:
         return result
 
     def remember(self, encoded: bytes, notation: Any) -> bytes:
-        """Keep how bytes were written, to write them so when they come back; return them."""
+        """Remember how bytes were written, so that they are shown in the same form; return them."""
         self._encoded[encoded] = notation
         return encoded
 
     # -- what is received --------------------------------------------------------------------------
 
     def name(self, kind: str, value: Any) -> Word:
-        """Return the symbol of a value; the next number of its kind if it is new."""
+        """Return the symbol of a value; the next number of its kind if the value is new."""
         known = self.known(kind, value)
         if known is not None:
             return known
@@ -90,11 +90,11 @@ class Symbols:
         return _UUID.sub(lambda match: str(self.name("member", match[0])), text)
 
     def member(self, text: str) -> str:
-        """Return a member id; one that a coordinator has made is a UUID in base 64."""
+        """Return a member id; one that a coordinator has generated is a UUID in base 64."""
         return self.name("member", text) if _SHORT_UUID.fullmatch(text) else self.text(text)
 
     def bytes(self, data: bytes) -> Any:
-        """Return bytes as they were written in a request, else as text, else as they are."""
+        """Return bytes as they were written in a request, or else as text, or else unchanged."""
         if data in self._encoded:
             return self._encoded[data]
         try:

@@ -1,4 +1,6 @@
-"""Ottla answers as Apache Kafka did when it was recorded, except where the transcript says why not."""
+"""Ottla responds as Apache Kafka did when it was recorded, except where the transcript has a
+reason.
+"""
 
 import pytest
 
@@ -8,7 +10,7 @@ from tests.compat.recorded import ours, transcript
 from tests.compat.recorded.record import FOLDER
 
 SUBJECTS = sorted(path.stem for path in FOLDER.glob("*.txt"))
-# Time-outs are waited for.
+# These transcripts wait for timeouts.
 SLOW = frozenset({"consumer_groups_interval", "consumer_groups_limits", "groups_join", "telemetry"})
 
 
@@ -16,15 +18,15 @@ SLOW = frozenset({"consumer_groups_interval", "consumer_groups_limits", "groups_
     "subject",
     [pytest.param(subject, marks=[pytest.mark.slow] * (subject in SLOW)) for subject in SUBJECTS],
 )
-def test_the_answers_are_those_of_kafka(subject: str) -> None:
-    """Every exchange of the transcript, replayed."""
+def test_responses_are_those_of_kafka(subject: str) -> None:
+    """Every exchange of the transcript has Kafka's response when it is replayed."""
     script = transcript.read(FOLDER / f"{subject}.txt")
     found = ours.differences(script, ours.play_to_ottla(script))
     assert not found, "\n".join(found)
 
 
 def test_every_api_is_recorded_in_every_version() -> None:
-    """What is served has been held against Apache Kafka at least once."""
+    """Every supported version of every API was compared with Apache Kafka at least once."""
     recorded = {
         (exchange.api.name, version)
         for subject in SUBJECTS
@@ -41,8 +43,8 @@ def test_every_api_is_recorded_in_every_version() -> None:
     assert not missing, f"record conversations in these versions: {missing}"
 
 
-def test_a_great_many_exchanges_are_recorded() -> None:
-    """Requests that differ, each in one or more versions."""
+def test_many_exchanges_are_recorded() -> None:
+    """There are many different requests, each in one or more versions."""
     scripts = [transcript.read(FOLDER / f"{subject}.txt") for subject in SUBJECTS]
     exchanges = [exchange for script in scripts for exchange in script.exchanges()]
     assert len(exchanges) >= 2000
@@ -50,7 +52,7 @@ def test_a_great_many_exchanges_are_recorded() -> None:
 
 
 def test_every_deviation_has_a_reason() -> None:
-    """A line of ours without a reason is a mistake that was written down."""
+    """Every line with a response of Ottla's own has a reason."""
     for subject in SUBJECTS:
         for exchange in transcript.read(FOLDER / f"{subject}.txt").exchanges():
             assert not exchange.ours or exchange.reason, f"{subject}:{exchange.line}"

@@ -1,4 +1,4 @@
-"""Transcripts are read, shown and written without loss, and what is wrong in them is named."""
+"""Transcripts are read, shown and written without loss, and errors in them have a position."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("text", "kind"), VALUES)
 def test_values_are_written_as_they_were_read(text: str, kind: type) -> None:
-    """One notation for one value."""
+    """Each value has one notation."""
     value = notation.parse(text)
     assert isinstance(value, kind)
     assert notation.parse(notation.render(value)) == value
@@ -34,14 +34,14 @@ def test_values_are_written_as_they_were_read(text: str, kind: type) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "{a 1}", "[1 2]", "}", "", '{"a": 1}', "1 2", '"open'])
-def test_what_is_no_value_is_refused(text: str) -> None:
-    """With the place where it went wrong."""
+def test_invalid_value_is_rejected(text: str) -> None:
+    """A text that is not a value is rejected, with the position of the error."""
     with pytest.raises(NotationError):
         notation.parse(text)
 
 
-def test_symbols_count_what_is_seen_and_give_it_back() -> None:
-    """In the order of appearance, by kind; made up where a word stands for the number."""
+def test_symbols_are_numbered_and_resolved() -> None:
+    """Symbols are numbered by kind in the order of appearance; other words generate a value."""
     symbols = Symbols(port=9092)
     first, second = symbols.name("topic_id", b"a" * 16), symbols.name("topic_id", b"b" * 16)
     assert (first, second) == ("$topic_id:1", "$topic_id:2")
@@ -54,8 +54,8 @@ def test_symbols_count_what_is_seen_and_give_it_back() -> None:
     assert symbols.name("topic_id", b"c" * 16) == "$topic_id:3"
 
 
-def test_text_speaks_of_ids_and_versions() -> None:
-    """A UUID is a member's, the version comes back as `$v`."""
+def test_text_shows_ids_and_versions_as_symbols() -> None:
+    """A UUID in a text is shown as a member, the request's version as `$v`."""
     symbols = Symbols()
     member = "client-0f0e0d0c-0b0a-0908-0706-050403020100"
     assert symbols.text(member) == "client-$member:1"
@@ -64,8 +64,8 @@ def test_text_speaks_of_ids_and_versions() -> None:
     assert symbols.text("topic-3") == "topic-$v"
 
 
-def test_a_request_drops_what_its_version_does_not_have() -> None:
-    """One line can be sent in all versions; a field of no version is a mistake."""
+def test_request_drops_fields_that_its_version_does_not_have() -> None:
+    """A request drops fields that its version does not have; a field of no version is an error."""
     written = {"group_id": "g", "group_instance_id": "i", "member_id": "m"}
     old = messages.build(HeartbeatRequest, 0, written, Symbols())
     new = messages.build(HeartbeatRequest, 4, written, Symbols())
@@ -75,8 +75,8 @@ def test_a_request_drops_what_its_version_does_not_have() -> None:
         messages.build(HeartbeatRequest, 0, {"no_such_field": 1}, Symbols())
 
 
-def test_an_answer_shows_what_is_not_default_in_the_order_of_keys() -> None:
-    """Ids and times as symbols, errors by their names."""
+def test_response_shows_fields_that_are_not_default_sorted_by_key() -> None:
+    """A response shows ids and times as symbols, and errors by their names."""
     symbols = Symbols()
     topics = [MetadataResponseTopic(name=name, topic_id=name.encode() * 16) for name in "ba"]
     topics[1].error_code = 3
@@ -89,8 +89,8 @@ def test_an_answer_shows_what_is_not_default_in_the_order_of_keys() -> None:
     assert messages.show(now, 4, symbols)["timestamp"] == Word("$now")
 
 
-def test_batches_can_be_right_and_wrong() -> None:
-    """A changed header is sealed again unless the checksum itself is written."""
+def test_batches_can_be_valid_and_invalid() -> None:
+    """The checksum of a changed header is computed again, unless `crc` is written."""
     symbols = Symbols()
     plain = batches.encode(
         [{"values": ["a", None], "keys": ["k", None], "leader_epoch": 0}], symbols, 9
@@ -124,7 +124,7 @@ b?
 
 
 def test_a_transcript_is_written_as_it_was_read(tmp_path: Path) -> None:
-    """The recorder changes answers only."""
+    """The recorder changes responses only."""
     path = tmp_path / "t.txt"
     path.write_text(TEXT)
     script = transcript.read(path)
@@ -139,7 +139,7 @@ def test_a_transcript_is_written_as_it_was_read(tmp_path: Path) -> None:
 
 
 def test_all_transcripts_are_as_the_recorder_would_write_them(tmp_path: Path) -> None:
-    """Grouping, order and white space."""
+    """All transcripts have the grouping, order and white space of the recorder."""
     for source in FOLDER.glob("*.txt"):
         script = transcript.read(source)
         script.path = tmp_path / source.name
@@ -151,8 +151,8 @@ def test_all_transcripts_are_as_the_recorder_would_write_them(tmp_path: Path) ->
     "line",
     ["< {}", "> NoSuchApi 0 {}", "> Heartbeat zero {}", "what?", "c?", '> Heartbeat 0 {"a": 1}'],
 )
-def test_a_line_that_says_nothing_is_named(tmp_path: Path, line: str) -> None:
-    """By file and number."""
+def test_line_that_is_not_understood_is_reported(tmp_path: Path, line: str) -> None:
+    """A line that is not understood is reported with file and number."""
     path = tmp_path / "t.txt"
     path.write_text(f"== First\n{line}\n")
     with pytest.raises(TranscriptError, match=r"t\.txt:2"):
@@ -172,7 +172,7 @@ def test_a_line_that_says_nothing_is_named(tmp_path: Path, line: str) -> None:
 def test_only_unexplained_differences_are_found(
     tmp_path: Path, answers: Answers, problem: str | None
 ) -> None:
-    """A deviation must be there, and be the one that is written; a sentence more does no harm."""
+    """A deviation must exist and be the recorded one; an additional error message is allowed."""
     path = tmp_path / "t.txt"
     path.write_text(TEXT.split("b~")[0])
     script = transcript.read(path)

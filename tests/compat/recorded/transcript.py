@@ -1,21 +1,21 @@
 """Transcripts: files of conversations that are script and record in one.
 
     option group.max.size=2             a setting of the broker, before the first conversation
-    only 4.3.0                          there as well: the older Apache Kafka has no answers to this
-    == A member that nobody knows       a conversation: connections and symbols start anew
-    + topic t 2 cleanup.policy=compact  preparation: done, not compared
+    only 4.3.0                          also there: the older Apache Kafka has no responses to this
+    == An unknown member                a conversation: with new connections and symbols
+    + topic t 2 cleanup.policy=compact  preparation: executed, not compared
     > Heartbeat 0-4 {group_id: "g"}     a request, sent in each of these versions, one after another
-    < 0-4 {error_code: …}               what Apache Kafka (the newest) answered
-    <3.9.2 0-3 {error_code: …}          what that older one answered, where it differs
-    ! why ours is another
-    = 0-4 {error_code: …}               what Ottla answers, where that is meant to differ
+    < 0-4 {error_code: …}               the response of Apache Kafka (the newest)
+    <3.9.2 0-3 {error_code: …}          the response of the older one, if it differs
+    ! the reason for a difference
+    = 0-4 {error_code: …}               the response of Ottla, if it differs on purpose
     a> JoinGroup 5 {…}                  the same over a connection called a
-    b~ JoinGroup 5 {…}                  sent; the answer is not waited for
-    b?                                  the answer to that
+    b~ JoinGroup 5 {…}                  sent without waiting for the response
+    b?                                  the response to that
 
-Besides a value, an answer may be `closed` (the connection) or `nothing` (and the connection goes on).
-A line that starts with blanks goes on with the one before. Lines with `<` are written by the
-recorder, those with `=` too where a line with `!` asks for it; all others are written by hand.
+Besides a value, a response may be `closed` (the connection) or `nothing` (and the connection stays
+open). A line that starts with blanks continues the previous one. The recorder writes lines with
+`<`, and those with `=` after a line with `!`; all others are written by hand.
 """
 
 import re
@@ -30,7 +30,7 @@ from tests.compat.recorded import notation
 MODERN = "4.3.0"
 OLDER = "3.9.2"
 
-# What was answered, as text, by the version of the request.
+# The responses, as text, by the version of the request.
 Answers = dict[int, str]
 
 _API = {api.name: api for api in APIS.values()}
@@ -42,7 +42,7 @@ RAW = "raw"
 
 @dataclass
 class Exchange:
-    """One line of request and what belongs to it. `api` is None for raw bytes."""
+    """A request line and its responses. `api` is None for raw bytes."""
 
     line: int
     source: str
@@ -57,13 +57,13 @@ class Exchange:
     ours: Answers = field(default_factory=dict)
 
     def expected(self, version: int) -> str:
-        """Return what Ottla has to answer."""
+        """Return the response that Ottla must send."""
         return self.ours.get(version) or self.modern[version]
 
 
 @dataclass
 class Take:
-    """The place where the answer to an earlier request is taken."""
+    """The line at which the response to an earlier request is read."""
 
     line: int
     source: str
@@ -73,7 +73,7 @@ class Take:
 
 @dataclass
 class Preparation:
-    """Something that has to be there before the conversation goes on."""
+    """A precondition that must hold before the conversation continues."""
 
     line: int
     source: str
@@ -109,7 +109,7 @@ class Transcript:
 
     @property
     def is_for_older(self) -> bool:
-        """Tell whether the older Apache Kafka is asked too."""
+        """Return True if the older Apache Kafka is recorded, too."""
         return f"only {MODERN}" not in self.head
 
     def exchanges(self) -> list[Exchange]:
@@ -123,11 +123,11 @@ class Transcript:
 
 
 class TranscriptError(ValueError):
-    """A line says nothing that is understood."""
+    """A line is not understood."""
 
 
 def read(path: Path) -> Transcript:
-    """Read a file; TranscriptError names the line that is wrong."""
+    """Read a file. Raises TranscriptError, which names the wrong line."""
     transcript = Transcript(path, [], {}, [])
     current: Exchange | None = None
     for number, text in _logical_lines(path.read_text(encoding="utf-8")):
@@ -152,7 +152,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 def _add(
     transcript: Transcript, number: int, text: str, current: Exchange | None
 ) -> Exchange | None:
-    """Add one line; return the exchange that answers after it belong to."""
+    """Add one line; return the exchange to which the next responses belong."""
     if text.startswith("== "):
         transcript.conversations.append(Conversation(text, []))
         return None
@@ -233,7 +233,7 @@ def _parse_versions(text: str) -> list[int]:
 
 
 def write(transcript: Transcript) -> None:
-    """Write the file anew, with the answers that the exchanges hold."""
+    """Write the file again, with the responses of the exchanges."""
     lines = list(transcript.head)
     for conversation in transcript.conversations:
         lines.append(conversation.source)
@@ -256,7 +256,7 @@ def _answer_lines(exchange: Exchange) -> list[str]:
 
 
 def _grouped(mark: str, exchange: Exchange, answers: Answers) -> list[str]:
-    """Write one line for all versions that are answered alike."""
+    """Write one line for all versions that have the same response."""
     by_answer: dict[str, list[int]] = {}
     for version in exchange.versions:
         if version in answers:
@@ -267,7 +267,7 @@ def _grouped(mark: str, exchange: Exchange, answers: Answers) -> list[str]:
 
 
 def version_text(versions: Iterable[int]) -> str:
-    """Write versions as they stand in a line: `0-3,5`."""
+    """Write versions as in a line: `0-3,5`."""
     runs: list[list[int]] = []
     for version in versions:
         if runs and runs[-1][-1] == version - 1:

@@ -133,7 +133,9 @@ def test_two_tables_cannot_share_a_store(builder: StreamsBuilder) -> None:
     builder.build()
     one.count("counts")
     two.count("counts")
-    with pytest.raises(TopologyError, match=r"store counts is kept by KSTREAM-AGG.*another name"):
+    with pytest.raises(
+        TopologyError, match=r"store counts already belongs to KSTREAM-AGG.*another name"
+    ):
         builder.build()
 
 
@@ -198,21 +200,21 @@ def test_mistakes_in_a_processor_are_reported(
     [
         (
             {"key": Serdes.string()},
-            r"the value of the record of in-0 at offset 0 is not what Serdes\.json reads: .*; it is b'v'; the "
+            r"the value of the record of in-0 at offset 0 cannot be read by Serdes\.json: .*; it is b'v'; the "
             r"source has no serde for values, so the default Serdes\.json was used: set value=",
         ),
         (
             {"value": Serdes.string()},
-            r"the key of the record of in-0 at offset 0 is not what Serdes\.json reads: .*; it is b'k'; the "
+            r"the key of the record of in-0 at offset 0 cannot be read by Serdes\.json: .*; it is b'k'; the "
             r"source has no serde for keys, so the default Serdes\.json was used: set key=",
         ),
         (
             {"key": Serdes.string(), "value": Serdes.long()},
-            r"is not what Serdes\.long reads: a long has 8 bytes, not 1; it is b'v'$",
+            r"cannot be read by Serdes\.long: a long has 8 bytes, not 1; it is b'v'$",
         ),
         (
             {"key": Serdes.string(), "value": Serdes.double()},
-            r"is not what Serdes\.double reads: a double has 8 bytes, not 1; it is b'v'$",
+            r"cannot be read by Serdes\.double: a double has 8 bytes, not 1; it is b'v'$",
         ),
         (
             {"key": Serdes.session_windowed(Serdes.string()), "value": Serdes.string()},
@@ -239,7 +241,7 @@ def test_a_wrong_serde_of_a_source_is_reported(
         (
             object(),
             {},
-            r"is not what Serdes\.json writes: .*; its type is object; the sink has no serde for values, so "
+            r"cannot be written by Serdes\.json: .*; its type is object; the sink has no serde for values, so "
             r"the default Serdes\.json was used: set value=",
         ),
     ],

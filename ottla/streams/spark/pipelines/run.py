@@ -149,8 +149,8 @@ def _explained(text: str) -> str:
     if malformed is None:
         return explain(text)
     return (
-        f"a value is not what its source's schema says; what could be read of it: {malformed[1]}. Correct the "
-        "schema (numbers in quotes are strings), or leave such records out with bad_records: skip."
+        f"a value does not match its source's schema; its readable fields are {malformed[1]}. Correct the "
+        "schema (numbers in quotes are strings), or skip such records with bad_records: skip."
     )
 
 

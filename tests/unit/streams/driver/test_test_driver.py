@@ -186,7 +186,7 @@ def test_a_store_is_accessible_only_to_connected_processors() -> None:
         (lambda t: t.add_source("Again", "lines"), "read by source Source already"),
         (lambda t: t.add_processor("p", WordCount, "missing"), "parent missing of p is not added"),
         (lambda t: t.add_sink("x", "y"), "x has no parent"),
-        (lambda t: t.add_sink("x", "y", "Sink"), "below the sink Sink"),
+        (lambda t: t.add_sink("x", "y", "Sink"), "cannot have the sink Sink as a parent"),
         (
             lambda t: t.connect_processor_and_state_stores("Process", "no"),
             "store no is not added yet",

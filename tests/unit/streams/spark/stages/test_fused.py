@@ -205,7 +205,7 @@ def test_a_result_that_cannot_be_serialized_ends_the_task() -> None:
 
     with pytest.raises(SerializationError) as caught:
         _fused(PlainTask(_kind(add, TaskSettings("app")), lambda: 0), _json_rows(b'"x"', b"1"))
-    assert "the value of a record for text is not what" in str(caught.value)
+    assert "the value of a record for text cannot be written by" in str(caught.value)
     assert (
         "offset 1, in KSTREAM-SINK-0000000001. Set the serdes of the sink"
         in caught.value.__notes__[0]

@@ -1,0 +1,61 @@
+"""Brokers that are about to stop: their leaders move away, and they leave every ISR. Pure.
+
+Follows KafkaController.doControlledShutdown.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ottla.cluster import election
+from ottla.cluster.image import ClusterImage, PartitionImage
+from ottla.controller.planning.creation import leader_and_isr
+
+TopicPartition = tuple[str, int]
+
+
+def plan_shutdown(
+    image: ClusterImage, broker_id: int, shutting_down: Collection[int]
+) -> ClusterImage:
+    """Return the image after the leaders of a broker have moved, and it has left the ISRs.
+
+    A partition whose only member is the broker remains as it is.
+    """
+    changed = []
+    for topic in image.topics.values():
+        partitions = [
+            after
+            for item in topic.partitions
+            if (after := _without(item, image, broker_id, shutting_down)) is not item
+        ]
+        if partitions:
+            changed.append(topic.with_partitions(partitions))
+    return image.with_topics(changed) if changed else image
+
+
+def _without(
+    partition: PartitionImage, image: ClusterImage, broker_id: int, shutting_down: Collection[int]
+) -> PartitionImage:
+    if broker_id not in partition.isr:
+        return partition
+    if partition.leader != broker_id:
+        isr = tuple(item for item in partition.isr if item != broker_id)
+        return replace(partition, isr=isr, leader_epoch=partition.leader_epoch + 1)
+    live = partition.live(image.brokers)
+    found = election.elect_for_shutdown(
+        partition.replicas, leader_and_isr(partition), live, shutting_down
+    )
+    if found is None:
+        return partition
+    return replace(
+        partition, leader=found.leader, isr=found.isr, leader_epoch=partition.leader_epoch + 1
+    )
+
+
+def remaining(image: ClusterImage, broker_id: int) -> list[TopicPartition]:
+    """Return the partitions that a broker still leads although they have other replicas."""
+    return [
+        (name, item.partition)
+        for name, topic in image.topics.items()
+        for item in topic.partitions
+        if item.leader == broker_id and len(item.replicas) > 1
+    ]

@@ -1,0 +1,176 @@
+"""The way of ISR proposals to the controller (the IsrChanges port of `replication`).
+
+Proposals of one iteration of the event loop are sent as one request, and a request is sent when the
+previous one has been answered. Follows DefaultAlterPartitionManager.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.tasks import Tasks
+from ottla.controller.loop import Controller
+from ottla.controller.planning.isr_changes import IsrRequest
+from ottla.replication.ports import IsrAnswer, IsrProposal
+from ottla.server.brokers.controller_link import ControllerLink
+from ottla.server.brokers.remote import known_code
+from ottla.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+
+_log = logging.getLogger(__name__)
+
+VERSION = 3
+# Between two attempts while the controller changes or cannot be reached.
+RETRY_SECONDS = 0.05
+# Proposals per request.
+PROPOSALS_MAX = 5000
+
+_Key = tuple[bytes, int]
+_Answers = Mapping[_Key, IsrAnswer]
+
+
+class _Waiting(NamedTuple):
+    """A proposal without an answer."""
+
+    proposal: IsrProposal
+    future: "asyncio.Future[IsrAnswer]"
+
+
+class IsrProposals:
+    """The proposals of this broker; implements IsrChanges."""
+
+    def __init__(
+        self, node_id: int, controller: Controller, link: ControllerLink, clock: Clock, tasks: Tasks
+    ) -> None:
+        self._node_id = node_id
+        self._controller = controller
+        self._link = link
+        self._clock = clock
+        self._tasks = tasks
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._is_sending = False
+
+    def propose(self, proposal: IsrProposal) -> "asyncio.Future[IsrAnswer]":
+        """Send a proposal in the next iteration of the event loop, and until it is answered."""
+        future: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
+        key = (proposal.topic_id, proposal.partition)
+        former = self._waiting.get(key)
+        if former is not None and not former.future.done():
+            # Of an earlier leader epoch: the leader no longer waits for it.
+            former.future.set_result(IsrAnswer(ErrorCode.FENCED_LEADER_EPOCH))
+        self._waiting[key] = _Waiting(proposal, future)
+        if not self._is_sending:
+            self._is_sending = True
+            self._tasks.supervise(self._send, "changes of the ISR")
+        return future
+
+    async def _send(self) -> None:
+        try:
+            while self._waiting:
+                batch = dict(list(self._waiting.items())[:PROPOSALS_MAX])
+                answers = await self._ask([item.proposal for item in batch.values()])
+                self._complete(batch, answers)
+                if answers.keys() != batch.keys():
+                    await self._clock.sleep(RETRY_SECONDS)
+        finally:
+            self._is_sending = False
+
+    def _complete(self, batch: Mapping[_Key, _Waiting], answers: _Answers) -> None:
+        for key, answer in answers.items():
+            waiting = batch[key]
+            # A later proposal may have replaced it meanwhile.
+            if self._waiting.get(key) is waiting:
+                del self._waiting[key]
+            if not waiting.future.done():
+                waiting.future.set_result(answer)
+
+    async def _ask(self, proposals: Sequence[IsrProposal]) -> _Answers:
+        """Return the controller's answers; a proposal without one is sent again."""
+        try:
+            if self._controller.is_active:
+                answers = await self._ask_here(proposals)
+            else:
+                answers = await self._ask_elsewhere(proposals)
+        except ApiError as error:
+            _log.info("proposals not answered count=%d error=%s", len(proposals), error.code.name)
+            return {}
+        return {
+            key: answer
+            for key, answer in answers.items()
+            if answer.error is not ErrorCode.NOT_CONTROLLER
+        }
+
+    async def _ask_here(self, proposals: Sequence[IsrProposal]) -> _Answers:
+        requests = [
+            IsrRequest(
+                topic_id=item.topic_id,
+                partition=item.partition,
+                leader_epoch=item.leader_epoch,
+                partition_epoch=item.partition_epoch,
+                isr=tuple(item.new_isr),
+            )
+            for item in proposals
+        ]
+        outcomes = await self._controller.alter_partitions(
+            self._node_id, self._controller.broker_epoch, requests
+        )
+        return {
+            (outcome.topic_id, outcome.number): IsrAnswer(outcome.error)
+            if (now := outcome.partition) is None
+            else IsrAnswer(
+                ErrorCode.NONE, now.leader, now.leader_epoch, now.isr, now.partition_epoch
+            )
+            for outcome in outcomes
+        }
+
+    async def _ask_elsewhere(self, proposals: Sequence[IsrProposal]) -> _Answers:
+        by_topic: dict[bytes, TopicData] = {}
+        for item in proposals:
+            topic = by_topic.setdefault(item.topic_id, TopicData(topic_id=item.topic_id))
+            topic.partitions.append(_partition(item))
+        request = AlterPartitionRequest(
+            broker_id=self._node_id,
+            broker_epoch=self._controller.broker_epoch,
+            topics=list(by_topic.values()),
+        )
+        response = await self._link.request(request, VERSION, AlterPartitionResponse)
+        if response.error_code != ErrorCode.NONE:
+            raise ApiError(known_code(response.error_code))
+        known = {(item.topic_id, item.partition) for item in proposals}
+        return {
+            key: _answer(partition)
+            for topic in response.topics
+            for partition in topic.partitions
+            if (key := (bytes(topic.topic_id), partition.partition_index)) in known
+        }
+
+
+def _partition(item: IsrProposal) -> PartitionData:
+    return PartitionData(
+        partition_index=item.partition,
+        leader_epoch=item.leader_epoch,
+        new_isr_with_epochs=[
+            BrokerState(broker_id=member.broker_id, broker_epoch=member.broker_epoch)
+            for member in item.new_isr
+        ],
+        partition_epoch=item.partition_epoch,
+    )
+
+
+def _answer(item: AlterPartitionResponsePartitionData) -> IsrAnswer:
+    return IsrAnswer(
+        known_code(item.error_code),
+        item.leader_id,
+        item.leader_epoch,
+        tuple(item.isr),
+        item.partition_epoch,
+    )

@@ -1,0 +1,76 @@
+"""AlterPartition (key 56), versions 2-3: a leader proposes the ISR of its partitions (KIP-497).
+
+v3: broker epochs of the members (KIP-903). Only the controller decides; other brokers answer
+NOT_CONTROLLER. A proposal that was performed already is answered like the first time.
+
+Not done: versions 0-1, which name topics instead of ids, of brokers before Apache Kafka 3.3.
+"""
+
+from ottla.base.errors import ApiError
+from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
+from ottla.server.context import RequestContext
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    AlterPartitionResponseTopicData,
+    PartitionData,
+)
+
+API = ApiKey.ALTER_PARTITION
+MIN_VERSION = 2
+MAX_VERSION = 3
+
+_RECOVERING = 1
+_UNKNOWN_EPOCH = -1
+
+
+async def handle(context: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    """Have the controller decide about each partition."""
+    proposals = [
+        _proposal(bytes(topic.topic_id), item)
+        for topic in request.topics
+        for item in topic.partitions
+    ]
+    try:
+        outcomes = await context.broker.controller.alter_partitions(
+            request.broker_id, request.broker_epoch, proposals
+        )
+    except ApiError as error:
+        return AlterPartitionResponse(error_code=int(error.code))
+    by_topic: dict[bytes, AlterPartitionResponseTopicData] = {}
+    for outcome in outcomes:
+        topic = by_topic.setdefault(
+            outcome.topic_id, AlterPartitionResponseTopicData(topic_id=outcome.topic_id)
+        )
+        topic.partitions.append(_answer(outcome))
+    return AlterPartitionResponse(topics=list(by_topic.values()))
+
+
+def _proposal(topic_id: bytes, item: PartitionData) -> IsrRequest:
+    epochs = [(member.broker_id, member.broker_epoch) for member in item.new_isr_with_epochs]
+    return IsrRequest(
+        topic_id=topic_id,
+        partition=item.partition_index,
+        leader_epoch=item.leader_epoch,
+        partition_epoch=item.partition_epoch,
+        isr=tuple(epochs or [(broker_id, _UNKNOWN_EPOCH) for broker_id in item.new_isr]),
+        is_recovering=item.leader_recovery_state == _RECOVERING,
+    )
+
+
+def _answer(outcome: IsrOutcome) -> AlterPartitionResponsePartitionData:
+    now = outcome.partition
+    if now is None:
+        return AlterPartitionResponsePartitionData(
+            partition_index=outcome.number, error_code=int(outcome.error)
+        )
+    return AlterPartitionResponsePartitionData(
+        partition_index=outcome.number,
+        leader_id=now.leader,
+        leader_epoch=now.leader_epoch,
+        isr=list(now.isr),
+        leader_recovery_state=int(now.is_recovering),
+        partition_epoch=now.partition_epoch,
+    )

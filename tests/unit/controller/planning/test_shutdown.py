@@ -1,0 +1,46 @@
+"""What happens to the partitions of a broker that is about to stop."""
+
+from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from ottla.controller.planning import shutdown
+
+BROKERS = [BrokerImage(key, f"b{key}", 9092, epoch=key) for key in (1, 2, 3)]
+
+
+def image(*partitions: PartitionImage) -> ClusterImage:
+    return (
+        ClusterImage().with_brokers(BROKERS).with_topics([TopicImage("t", b"i" * 16, partitions)])
+    )
+
+
+def partition(
+    number: int, leader: int, isr: tuple[int, ...], replicas: tuple[int, ...] = (1, 2, 3)
+) -> PartitionImage:
+    return PartitionImage(number, leader, 4, isr, replicas)
+
+
+def states(after: ClusterImage) -> list[tuple[int, int, tuple[int, ...]]]:
+    return [(item.leader, item.leader_epoch, item.isr) for item in after.topics["t"].partitions]
+
+
+def test_leaders_move_and_followers_leave_the_isr() -> None:
+    """Every change has a new leader epoch, so that followers of the broker stop fetching from it."""
+    before = image(partition(0, 1, (1, 2, 3)), partition(1, 2, (2, 1)), partition(2, 3, (3,)))
+    after = shutdown.plan_shutdown(before, 1, {1})
+    assert states(after) == [(2, 5, (2, 3)), (2, 5, (2,)), (3, 4, (3,))]
+    assert after.topics["t"].partitions[2] is before.topics["t"].partitions[2]
+    assert shutdown.remaining(after, 1) == []
+
+
+def test_the_only_member_keeps_leading() -> None:
+    """Another leader would lose records; the broker may ask again."""
+    before = image(partition(0, 1, (1,)), partition(1, 1, (1,), (1,)))
+    after = shutdown.plan_shutdown(before, 1, {1})
+    assert after is before
+    # A partition without other replicas could never move.
+    assert shutdown.remaining(after, 1) == [("t", 0)]
+
+
+def test_leaders_do_not_move_to_a_broker_that_stops_as_well() -> None:
+    """They would have to move again."""
+    before = image(partition(0, 1, (1, 2, 3)))
+    assert states(shutdown.plan_shutdown(before, 1, {1, 2})) == [(3, 5, (3,))]
