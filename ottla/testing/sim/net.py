@@ -88,9 +88,14 @@ class SimNet:
         loop = asyncio.get_running_loop()
         process = current_process()
         await asyncio.sleep(network.delay())
-        if network.is_cut(self.name, target[0]) or network.is_cut(target[0], self.name):
-            await asyncio.sleep(CONNECT_TIMEOUT_SECONDS)
-            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        waited, pause = 0.0, 1.0
+        while network.is_cut(self.name, target[0]) or network.is_cut(target[0], self.name):
+            # Like TCP, which repeats the first packet after 1, 2, 4 seconds and so on.
+            pause = min(pause, CONNECT_TIMEOUT_SECONDS - waited)
+            if pause <= 0:
+                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            await asyncio.sleep(pause)
+            waited, pause = waited + pause, pause * 2
         listener = network.listeners.get(target)
         if listener is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))

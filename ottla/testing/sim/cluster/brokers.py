@@ -245,8 +245,8 @@ class SimCluster:
     def leader(self, topic: str, partition: int) -> int:
         """Return the leader that most brokers know; -1 if there is none."""
         votes: dict[int, int] = {}
-        for node in self.nodes.values():
-            image = node.broker.image.topic(topic)
+        for broker_id in sorted(self._serving):
+            image = self.nodes[broker_id].broker.image.topic(topic)
             if image is not None and partition < len(image.partitions):
                 leader = image.partitions[partition].leader
                 votes[leader] = votes.get(leader, 0) + 1

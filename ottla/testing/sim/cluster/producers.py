@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
-from ottla.testing.checkers.kafka import Status, Write, acknowledge
+from ottla.testing.checkers.kafka import Write, acknowledge
 from ottla.testing.sim.cluster.clients import (
     REQUEST_SECONDS,
     RETRIABLE,
@@ -202,8 +202,6 @@ class WeakProducer(Worker):
             LOOSE, self._partition, request, _VERSION, produce.ProduceResponse
         )
         answer = produced(response)
-        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            writes[0].status = Status.FAILED
         check(answer.error_code)
         acknowledge(writes, answer.base_offset)
         self.progress += 1
