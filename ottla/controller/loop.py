@@ -247,7 +247,7 @@ class Controller:
         self._resign()
         while True:
             try:
-                self.session = self._dependencies.connect()
+                self.session = await self._dependencies.connect()
                 self._is_suspended = False
                 for renew in self.on_new_session:
                     await renew(self.session)

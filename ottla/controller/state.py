@@ -109,6 +109,14 @@ async def register(
     return stat.czxid
 
 
+async def _leftovers(session: Coordination, owner: int) -> list[Operation]:
+    """Return the operations that take the controller's role from a session whose process has ended."""
+    stat = await session.exists(ControllerNode.PATH)
+    if stat is None or stat.ephemeral_owner != owner:
+        return []
+    return [Delete(ControllerNode.PATH, stat.version)]
+
+
 async def _replace_registration(
     session: Coordination, broker: BrokerImage, content: bytes, *, may_wait: bool
 ) -> None:
@@ -125,7 +133,8 @@ async def _replace_registration(
             known = BrokerIdNode.decode(broker.id, data, stat.czxid)
             if known.every_endpoint() == broker.every_endpoint():
                 _log.info("registration replaced broker=%d epoch=%d", broker.id, stat.czxid)
-                await session.multi([Delete(path, stat.version), create])
+                leftovers = await _leftovers(session, stat.ephemeral_owner)
+                await session.multi([*leftovers, Delete(path, stat.version), create])
                 return
             _log.warning("broker is registered already, waiting broker=%d", broker.id)
             await gone.wait()

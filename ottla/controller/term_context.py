@@ -55,7 +55,7 @@ class Dependencies:
     options: Callable[[], Snapshot]
     topic_options: Callable[[str], Snapshot]
     port_of: Callable[[BrokerImage], BrokerPort]
-    connect: Callable[[], Coordination]
+    connect: Callable[[], Awaitable[Coordination]]
     registration_seconds: float = 0.0
     create_elsewhere: Callable[[TopicRequest], Awaitable[None]] = _nowhere
     brokers_count: Callable[[], int] = lambda: 1

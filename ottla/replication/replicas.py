@@ -129,6 +129,12 @@ class Replicas:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
         return found
 
+    def find(self, topic: str, topic_id: bytes, partition: int) -> Partition | None:
+        """Return a replica by the topic's name, or by its id if the name is empty; None if absent."""
+        if topic:
+            return self._partitions.get((topic, partition))
+        return self._by_id.get((topic_id, partition))
+
     def _missing(self, topic: str, partition: int) -> ApiError:
         if self._image().partition(topic, partition) is None:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -22,7 +22,6 @@ from ottla.cluster.broker_secret import ensure_broker_secret
 from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.options import metrics_options, option_tables
-from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.port import Coordination
 from ottla.controller import state
 from ottla.controller.loop import Controller
@@ -52,7 +51,7 @@ from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker
-from ottla.server.coordination_dir import tree_directory
+from ottla.server.coordination import BrokerCoordination, SharedTree
 from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
@@ -107,7 +106,7 @@ class Node:
         rng: Rng | None = None,
         files: FileSystem | None = None,
         net: Net | None = None,
-        tree: EmbeddedTree | None = None,
+        tree: SharedTree | None = None,
     ) -> None:
         parsed = option_tables.parse_broker_settings(settings)
         for warning in parsed.warnings:
@@ -117,7 +116,7 @@ class Node:
         self._rng = rng or SystemRng()
         self._files = files or RealFileSystem()
         self._net = net or RealNet()
-        self._tree = tree
+        self._coordination = BrokerCoordination(self._static, self._files, self._clock, tree)
         self._tasks = Tasks(clock=self._clock)
         self._has_replicas = False
         # False once the start has been abandoned.
@@ -128,6 +127,7 @@ class Node:
         self._stopping: asyncio.Future[None] | None = None
         self._is_serving = False
         self._is_hurried = asyncio.Event()
+        self._leaves_leaders = True
         # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
@@ -173,6 +173,11 @@ class Node:
     def node_id(self) -> int:
         """The broker's id."""
         return self.broker.node_id
+
+    @property
+    def loop_watches(self) -> list[LoopWatch]:
+        """What measures how long the event loop is blocked."""
+        return [self.broker.loop_watch]
 
     # -- start ------------------------------------------------------------------------------------
 
@@ -248,7 +253,11 @@ class Node:
         broker.loop_watch.start()
         self._undo.callback(broker.loop_watch.stop)
         # First, while everything still works.
-        self._undo.push_async_callback(self._leave)
+        self._undo.push_async_callback(self._give_up_leaders)
+
+    async def _give_up_leaders(self) -> None:
+        if self._leaves_leaders:
+            await self._leave()
 
     async def _open_channels(self, session: Coordination) -> None:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
@@ -263,13 +272,11 @@ class Node:
             self._undo.push_async_callback(self._monitoring.close)
 
     async def _connect(self) -> Coordination:
-        if self._tree is None:
-            directory = tree_directory(self._static, self._files)
-            self._tree = EmbeddedTree(self._files, self._clock, directory)
-            self._tree.on_failure = partial(self._fail, "the coordination tree cannot be written")
-            self._undo.push_async_callback(self._tree.close)
-        self._sources.tasks.append(self._tree.tasks)
-        self._session = self._tree.session()
+        coordination = self._coordination
+        coordination.on_failure = partial(self._fail, "the coordination tree cannot be written")
+        self._undo.push_async_callback(coordination.close)
+        self._session = await coordination.open(self._net, self._rng)
+        self._sources.tasks += coordination.tasks
         self._undo.push_async_callback(self._end_session)
         return self._session
 
@@ -493,9 +500,8 @@ class Node:
         channel = self._channels.open(address.host, address.port, purpose="controller")
         return RemoteBroker(self._net, self._clock, channel)
 
-    def _new_session(self) -> Coordination:
-        assert self._tree is not None
-        self._session = self._tree.session()
+    async def _new_session(self) -> Coordination:
+        self._session = await self._coordination.session()
         return self._session
 
     # -- while it runs ----------------------------------------------------------------------------
@@ -547,11 +553,13 @@ class Node:
 
     # -- stop -------------------------------------------------------------------------------------
 
-    async def stop(self) -> None:
-        """Stop: refuse connections, send pending responses, flush the logs.
+    async def stop(self, *, with_cluster: bool = False) -> None:
+        """Stop: give up the leaders, send pending responses, flush the logs.
 
-        Idempotent, also when called concurrently.
+        If all brokers of the cluster stop (`with_cluster`), the leaders stay: no broker could take
+        them over. Idempotent, also when called concurrently.
         """
+        self._leaves_leaders = not with_cluster
         await asyncio.shield(self._begin_stop())
 
     def hurry(self) -> None:

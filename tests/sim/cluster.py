@@ -61,6 +61,7 @@ class SimCluster:
             "listeners": f"PLAINTEXT://0.0.0.0:{PORT}",
             "advertised.listeners": f"PLAINTEXT://{machine.name}:{PORT}",
             "log.dirs": "/data",
+            "zookeeper.session.timeout.ms": str(int(SESSION_SECONDS * 1000)),
             "offsets.topic.num.partitions": "3",
             "transaction.state.log.num.partitions": "3",
             **self._settings,

@@ -5,11 +5,13 @@ bytes were checked when they were appended. Both work without a segment.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File
+from ottla.storage.files.index import Place
 from ottla.wire.records import batch, legacy, records
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
 from ottla.wire.records.legacy import SIZE_MIN
@@ -19,6 +21,7 @@ Read = Callable[[int, int], Buffer]
 
 _BATCHES_CHUNK_BYTES = 1024 * 1024
 _HEADERS_CHUNK_BYTES = 16 * 1024
+_BACKWARDS_BYTES = 64 * 1024
 # The most bytes that a batch may unpack to if a single record is looked for.
 _OPENED_BYTES_MAX = 4 * 1024 * 1024
 _OPENED_RECORDS_MAX = 50_000
@@ -30,16 +33,14 @@ class NotCached(Exception):
 
 def reader(file: File, *, only_if_cached: bool = False) -> Read:
     """Return a function that reads `file`: it waits for the device, or raises NotCached instead."""
-    if not only_if_cached:
-        return file.read_at
+    return partial(_read_if_cached, file) if only_if_cached else file.read_at
 
-    def read(position: int, size_bytes: int) -> Buffer:
-        data = file.read_at_if_cached(position, size_bytes)
-        if data is None:
-            raise NotCached
-        return data
 
-    return read
+def _read_if_cached(file: File, position: int, size_bytes: int) -> Buffer:
+    data = file.read_at_if_cached(position, size_bytes)
+    if data is None:
+        raise NotCached
+    return data
 
 
 def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
@@ -93,6 +94,21 @@ def headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
             yield position, header
             position += header.size_bytes
             limit = max(limit, start + len(chunk) - min(HEADER_SIZE, end - position))
+
+
+def headers_backwards(read: Read, floor: Callable[[int], Place], end: int) -> Iterator[BatchHeader]:
+    """Yield the headers of the batches before `end` from the last to the first.
+
+    `floor` finds the last entry of the offset index up to a position.
+    """
+    while end:
+        entry = floor(max(0, end - _BACKWARDS_BYTES))
+        found = [header for _, header in headers(read, entry.position, end)]
+        start = entry.position
+        if entry.is_exact and not (found and found[0].last_offset == entry.last_offset):
+            start, found = 0, [header for _, header in headers(read, 0, end)]
+        yield from reversed(found)
+        end = start
 
 
 def _is_sound(read: Read, position: int, header: BatchHeader) -> bool:

@@ -29,6 +29,8 @@ from ottla.storage.files.file_names import (
     base_offset_of,
     file_name,
 )
+from ottla.storage.files.index import ENTRY_SIZE
+from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.log.producers import ProducerState, parse_marker
 from ottla.storage.log.segment import Segment
 from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
@@ -207,11 +209,22 @@ class _Loading:
     def _check_index_files(self) -> None:
         """Rebuild lost indexes of sealed segments; those of the last segment are read with its end."""
         for segment in self.segments[:-1]:
-            if segment.size_bytes and not segment.has_index_files():
+            if segment.size_bytes and not self._has_index_files(segment):
                 segment.rebuild_indexes()
                 segment.seal()
                 for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                     self.rebuilt.append(file_name(segment.base_offset, suffix))
+
+    def _has_index_files(self, segment: Segment) -> bool:
+        """Return True if both index files exist and neither ends in the middle of an entry."""
+        for suffix, entry_size in (
+            (INDEX_SUFFIX, ENTRY_SIZE),
+            (TIME_INDEX_SUFFIX, TIME_ENTRY.size),
+        ):
+            path = segment.path(suffix)
+            if not self.files.exists(path) or self.files.size(path) % entry_size:
+                return False
+        return True
 
     def _recover(self) -> None:
         """Read the segments that may not be on the disk; cut at the first byte that is not a valid

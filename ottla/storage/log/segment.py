@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ottla.base.buffers import Buffer
+from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File, FileSystem, overwrite
 from ottla.storage.config import LONG_MAX, LogConfig
@@ -30,6 +30,7 @@ from ottla.storage.files.scan import Tail, TimestampedOffset
 from ottla.storage.files.time_index import ENTRY as TIME_ENTRY
 from ottla.storage.files.time_index import NO_TIMESTAMP, TimeEntry, TimeIndex
 from ottla.storage.files.txn_index import TransactionIndex
+from ottla.storage.log import fetched
 from ottla.storage.log.fetched import FetchedRecords, SentRanges, range_size, whole_bytes
 from ottla.wire.records import batch
 from ottla.wire.records.batch import HEADER_SIZE, MAGIC, BatchHeader
@@ -38,7 +39,6 @@ from ottla.wire.records.legacy import SIZE_MIN
 # Batches at the end of the segment whose exact position is kept: consumers at the tail read there.
 _RECENT_MAX = 1024
 _RECENT_KEPT = 512
-_BACKWARDS_BYTES = 64 * 1024
 _POSITION_MAX = 2**31 - 1
 
 Positioned = tuple[int, BatchHeader]
@@ -285,15 +285,7 @@ class Segment:
 
     def headers_backwards(self) -> Iterator[BatchHeader]:
         """Yield the headers of the batches from the last to the first."""
-        read, end = self.file.read_at, self.size_bytes
-        while end:
-            place = self.index.floor(max(0, end - _BACKWARDS_BYTES))
-            found = [header for _, header in scan.headers(read, place.position, end)]
-            start = place.position
-            if place.is_exact and not (found and found[0].last_offset == place.last_offset):
-                start, found = 0, [header for _, header in scan.headers(read, 0, end)]
-            yield from reversed(found)
-            end = start
+        return scan.headers_backwards(self.file.read_at, self.index.floor, self.size_bytes)
 
     def locate(
         self, offset: int, read: scan.Read | None = None, *, is_strict: bool = False
@@ -341,6 +333,11 @@ class Segment:
         them. Returns None if every batch of this segment ends before `offset`. Raises
         CORRUPT_MESSAGE if the segment is damaged there.
         """
+        recent, starts = self._recent_last, self._recent_positions
+        if recent and offset >= self._recent_start:
+            limits = (end_offset, max_bytes, at_least_one)
+            span = fetched.recent_span(recent, starts, self.size_bytes, offset, limits)
+            return None if span is None else self._read_span(span, offset, read, range_bytes_min)
         position = self.locate(offset, read, is_strict=True)
         if position is None:
             return None
@@ -366,6 +363,19 @@ class Segment:
             data = read(position, size) if 0 < size < range_bytes_min else b""
         records = data if size < range_bytes_min else self._sent.add(self.file, position, size)
         return FetchedRecords(records, offset, self.base_offset, position, first_size)
+
+    def _read_span(
+        self, span: tuple[int, int, int], offset: int, read: scan.Read, range_bytes_min: int
+    ) -> FetchedRecords:
+        position, first_size, size = span
+        records: Part = b""
+        if size:
+            records = data = read(position, size if size < range_bytes_min else SIZE_MIN)
+            if len(data) < SIZE_MIN or batch.peek_size(data) != first_size:
+                raise self._damaged(position)
+        if size >= range_bytes_min:
+            records = self._sent.add(self.file, position, size)
+        return fetched.new_records((records, offset, self.base_offset, position, first_size))
 
     def void_ranges(self, position: int = 0) -> None:
         """Stop ranges from sending the bytes from `position` on, because these bytes are cut off."""
@@ -444,17 +454,6 @@ class Segment:
     def _load(self, suffix: str) -> bytes | None:
         path = self.path(suffix)
         return self._files.read(path) if self._files.exists(path) else None
-
-    def has_index_files(self) -> bool:
-        """Return True if both index files exist and neither ends in the middle of an entry."""
-        for suffix, entry_size in (
-            (INDEX_SUFFIX, ENTRY_SIZE),
-            (TIME_INDEX_SUFFIX, TIME_ENTRY.size),
-        ):
-            path = self.path(suffix)
-            if not self._files.exists(path) or self._files.size(path) % entry_size:
-                return False
-        return True
 
     def _load_times(self) -> None:
         data = self._load(TIME_INDEX_SUFFIX)

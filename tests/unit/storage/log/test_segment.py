@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import RealFileSystem
-from ottla.storage.config import LogConfig
+from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.files import scan
 from ottla.storage.files.file_names import base_offset_of, file_name
 from ottla.storage.files.index import OffsetIndex
@@ -184,6 +185,23 @@ def test_first_batch_is_returned_even_if_it_is_too_large(tmp_path: Path) -> None
         assert len(read(segment, BASE, max_bytes, None).records) == size
         empty = read(segment, BASE, max_bytes, None, at_least_one=False)
         assert (len(empty.records), empty.first_batch_size) == (0, size)
+
+
+@pytest.mark.parametrize("range_bytes_min", [LONG_MAX, 1])
+def test_a_read_of_a_recent_batch_reports_another_size_in_the_file(
+    tmp_path: Path, range_bytes_min: int
+) -> None:
+    """CORRUPT_MESSAGE, although the position of the batch is known without the file."""
+    segment = make_segment(tmp_path)
+    headers = fill(segment, 5)
+    position = headers[0].size_bytes
+    limits = {"range_bytes_min": range_bytes_min}
+    assert len(read(segment, BASE + 5, 1 << 20, None, **limits).records) == 3 * position
+    segment.file.write_at(position + 8, b"\0\0\0\x10")
+    with pytest.raises(ApiError) as caught:
+        read(segment, BASE + 2, 1 << 20, None, **limits)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    assert segment.damaged_at == position
 
 
 @pytest.mark.parametrize(("end", "batches"), [(100, 0), (101, 0), (102, 1), (105, 2), (106, 3)])
