@@ -158,6 +158,8 @@ class SimNetwork:
         self.listeners: dict[Address, SimListener] = {}
         self._rng = rng
         self._delay_min, self._delay_max = delay_min, delay_max
+        # Every delay is this many times as long.
+        self.slowness = 1.0
         self._last_port = FIRST_FREE_PORT - 1
         self._connections: list[tuple[SimTransport, SimTransport]] = []
         self._cuts: set[tuple[str, str]] = set()
@@ -197,7 +199,7 @@ class SimNetwork:
         """Draw the travel time of a piece; sometimes it is much longer than usual."""
         span = self._delay_max - self._delay_min
         seconds = self._delay_min + span * self._rng.below(1000) / 1000
-        return seconds * 20 if self._rng.below(100) == 0 else seconds
+        return seconds * self.slowness * (20 if self._rng.below(100) == 0 else 1)
 
     def cut(self, data: bytes) -> list[bytes]:
         """Return the pieces in which bytes travel: usually one, sometimes split at any position."""

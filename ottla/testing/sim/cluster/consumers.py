@@ -93,9 +93,7 @@ async def end_offset(
         isolation_level=isolation_level,
         topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[item])],
     )
-    answer = await client.ask_leader(
-        topic, partition, request, 6, list_offsets.ListOffsetsResponse
-    )
+    answer = await client.ask_leader(topic, partition, request, 6, list_offsets.ListOffsetsResponse)
     found = answer.topics[0].partitions[0]
     try:
         check(found.error_code)
@@ -174,6 +172,7 @@ class Consumer(Worker):
             self._uncommitted = 0
         if is_ahead:
             self.progress += 1
+            await self.client.clock.sleep(self.rng.below(120) / 1000)
         elif was_over:
             end = await end_offset(self.client, topic, partition, self._isolation_level)
             self.state = f"at {self._position} of {end}"

@@ -15,6 +15,7 @@ Links = list[tuple[str, str]]
 
 CLOCK_JUMP_MS_MAX = 2 * 24 * 3_600_000
 SLOWNESS_MAX = 200
+NETWORK_SLOWNESS_MAX = 100
 ROOM_BYTES_MAX = 4096
 APPENDS_MAX = 200
 
@@ -49,6 +50,7 @@ class Nemesis:
             "power_loss": self._power_loss,
             "reset_connections": self._reset_connections,
             "slow_disk": self._slow_disk,
+            "slow_network": self._slow_network,
             "stop": self._stop,
         }
 
@@ -187,6 +189,16 @@ class Nemesis:
         for other in [*self._others(broker_id), CLIENTS]:
             self._cluster.world.network.reset(f"b{broker_id}", other)
         return lambda: None
+
+    def _slow_network(self, fault: Fault, broker_id: int) -> Undo | None:
+        """Delay everything between all hosts: what takes a moment otherwise can be interrupted."""
+        network = self._cluster.world.network
+        network.slowness = float(2 + fault.amount % NETWORK_SLOWNESS_MAX)
+
+        def undo() -> None:
+            network.slowness = 1.0
+
+        return undo
 
     def _expire_session(self, fault: Fault, broker_id: int) -> Undo | None:
         if not self._cluster.is_serving(broker_id):

@@ -111,7 +111,7 @@ class IdempotentProducer(Worker):
                 if self._identity is None:
                     self._identity = await identify(self.client)
                 await self._produce(self._identity)
-                await self.client.clock.sleep((5 + self.rng.below(60)) / 1000)
+                await self.client.clock.sleep((15 + self.rng.below(120)) / 1000)
             except Unavailable as error:
                 self.state = str(error)
                 self.client.forget_leader(STRICT, self._partition)
@@ -182,7 +182,7 @@ class WeakProducer(Worker):
         while not self.work.is_over:
             try:
                 await self._produce()
-                await self.client.clock.sleep((5 + self.rng.below(60)) / 1000)
+                await self.client.clock.sleep((15 + self.rng.below(120)) / 1000)
             except (Unavailable, Refused) as error:
                 self.state = str(error)
                 self.client.forget_leader(LOOSE, self._partition)
@@ -194,9 +194,7 @@ class WeakProducer(Worker):
         await self.client.leader(LOOSE, self._partition)
         values = [f"{self.name}.{self._count}"]
         self._count += 1
-        writes = self.work.history.send(
-            self.name, (LOOSE, self._partition), values, is_weak=True
-        )
+        writes = self.work.history.send(self.name, (LOOSE, self._partition), values, is_weak=True)
         request = produce_request(LOOSE, self._partition, batch_of(self.client, values), 1)
         response = await self.client.ask_leader(
             LOOSE, self._partition, request, _VERSION, produce.ProduceResponse

@@ -39,9 +39,12 @@ KINDS = (
     "power_loss",
     "reset_connections",
     "slow_disk",
+    "slow_network",
     "stop",
 )
 CONTROLLER = "controller"
+# The pause before every fourth fault, so that the next one meets the recovery from the former.
+_BURST = (0.0, 0.3)
 _LEADER = "leader "
 _BROKER = "broker "
 
@@ -113,9 +116,11 @@ class Scenario:
         while at < self.seconds:
             kind = lottery[rng.below(len(lottery))]
             seconds = _between(rng, self.faults[kind].seconds)
-            fault = Fault(round(at, 3), kind, self._target(rng), round(seconds, 3), rng.below(2**31))
+            fault = Fault(
+                round(at, 3), kind, self._target(rng), round(seconds, 3), rng.below(2**31)
+            )
             found.append(fault)
-            at += _between(rng, self.pause)
+            at += _between(rng, _BURST if rng.below(4) == 0 else self.pause)
         return tuple(found)
 
     def _target(self, rng: Rng) -> str:

@@ -211,9 +211,7 @@ class TransactionalProducer(Worker):
         return self._identity
 
     async def _ask_coordinator(self, request: Message, version: int, response: type[M]) -> M:
-        return await self.client.ask_coordinator(
-            TRANSACTION, self.name, request, version, response
-        )
+        return await self.client.ask_coordinator(TRANSACTION, self.name, request, version, response)
 
     def _check(self, code: int) -> None:
         try:
