@@ -430,7 +430,7 @@ class Partition:
                 f"Offset {target} is not between 0 and the high watermark {self.high_watermark}.",
             )
         try:
-            self.log.advance_log_start_offset(target)
+            self.log.truncation.advance_log_start_offset(target)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         self.changed()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File
-from ottla.storage.files.index import Place
+from ottla.storage.files.index import IndexPosition
 from ottla.wire.records import batch, legacy, records
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
 from ottla.wire.records.legacy import SIZE_MIN
@@ -48,9 +48,9 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
 
     Stops at the first byte before `end` at which no such batch begins.
     """
-    wanted = _BATCHES_CHUNK_BYTES
+    chunk_bytes = _BATCHES_CHUNK_BYTES
     while end - position >= SIZE_MIN:
-        chunk = memoryview(read(position, min(wanted, end - position)))
+        chunk = memoryview(read(position, min(chunk_bytes, end - position)))
         at = size = 0
         while len(chunk) - at >= min(HEADER_SIZE, end - position - at) and at < len(chunk):
             header = header_at(chunk, at)
@@ -66,11 +66,11 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
         if at == 0:
             # The batch is larger than the chunk: read again with room for it, unless the file ends
             # before.
-            if not size or len(chunk) < min(wanted, end - position):
+            if not size or len(chunk) < min(chunk_bytes, end - position):
                 return
-            wanted = size
+            chunk_bytes = size
         else:
-            wanted = _BATCHES_CHUNK_BYTES
+            chunk_bytes = _BATCHES_CHUNK_BYTES
         position += at
 
 
@@ -96,7 +96,9 @@ def headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
             limit = max(limit, start + len(chunk) - min(HEADER_SIZE, end - position))
 
 
-def headers_backwards(read: Read, floor: Callable[[int], Place], end: int) -> Iterator[BatchHeader]:
+def headers_backwards(
+    read: Read, floor: Callable[[int], IndexPosition], end: int
+) -> Iterator[BatchHeader]:
     """Yield the headers of the batches before `end` from the last to the first.
 
     `floor` finds the last entry of the offset index up to a position.
@@ -155,13 +157,13 @@ def first_record_since(
     If the batch is too large for the event loop, its first record is returned: a search from there
     misses nothing.
     """
-    found = None
+    opened = None
     if header.records_count <= _OPENED_RECORDS_MAX:
-        found = _opened(data, header)
-    if found is None:
+        opened = _opened(data, header)
+    if opened is None:
         offset = max(header.base_offset, from_offset)
         return TimestampedOffset(header.max_timestamp, offset, header.leader_epoch)
-    for record in found:
+    for record in opened:
         if record.timestamp >= timestamp and record.offset >= from_offset:
             return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
     return None
