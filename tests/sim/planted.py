@@ -5,6 +5,7 @@ the simulation changes: run `python -m tests.sim.planted NAME` to search for ano
 """
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -13,16 +14,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import election
 from ottla.controller import state
 from ottla.controller.planning import planner, shutdown
+from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from ottla.replication import following, leading
 from ottla.replication.isr import IsrMachine
 from ottla.replication.isr_updates import IsrUpdates
 from ottla.replication.partition import Partition
 from ottla.server.local_broker import LocalBroker
 from ottla.server.produce import partition_writer
+from ottla.server.produce.markers import ReplicaMarkers
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers import ProducerState
 from ottla.testing.sim.cluster.run import Result, simulate
@@ -115,22 +118,16 @@ def skip_fsync(patch: pytest.MonkeyPatch) -> None:
 
 def count_unflushed_records(patch: pytest.MonkeyPatch) -> None:
     """With flush.on.ack, the leader counts with the end of its log instead of the durable end."""
-    advance = IsrMachine.advance
-    append = Partition.append_as_leader
+    advance = Partition.advance
 
-    def append_and_commit(self: Partition, *arguments: Any, **options: Any) -> Any:
-        info = append(self, *arguments, **options)
-        if self.isr is not None and advance(self.isr, info.last_offset + 1, 1):
-            self.high_watermark = self.log.high_watermark = self.isr.high_watermark
-        return info
+    def advance_to_end(self: Partition) -> bool:
+        known, self.log.recovery_point = self.log.recovery_point, self.log.log_end_offset
+        try:
+            return advance(self)
+        finally:
+            self.log.recovery_point = known
 
-    patch.setattr(Partition, "append_as_leader", append_and_commit)
-    patch.setattr(Log, "flush_in_background", _flush_nothing)
-
-
-async def _flush_nothing(self: Log, **options: Any) -> int:
-    self.recovery_point = self.log_end_offset
-    return self.recovery_point
+    patch.setattr(Partition, "advance", advance_to_end)
 
 
 def lose_producer_state_on_restart(patch: pytest.MonkeyPatch) -> None:
@@ -269,6 +266,34 @@ def keep_damaged_records(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("ottla.storage.log.segment.Segment.cut", lambda self, position: None)
 
 
+def write_markers_twice(patch: pytest.MonkeyPatch) -> None:
+    """A marker is written again a moment later, in the middle of the producer's next transaction."""
+    write = ReplicaMarkers._write_one
+
+    def write_twice(self: ReplicaMarkers, marker: Any, topic: str, number: int) -> Any:
+        def again() -> None:
+            with contextlib.suppress(ApiError):
+                encoded = partition_writer.encode_marker(marker, self._clock.time_ms())
+                target = self._replicas.get(topic, number)
+                target.append_as_leader(encoded, acks=-1, from_client=False)
+
+        if topic != OFFSETS_TOPIC:
+            asyncio.get_running_loop().call_later(0.15, again)
+        return write(self, marker, topic, number)
+
+    patch.setattr(ReplicaMarkers, "_write_one", write_twice)
+
+
+def show_open_transactions(patch: pytest.MonkeyPatch) -> None:
+    """Consumers of committed records read up to the high watermark."""
+    patch.setattr(Log, "last_stable_offset", lambda self, high_watermark: high_watermark)
+
+
+def forget_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
+    """A fetch response does not list the aborted transactions that it contains."""
+    patch.setattr(Log, "aborted_transactions", lambda self, start, end: [])
+
+
 class PlantedBug(NamedTuple):
     """A mistake, and a run that finds it."""
 
@@ -302,6 +327,9 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(empty_the_isr, "disks", 0),
         PlantedBug(never_truncate, "deaths", 0),
         PlantedBug(keep_damaged_records, "power", 0),
+        PlantedBug(write_markers_twice, "deaths", 0),
+        PlantedBug(show_open_transactions, "network", 0),
+        PlantedBug(forget_aborted_transactions, "network", 0),
     )
 }
 

@@ -12,7 +12,7 @@ import gc
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ErrorCode, OttlaError
 from ottla.testing.checkers.kafka import Polled, check
 from ottla.testing.sim.cluster.brokers import SimCluster
 from ottla.testing.sim.cluster.clients import ClusterClient, Refused, Unavailable
@@ -93,7 +93,7 @@ def simulate(
             run = _Run(world, scenario, Result(seed, schedule))
             try:
                 world.run(run.play())
-            except (AssertionError, ExceptionGroup, TimeoutError) as error:
+            except (AssertionError, ExceptionGroup, OSError, OttlaError) as error:
                 run.result.problems.append(_describe(error))
             run.finish()
             return run.result
@@ -217,8 +217,10 @@ class _Run:
                 )
                 self._work.is_over = True
                 waiting_for = "the end of every worker"
+                # Not awaited themselves: a timeout must leave them as they are, for the report.
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
                 for task in tasks:
-                    await task
+                    task.result()
                 waiting_for = "replicas in sync"
                 await cluster.until(lambda: not cluster.problems())
         except TimeoutError:
