@@ -7,7 +7,7 @@ TESTS ?= tests
 ARGS ?=
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick check docs fix bench record lock clean
+.PHONY: help demo test quick campaign check docs fix bench record lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -35,6 +35,10 @@ test: $(VENV)/.installed  ## every test (Java is found, or taken from PyPI); ARG
 
 quick: $(VENV)/.installed  ## the tests that need seconds, not minutes; ARGS=… for pytest
 	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
+
+SEEDS ?= 300
+campaign: $(VENV)/.installed  ## simulated clusters under faults; SEEDS=… runs (5000 take about an hour)
+	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
 
 check: $(VENV)/.installed  ## format, lint, types, layers, generated documents
 	$(BIN)/ruff format --check .

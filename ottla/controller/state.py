@@ -7,7 +7,7 @@ KafkaZkClient and KafkaController.initializeControllerContext.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError, OttlaError
@@ -280,26 +280,54 @@ async def load_brokers(session: Coordination, watch: Watch) -> dict[int, BrokerI
     return dict(sorted(brokers.items()))
 
 
-async def load_topics(session: Coordination) -> dict[str, TopicImage]:
-    """Return every topic; a partition without a state node has no leader epoch."""
-    return {
-        name: await _load_topic(session, name) for name in await session.children(TopicsNode.PATH)
-    }
+class LoadedTopics(NamedTuple):
+    """Every topic; a partition without a state node has no leader epoch.
+
+    `oldest_states` has, for each broker, the transaction id of the oldest partition state that has
+    it in the ISR or as leader.
+    """
+
+    topics: dict[str, TopicImage]
+    oldest_states: dict[int, int]
+
+    def restarted(self, live: Mapping[int, BrokerImage]) -> set[int]:
+        """Return the brokers that registered after one of their partition states was written.
+
+        The former controller did not decide about them: they may have lost records.
+        """
+        return {
+            key
+            for key, zxid in self.oldest_states.items()
+            if key in live and live[key].epoch > zxid
+        }
 
 
-async def _load_topic(session: Coordination, name: str) -> TopicImage:
+async def load_topics(session: Coordination) -> LoadedTopics:
+    """Return every topic, and when its states were written."""
+    loaded = LoadedTopics({}, {})
+    for name in await session.children(TopicsNode.PATH):
+        loaded.topics[name] = await _load_topic(session, name, loaded.oldest_states)
+    return loaded
+
+
+async def _load_topic(
+    session: Coordination, name: str, oldest_states: dict[int, int]
+) -> TopicImage:
     data, _ = await session.get(TopicNode.path(name))
     content = TopicNode.decode(name, data)
-    partitions = [
-        await _load_partition(session, name, number, assignment)
-        for number, assignment in content.assignment.items()
-    ]
+    partitions = []
+    for number, assignment in content.assignment.items():
+        partition, zxid = await _load_partition(session, name, number, assignment)
+        for broker_id in (*partition.isr, partition.leader):
+            oldest_states[broker_id] = min(zxid, oldest_states.get(broker_id, zxid))
+        partitions.append(partition)
     return TopicImage(name, content.topic_id or ZERO_UUID, tuple(partitions))
 
 
 async def _load_partition(
     session: Coordination, topic: str, number: int, assignment: ReplicaAssignment
-) -> PartitionImage:
+) -> tuple[PartitionImage, int]:
+    """Return a partition and the transaction id of its state, 0 if it has none."""
     new = PartitionImage(
         partition=number,
         leader=NO_LEADER,
@@ -313,9 +341,9 @@ async def _load_partition(
     try:
         data, stat = await session.get(path)
     except NoNode:
-        return new
+        return new, 0
     state, _ = PartitionStateNode.decode(path, data, stat.version)
-    return PartitionImage(
+    loaded = PartitionImage(
         partition=number,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -326,6 +354,7 @@ async def _load_partition(
         partition_epoch=state.partition_epoch,
         is_recovering=state.is_recovering,
     )
+    return loaded, stat.mzxid
 
 
 async def load_deletions(session: Coordination) -> list[str]:

@@ -80,8 +80,8 @@ class ControllerTerm:
     async def enter(self, restarted: Iterable[int] = ()) -> Deliveries:
         """Load the tree, elect leaders where needed, and send the complete image to every broker.
 
-        `restarted` brokers have registered again since the partition states were written, so new
-        leaders are elected for their partitions, in a new leader epoch.
+        New leaders are elected, in a new leader epoch, for the partitions of brokers that have
+        registered again since the partition states were written, and of the `restarted` ones.
         """
         for _ in range(ATTEMPTS - 1):
             try:
@@ -93,11 +93,12 @@ class ControllerTerm:
     async def _enter(self, restarted: Iterable[int]) -> Deliveries:
         context = self._context
         live = await self.brokers.live()
-        topics = await state.load_topics(context.session)
+        topics, _ = found = await state.load_topics(context.session)
+        absent = {*restarted, *found.restarted(live)}
         doomed = await state.load_deletions(context.session)
         loaded = ClusterImage(controller_id=context.broker_id, controller_epoch=context.term.epoch)
         loaded = loaded.with_brokers(
-            broker for broker in live.values() if broker.id not in set(restarted)
+            broker for broker in live.values() if broker.id not in absent
         ).with_topics(topic for topic in topics.values() if topic.name not in doomed)
         context.image = loaded
         await context.write_states(planner.plan_brokers(loaded, live, context.is_unclean))
