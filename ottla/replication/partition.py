@@ -307,9 +307,15 @@ class Partition:
 
     # -- fetch ------------------------------------------------------------------------------------
 
-    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raise unless this broker is the leader in the epoch that the client knows (KIP-320)."""
-        if not self.is_leader:
+    def check_leader(
+        self, current_leader_epoch: int = NO_EPOCH, *, or_follower: bool = False
+    ) -> None:
+        """Raise unless this broker is the leader in the epoch that the client knows (KIP-320).
+
+        With `or_follower`, a follower in that epoch is accepted (KIP-392): it serves consumers up to
+        its own high watermark, which is never ahead of the leader's.
+        """
+        if not self.is_leader and (not or_follower or self.is_offline or self.is_deleted):
             raise self._not_leader()
         if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
             return

@@ -31,6 +31,8 @@ RESPONSE_BYTES_MAX = 8 * 1024 * 1024
 ENOUGH_BYTES = RESPONSE_BYTES_MAX // 2
 # With more aborted transactions than this, only those that concern the returned records are listed.
 _ABORTED_UNSORTED_MAX = 16
+# Consumers with older versions know leaders only (KIP-392).
+_FIRST_VERSION_OF_FOLLOWERS = 11
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
@@ -123,6 +125,7 @@ def read(
     broker = context.broker
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    or_follower = context.api_version >= _FIRST_VERSION_OF_FOLLOWERS
     is_committed = request.isolation_level == READ_COMMITTED
     left = min(
         request.max_bytes,
@@ -146,7 +149,7 @@ def read(
                 partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
             else:
                 partition = replicas.get(fetch.topic, fetch.partition)
-            partition.check_leader(fetch.leader_epoch)
+            partition.check_leader(fetch.leader_epoch, or_follower=or_follower)
             answer = _read_partition(reading, partition, fetch, request, left)
         except ApiError as error:
             reading.has_error = True
