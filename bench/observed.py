@@ -120,9 +120,9 @@ def _open_probe(node: Node, port: int) -> None:
     ticker.start()
     replicas = node.broker.replicas
     works: dict[str, Callable[[], Any]] = {
-        "retention": replicas.directories.tick_retention,
+        "retention": replicas.directories.upkeep.tick_retention,
         "marks": replicas.checkpoint_high_watermarks_in_background,
-        "maintain": replicas.directories.maintain,
+        "maintain": replicas.directories.upkeep.maintain,
         "clean": lambda: _clean(node),
         "collect": gc.collect,
         "nothing": lambda: None,

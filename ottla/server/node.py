@@ -306,7 +306,7 @@ class Node:
             topic_options=configs.topic,
             image=lambda: broker.image,
         )
-        directories.intervals = Intervals.from_options(self._static)
+        directories.upkeep.intervals = Intervals.from_options(self._static)
         broker.replicas.move_bytes_per_second = lambda: broker.options.integer(
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )
@@ -535,7 +535,7 @@ class Node:
         """Every second, write checkpoints, apply retention and flush as far as it is due."""
         while True:
             await self._clock.sleep(_MAINTENANCE_SECONDS)
-            await self.broker.replicas.directories.maintain()
+            await self.broker.replicas.directories.upkeep.maintain()
 
     async def _checkpoint_high_watermarks(self) -> None:
         milliseconds = self._static.integer("replica.high.watermark.checkpoint.interval.ms")

@@ -243,8 +243,9 @@ class ProducerState:
     def decide_up_to(self, high_watermark: int) -> None:
         """Remove ended transactions whose marker is below the high watermark."""
         if self.undecided:
-            kept = [ended for ended in self.undecided if ended.last_offset >= high_watermark]
-            self.undecided = kept
+            self.undecided = [
+                ended for ended in self.undecided if ended.last_offset >= high_watermark
+            ]
 
     # Ageing
 

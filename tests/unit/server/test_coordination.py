@@ -48,7 +48,7 @@ async def ensemble(tmp_path: Path) -> AsyncIterator[Ensemble]:
 
 
 def node(folder: Path, **settings: str) -> Node:
-    """Return a broker that has not been started; underscores in names stand for dots."""
+    """Return a broker that has not been started; underscores in names are replaced by dots."""
     return Node(
         {
             "log.dirs": str(folder / "data"),

@@ -535,7 +535,7 @@ async def test_upkeep_of_logs_uses_the_options(yard: Yard) -> None:
     client = await yard.client(node)
     await client.metadata("t")
     replicas = node.broker.replicas
-    assert replicas.directories.intervals == (11, 12, 13, 14, 15)
+    assert replicas.directories.upkeep.intervals == (11, 12, 13, 14, 15)
     assert replicas.move_bytes_per_second() == 17
     assert replicas.get("t", 0).log.config.producer_id_expiration_ms == 16
 
