@@ -77,6 +77,7 @@ class Partition:
         "isr",
         "leader",
         "leader_epoch",
+        "leading_since_epoch",
         "log",
         "min_insync_replicas",
         "node_id",
@@ -112,6 +113,8 @@ class Partition:
         log.producers.decide_up_to(self.high_watermark)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
+        # The first of the consecutive leader epochs in which this broker leads.
+        self.leading_since_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         # The start offset of this epoch's records; consumers get no end offset before it is
         # committed (KIP-207).
@@ -158,6 +161,8 @@ class Partition:
             self.isr.assign(state.replicas, state.isr)
             self.advance()
             return
+        if not self.is_leader:
+            self.leading_since_epoch = state.leader_epoch
         self.isr = IsrMachine(
             self.node_id,
             replicas=state.replicas,
