@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.image import BrokerImage
+from ottla.cluster.options.broker_options import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.replication import fetched
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import (
@@ -310,6 +313,34 @@ async def test_follower_serves_consumers_up_to_its_high_watermark(
         assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     else:
         assert (answer.high_watermark, values(answer.records)) == (1, [b"committed"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("selector", [None, LEADER_SELECTOR, RACK_AWARE_SELECTOR])
+async def test_leader_names_the_replica_in_the_rack_of_the_consumer(
+    broker: LogsBroker, version: int, selector: str | None
+) -> None:
+    """With RackAwareReplicaSelector the answer has a replica instead of records (KIP-392)."""
+    if selector is not None:
+        broker.options = BROKER_OPTIONS.parse({"replica.selector.class": selector})
+    broker.image = broker.image.with_brokers(
+        [BrokerImage(NODE, "b1", 9092, rack="r1"), BrokerImage(OTHER, "b2", 9093, rack="r2")]
+    )
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    rack = {"rack_id": "r2"} if version >= 11 else {}
+    wait = {"max_wait_ms": 60_000, "min_bytes": 1000} if rack else {}
+    answer = request(
+        broker, ("t", 0, 0), **rack, **(wait if selector == RACK_AWARE_SELECTOR else {})
+    )
+    found = only(await broker.ask(fetch, answer, version))
+    if selector == RACK_AWARE_SELECTOR and rack:
+        assert (found.preferred_read_replica, len(found.records), found.high_watermark) == (
+            OTHER, 0, 1,
+        )  # fmt: skip
+    else:
+        assert (found.preferred_read_replica, values(found.records)) == (-1, [b"a"])
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from ottla.server.fetch.reading import (
     answer_of,
     bytes_max,
     read,
+    selects_by_rack,
 )
 from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
@@ -178,7 +179,7 @@ class FetchShortcut:
         ):
             return
         parts = self._layout.parts_of(frame, position, request)
-        if parts is None or request.forgotten_topics_data:
+        if parts is None or request.forgotten_topics_data or selects_by_rack(self.broker, request):
             return
         topic, wanted = topics[0], topics[0].partitions[0]
         name = topic.topic_id if self._layout.has_topic_ids else topic.topic
