@@ -4,12 +4,13 @@
 fast.
 """
 
-import importlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
+
+from ottla.tools.loading import load
 
 
 class Verb(NamedTuple):
@@ -35,7 +36,7 @@ class LazyGroup(click.Group):
         verb = self.verbs.get(cmd_name)
         if verb is None:
             return None
-        command = importlib.import_module(verb.module).command
+        command = load(verb.module).command
         assert isinstance(command, click.Command)
         return command
 
