@@ -76,7 +76,7 @@ def append_us(log: Log, data: bytearray, count: int) -> float:
             append(view, 3)
 
     def begin_anew() -> None:
-        log.truncate_fully_and_start_at(0)
+        log.truncation.truncate_fully_and_start_at(0)
 
     appended = best_us(lambda times: prepare(times, log.append_as_leader), count, begin_anew)
     return appended - best_us(lambda times: prepare(times, do_nothing), count, begin_anew)
@@ -146,10 +146,10 @@ def main() -> None:
         print(f"{'append':24} {'append us':>10} {'write us':>10} {'beyond us':>10}")
         for name, data, count in cases:
             appended = append_us(log, data, count)
-            log.remove_deleted()
+            log.deletion.remove_deleted()
             bare = write_us(root / "bare", data, count)
             print(f"{name:24} {appended:10.2f} {bare:10.2f} {appended - bare:10.2f}")
-        log.truncate_fully_and_start_at(0)
+        log.truncation.truncate_fully_and_start_at(0)
         tiny = make_batch(1, 100)
         for _ in range(5_000):
             tiny[:8] = bytes(8)

@@ -120,9 +120,9 @@ def _open_probe(node: Node, port: int) -> None:
     ticker.start()
     replicas = node.broker.replicas
     works: dict[str, Callable[[], Any]] = {
-        "retention": replicas.directories.tick_retention,
+        "retention": replicas.directories.upkeep.tick_retention,
         "marks": replicas.checkpoint_high_watermarks_in_background,
-        "maintain": replicas.directories.maintain,
+        "maintain": replicas.directories.upkeep.maintain,
         "clean": lambda: _clean(node),
         "collect": gc.collect,
         "nothing": lambda: None,
@@ -160,7 +160,7 @@ async def _clean(node: Node) -> None:
 
 def _reading(node: Node, ticker: _Ticker) -> Reading:
     lag, cpu, stack = ticker.take()
-    endpoint = node._endpoints[0]
+    endpoint = node._listeners.endpoints[0]
     status = Path("/proc/self/status").read_text().split("VmRSS:")[1]
     return Reading(
         lag * 1000,

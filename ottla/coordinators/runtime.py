@@ -47,6 +47,27 @@ class Decision(Generic[R]):
     producer: TransactionalProducer | None = None
 
 
+def decide_on(
+    hosted: HostedPartition,
+    shard: S,
+    decision: Callable[[S], Decision[R]],
+    refuse: Callable[[ErrorCode], R],
+) -> Reply[R]:
+    """Run a decision on the shard of `hosted`, which is active; see `CoordinatorRuntime.decide`."""
+    committed: asyncio.Future[None] | None
+    try:
+        decided = decision(shard)
+        if decided.records:
+            committed = hosted.append(decided.records, decided.producer)
+        else:
+            committed = hosted.last_append()
+    except ApiError as error:
+        return refuse(error.code)
+    if committed is None:
+        return decided.response
+    return after(committed, lambda: decided.response, refuse)
+
+
 class CoordinatorRuntime(Generic[S]):
     """The partitions of one internal topic that this broker coordinates."""
 
@@ -117,19 +138,12 @@ class CoordinatorRuntime(Generic[S]):
         A decision without records may depend on earlier records: its response waits until they are
         committed. An ApiError, of the decision or of the append, becomes `refuse(code)`.
         """
-        committed: asyncio.Future[None] | None
         try:
             hosted = self._active(partition)
-            decided = decision(hosted.shard)  # type: ignore[arg-type]
-            if decided.records:
-                committed = hosted.append(decided.records, decided.producer)
-            else:
-                committed = hosted.last_append()
         except ApiError as error:
             return refuse(error.code)
-        if committed is None:
-            return decided.response
-        return after(committed, lambda: decided.response, refuse)
+        shard: S = hosted.shard  # type: ignore[assignment]
+        return decide_on(hosted, shard, decision, refuse)
 
     def end_transaction(self, partition: int, marker: Marker) -> Reply[ErrorCode]:
         """Append and apply the end of a transaction that wrote here; NONE when it is committed."""

@@ -29,6 +29,9 @@ PREFIX_BYTES = _SIZE.size
 _NO_ADDRESS = ("", 0)
 # Bytes per read while memory is low.
 _SHORT_READ_BYTES = 4 * 1024
+# The largest part of a request that is put back into the shared buffer, and the largest request.
+_REST_BYTES_MAX = 64 * 1024
+_REST_WANTED_MAX = 128 * 1024
 
 
 class FrameHandler(Protocol):
@@ -118,6 +121,7 @@ class Connection(SendHalf):
         "_pending",
         "_private",
         "_private_view",
+        "_rest",
         "_shared",
         "_time",
         "_unmute_timer",
@@ -164,6 +168,8 @@ class Connection(SendHalf):
         self._private_view = self._shared
         self._filled = 0
         self._wanted = 0
+        # The beginning of a small frame: it is put back before the next read, which follows it.
+        self._rest = b""
         self._pending: deque[Reply] = deque()
         self._blocking_count = 0
         self._is_parsing = False
@@ -199,9 +205,11 @@ class Connection(SendHalf):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
         if self._private is None:
-            if self.budget.held_bytes < self.budget.short_read_bytes:
-                return self._shared
-            return self._shared[:_SHORT_READ_BYTES]
+            budget = self.budget
+            if budget.held_bytes < budget.short_read_bytes:
+                return self._shared if not self._rest else self._shared[len(self._rest) :]
+            start = len(self._rest)
+            return self._shared[start : start + _SHORT_READ_BYTES]
         return self._private_view[self._filled : min(self._wanted, len(self._private))]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -209,9 +217,12 @@ class Connection(SendHalf):
         self.active_at = self._time()
         try:
             if self._private is None:
-                position = self._handle_frames(self._shared, nbytes)
-                if position < nbytes and not self.is_closed:
-                    self._keep(self._shared, position, nbytes)
+                if self._rest:
+                    self._continue_rest(nbytes)
+                else:
+                    position = self._handle_frames(self._shared, nbytes)
+                    if position < nbytes and not self.is_closed:
+                        self._keep(self._shared, position, nbytes, may_wait=True)
             else:
                 self._filled += nbytes
                 self._continue_private()
@@ -228,6 +239,7 @@ class Connection(SendHalf):
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything; deferred responses are dropped."""
         self.is_closed = True
+        self._rest = b""
         self._drop_mute()
         if self._private is not None:
             self._drop_private()
@@ -368,8 +380,11 @@ class Connection(SendHalf):
 
     # -- the private buffer ---------------------------------------------------------------------
 
-    def _keep(self, view: memoryview, position: int, end: int) -> None:
-        """Move unhandled bytes out of `view`: part of a frame, or frames that must wait."""
+    def _keep(self, view: memoryview, position: int, end: int, *, may_wait: bool = False) -> None:
+        """Move unhandled bytes out of `view`: part of a frame, or frames that must wait.
+
+        With `may_wait` the part of a small frame gets no buffer: it waits for the next read.
+        """
         filled = end - position
         wanted = PREFIX_BYTES
         if filled >= PREFIX_BYTES:
@@ -377,6 +392,12 @@ class Connection(SendHalf):
             if not 0 < size_bytes <= self._frame_bytes_max:
                 raise self._impossible(size_bytes)
             wanted += size_bytes
+        if may_wait and filled < wanted <= _REST_WANTED_MAX and filled <= _REST_BYTES_MAX:
+            self._rest = view[position:end].tobytes()
+            self._filled = filled
+            self.frame_started_at = self.active_at
+            self.memory.keep(filled)
+            return
         old = self._private
         self._private = self._endpoint.buffers.take(self.memory.begin(filled, wanted))
         self._private_view = memoryview(self._private)
@@ -389,6 +410,20 @@ class Connection(SendHalf):
             self._pause()
         elif filled == len(self._private):
             self._grow()
+
+    def _continue_rest(self, nbytes: int) -> None:
+        """Handle the frame whose beginning was received before, and the frames that follow it."""
+        rest, self._rest = self._rest, b""
+        started_at, self.frame_started_at = self.frame_started_at, 0.0
+        self._filled = 0
+        self.memory.release()
+        view, end = self._shared, len(rest) + nbytes
+        view[: len(rest)] = rest
+        position = self._handle_frames(view, end)
+        if position < end and not self.is_closed:
+            self._keep(view, position, end, may_wait=position > 0)
+            if not position and self.frame_started_at:
+                self.frame_started_at = started_at
 
     def _continue_private(self) -> None:
         """Handle more bytes of the frame in the private buffer."""

@@ -85,7 +85,7 @@ class ReceiveMemory:
         self._is_parked = False
         self._wanted_bytes = 0
         self._seen_at = self._seen_bytes = 0.0
-        # Always the size of the connection's private buffer.
+        # The size of the connection's private buffer, or of the part of a frame without one.
         self.held_bytes = 0
         # The number in the queue; 0 if it does not wait.
         self.ticket = 0
@@ -111,6 +111,13 @@ class ReceiveMemory:
         self._hold(size_bytes, is_parked=filled_bytes >= wanted_bytes)
         return size_bytes
 
+    def keep(self, filled_bytes: int) -> None:
+        """Hold the first bytes of a frame, without a buffer for the rest of it."""
+        self._seen_at = 0.0
+        self.held_bytes = filled_bytes
+        self._share.held_bytes += filled_bytes
+        self._budget.held_bytes += filled_bytes
+
     def grow(self) -> bool:
         """Double the held memory, up to the frame's size; return False if that has to wait."""
         if self._budget.may_grow(self._share):
@@ -130,10 +137,14 @@ class ReceiveMemory:
     def release(self) -> None:
         """Release all memory and stop waiting."""
         held_bytes, self._wanted_bytes = self.held_bytes, 0
-        if self.is_waiting:
+        if self.ticket:
             self._stop_waiting()
-        if held_bytes:
+        if self._is_parked:
             self._hold(0, is_parked=False)
+        elif held_bytes:
+            self.held_bytes = 0
+            self._share.held_bytes -= held_bytes
+            self._budget.give_back(held_bytes)
 
     def leave(self) -> None:
         """Release everything at the end of the connection."""

@@ -305,7 +305,8 @@ class SendHalf(asyncio.BufferedProtocol):
     def answer_room_bytes(self) -> int:
         """Bytes left for responses while others are unsent; handlers request less data then."""
         unsent = self._sinks.unsent
-        return max(0, unsent.limit_bytes - unsent.held_bytes)
+        room_bytes = unsent.limit_bytes - unsent.held_bytes
+        return room_bytes if room_bytes > 0 else 0
 
     # -- the end --------------------------------------------------------------------------------
 

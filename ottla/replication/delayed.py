@@ -162,6 +162,17 @@ class Delayed:
         future.add_done_callback(partial(self._left, kind))
         return future
 
+    def enter(self, kind: str, seconds: float, expire: Callable[[], None]) -> asyncio.TimerHandle:
+        """Count a request that waits without a future; call `expire` after `seconds`."""
+        self.waiting_counts[kind] += 1
+        loop = asyncio.get_running_loop()
+        return loop.call_later(0.0 if self._is_closed else seconds, expire)
+
+    def leave(self, kind: str, timer: asyncio.TimerHandle) -> None:
+        """Forget a request that called `enter`."""
+        self.waiting_counts[kind] -= 1
+        timer.cancel()
+
     def _left(self, kind: str, _: object) -> None:
         self.waiting_counts[kind] -= 1
 

@@ -233,7 +233,7 @@ class LeaderFetcher:
             self.fetched_bytes += len(effect.data.records or b"")
             if partition.log.config.flush_on_ack:
                 # The leader considers everything below the next position as stored here.
-                await partition.log.flush_in_background()
+                await partition.log.durability.flush_in_background()
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)
             following.truncate(partition, offset)

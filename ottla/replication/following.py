@@ -54,7 +54,9 @@ def append(partition: Partition, data: PartitionData) -> None:
     advance_high_watermark(partition, data.high_watermark)
     if data.log_start_offset > log.log_start_offset:
         # Records were deleted on the leader (DeleteRecords), whose committed offset may be ahead.
-        log.advance_log_start_offset(min(data.log_start_offset, partition.high_watermark))
+        log.truncation.advance_log_start_offset(
+            min(data.log_start_offset, partition.high_watermark)
+        )
     partition.changed()
 
 
@@ -92,7 +94,7 @@ def truncate(partition: Partition, offset: int) -> None:
         partition.topic, partition.partition, log.log_end_offset, offset,
         partition.high_watermark, partition.leader_epoch,
     )  # fmt: skip
-    log.truncate_to(offset)
+    log.truncation.truncate_to(offset)
     _lower_high_watermark(partition)
 
 
@@ -102,7 +104,7 @@ def start_at(partition: Partition, offset: int) -> None:
         "replica starts again partition=%s-%d old_end=%d leader_start=%d",
         partition.topic, partition.partition, partition.log.log_end_offset, offset,
     )  # fmt: skip
-    partition.log.truncate_fully_and_start_at(offset)
+    partition.log.truncation.truncate_fully_and_start_at(offset)
     partition.high_watermark = partition.log.high_watermark = offset
     partition.changed()
 

@@ -1,13 +1,14 @@
 """Moving of a log to another directory of its broker, while appends and reads continue (KIP-113).
 
 Slices of the log are appended to its copy, one at a time, yielding to the event loop in between.
-When the copy is complete, and all but a small part of it is durable, it replaces the log in one
-step. Follows kafka.server.ReplicaAlterLogDirsThread.
+When the copy is complete and durable, it replaces the log in one step. Follows
+kafka.server.ReplicaAlterLogDirsThread.
 
 Not done: when the directory of the copy fails, the log is not compacted until the broker has
 restarted. The copy may resume then, and must not have missed a tombstone. In the step in which the
-copy replaces the log, the event loop blocks for the last half megabyte and a few syncs of
-directories.
+copy replaces the log, the event loop blocks for one sync of a directory, because no record may be
+acknowledged between the two names; and for at most half a megabyte of records if new ones arrive
+during each of several flushes.
 """
 
 import logging
@@ -22,8 +23,10 @@ from ottla.storage.log.log import Log
 from ottla.wire.records import batch
 
 _SLICE_BYTES = 256 * 1024
-# Bytes that the event loop may have to write when the copy takes over.
+# Bytes that the event loop may have to write when the copy takes over, if records still arrived
+# during this many flushes off the loop.
 _UNSYNCED_BYTES_MAX = 512 * 1024
+_FLUSHES_MAX = 16
 
 _PAUSE_SECONDS_MAX = 1.0
 
@@ -54,6 +57,9 @@ class Move:
         self._truncations = self._source.truncations_count
         # A copy that existed at the start may have any content.
         self._unsynced_bytes = future.size_bytes
+        # The number of flushes since the copy was complete for the first time.
+        self._flushes_count = 0
+        self._is_prepared = False
 
     async def run(self) -> None:
         """Copy until the copy can take over; an error cancels the move."""
@@ -64,14 +70,21 @@ class Move:
                     await self._pause(count)
                 elif self._is_wanted() and await self._take_over():
                     return
+            self._withdraw()
         except ApiError as error:
             # The log is damaged and stays in its directory; a partial copy is of no use.
             _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
+            self._withdraw()
             if self._is_wanted():
                 with suppress(StorageError):
-                    self._directories.cancel_move(self._partition.topic, self._partition.partition)
+                    self._directories.moves.cancel(self._partition.topic, self._partition.partition)
         except StorageError as error:
             _log.error("failed to move log directory=%s reason=%s", self._future.directory, error)
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        if self._is_prepared:
+            self._directories.moves.withdraw(self._partition.topic, self._partition.partition)
 
     async def _pause(self, count: int) -> None:
         """Yield to the event loop, for as long as `count` bytes may take."""
@@ -87,7 +100,7 @@ class Move:
     def _is_wanted(self) -> bool:
         """Return True if this copy is still the current one."""
         partition = self._partition
-        found = self._directories.future(partition.topic, partition.partition)
+        found = self._directories.moves.future(partition.topic, partition.partition)
         return found is self._future and not (partition.is_deleted or partition.is_offline)
 
     async def _copy_slice(self) -> int:
@@ -96,9 +109,9 @@ class Move:
         if source.truncations_count != self._truncations:
             # The copied part may have been replaced.
             self._truncations = source.truncations_count
-            future.truncate_fully_and_start_at(source.log_start_offset)
+            future.truncation.truncate_fully_and_start_at(source.log_start_offset)
         if future.log_end_offset < source.log_start_offset:
-            future.truncate_fully_and_start_at(source.log_start_offset)
+            future.truncation.truncate_fully_and_start_at(source.log_start_offset)
         offset, end = future.log_end_offset, source.log_end_offset
         if offset >= end:
             return 0
@@ -114,28 +127,34 @@ class Move:
         assert found is not None, "a read that may wait always returns"
         if not found.data:
             # The last offsets have no records any more.
-            future.skip_to(end)
+            future.truncation.skip_to(end)
             return 1
         if not future.size_bytes:
             # The log may begin within a batch; before v2 a batch has the offset of its end.
             base_offset = batch.peek_base_offset(found.data)
-            future.truncate_fully_and_start_at(min(base_offset, source.log_start_offset))
+            future.truncation.truncate_fully_and_start_at(min(base_offset, source.log_start_offset))
         size = future.append_as_follower(found.data).size_bytes
         self._unsynced_bytes += size
         return size
 
     async def _take_over(self) -> bool:
-        """Replace the log if nearly all of the copy is durable; otherwise flush and return False."""
+        """Replace the log if the copy is durable; otherwise prepare that and return False."""
         partition, source, future = self._partition, self._source, self._future
-        if self._unsynced_bytes > _UNSYNCED_BYTES_MAX:
+        moves = self._directories.moves
+        if self._must_flush():
             self._unsynced_bytes = 0
-            await future.flush_in_background()
+            self._flushes_count += 1
+            await future.durability.flush_in_background()
+            return False
+        if not self._is_prepared:
+            self._is_prepared = True
+            await moves.prepare(partition.topic, partition.partition)
             return False
         # From here on the event loop must not run anything else.
-        future.flush()
-        log = self._directories.finish_move(partition.topic, partition.partition)
+        future.durability.flush()
+        log = moves.finish(partition.topic, partition.partition)
         partition.replace_log(log)
-        self._directories.remove_superseded(partition.topic, partition.partition)
+        await moves.remove_superseded_in_background(partition.topic, partition.partition)
         _log.info(
             "log moved partition=%s-%d from=%s to=%s bytes=%d",
             partition.topic,
@@ -145,3 +164,9 @@ class Move:
             log.size_bytes,
         )
         return True
+
+    def _must_flush(self) -> bool:
+        """Return True if the copy has records to flush off the event loop before it takes over."""
+        if self._flushes_count < _FLUSHES_MAX:
+            return self._future.recovery_point < self._future.log_end_offset
+        return self._unsynced_bytes > _UNSYNCED_BYTES_MAX

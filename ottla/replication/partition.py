@@ -6,33 +6,34 @@ through `Delayed`. Follows kafka.cluster.Partition.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from ottla.base.buffers import Part
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
 from ottla.cluster.image import NO_LEADER, PartitionState
-from ottla.replication.delayed import Delayed, Waiter, Watched
+from ottla.replication import acknowledgement
+from ottla.replication.acknowledgement import ACKS_ALL
+from ottla.replication.delayed import Delayed, Waiter
+from ottla.replication.fetched import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Fetched,
+    FetchOptions,
+    aborted_transactions,
+    new_fetched,
+)
 from ottla.replication.isr import UNKNOWN_EPOCH, IsrMachine
 from ottla.replication.page_cache import warm
 from ottla.storage.config import LONG_MAX
+from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log.log import AppendInfo, FetchedRecords, Log
 
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
+__all__ = ["ACKS_ALL", "NO_EPOCH", "READ_COMMITTED", "READ_UNCOMMITTED", "Partition"]
+
 NO_EPOCH = -1
-
-ACKS_ALL = -1
-
-
-class Bounds(NamedTuple):
-    """The offsets in a fetch response, all of the same moment."""
-
-    log_start_offset: int
-    last_stable_offset: int
-    high_watermark: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,48 +263,27 @@ class Partition:
             log.producers.decide_up_to(high_watermark)
         return True
 
-    def acknowledges_at_once(self, acks: int) -> bool:
-        """Return True if an append is acknowledged for `acks` as soon as it returns."""
-        isr = self.isr
-        if isr is None or self.log.config.flush_on_ack:
-            return False
-        return acks != ACKS_ALL or not isr.followers
-
     def is_acknowledged(self, acks: int, offset: int) -> bool:
         """Return True if everything below `offset` is as safe as `acks` requires."""
         if acks == ACKS_ALL:
             return self.high_watermark >= offset
         return not self.log.config.flush_on_ack or self.log.recovery_point >= offset
 
+    def acknowledgement(
+        self, acks: int, offset: int, seconds: float
+    ) -> "asyncio.Future[ErrorCode] | None":
+        """Return None if everything below `offset` is as safe as `acks` requires, else a future."""
+        if acks != ACKS_ALL and not (acks and self.log.config.flush_on_ack):
+            return None
+        if self.is_acknowledged(acks, offset):
+            return None
+        return self.wait_for_acknowledgement(acks, offset, max(seconds, 0.0))
+
     def wait_for_acknowledgement(
         self, acks: int, offset: int, seconds: float | None
     ) -> "asyncio.Future[ErrorCode]":
-        """Return a future: NONE when everything below `offset` is safe, otherwise the error.
-
-        The leader epoch must stay the same: a new leader may have lost the records.
-        REQUEST_TIMED_OUT after `seconds`; None means no deadline. Follows
-        checkEnoughReplicasReachOffset.
-        """
-        epoch = self.leader_epoch
-
-        def check(_: Watched) -> ErrorCode | None:
-            if self.is_offline:
-                return ErrorCode.KAFKA_STORAGE_ERROR
-            if self.isr is None or self.leader_epoch != epoch:
-                return ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if not self.is_acknowledged(acks, offset):
-                return None
-            if acks == ACKS_ALL and not self.isr.has_enough_replicas(self.min_insync_replicas):
-                return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            return ErrorCode.NONE
-
-        return self._delayed.wait(
-            (self,), check=check, expire=lambda: ErrorCode.REQUEST_TIMED_OUT, seconds=seconds
-        )
-
-    def wait_for_high_watermark(self, offset: int, seconds: float) -> "asyncio.Future[ErrorCode]":
-        """Return a future: NONE when everything below `offset` is committed, otherwise the error."""
-        return self.wait_for_acknowledgement(ACKS_ALL, offset, seconds)
+        """Return a future: NONE when everything below `offset` is safe, otherwise the error."""
+        return acknowledgement.wait(self, self._delayed, acks, offset, seconds)
 
     # -- fetch ------------------------------------------------------------------------------------
 
@@ -316,6 +296,53 @@ class Partition:
         if current_leader_epoch < self.leader_epoch:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def fetch(
+        self,
+        offset: int,
+        max_bytes: int,
+        leader_epoch: int,
+        options: FetchOptions,
+        *,
+        at_least_one: bool,
+    ) -> Fetched:
+        """Return what a consumer may read from `offset` on, and count it.
+
+        `leader_epoch` is the one that the consumer knows. With `at_least_one` the first batch is
+        returned even if it is larger than `max_bytes`. Raises ApiError for another leader or epoch,
+        an offset outside of the log, and damaged records.
+        """
+        if not self.is_leader or leader_epoch != NO_EPOCH:
+            self.check_leader(leader_epoch)
+        log = self.log
+        high_watermark = self.high_watermark
+        stable_offset = log.last_stable_offset(high_watermark)
+        isolation_level, range_bytes_min, only_if_cached = options
+        end_offset = stable_offset if isolation_level == READ_COMMITTED else high_watermark
+        start_offset = log.log_start_offset
+        is_inside = start_offset <= offset <= log.log_end_offset
+        is_at_end = is_inside and offset >= end_offset
+        records: Part | None = b""
+        aborted: Sequence[AbortedTransaction] = ()
+        if not is_at_end and (at_least_one or max_bytes > 0 or not is_inside):
+            read = self.read(
+                offset, max_bytes, end_offset, range_bytes_min,
+                at_least_one=at_least_one, only_if_cached=only_if_cached,
+            )  # fmt: skip
+            records = None if read is None else read[0]
+            if records and isolation_level == READ_COMMITTED:
+                aborted = aborted_transactions(log, offset, end_offset, records)
+        if records is not None:
+            self.fetches_count += 1
+            self.fetched_bytes += len(records)
+        return new_fetched(
+            (records, high_watermark, stable_offset, start_offset, aborted, is_at_end)
+        )
+
+    def take_back(self, fetched: Fetched) -> None:
+        """Do not count the bytes of a result, because they are not sent."""
+        if fetched.records:
+            self.fetched_bytes -= len(fetched.records)
 
     def read(
         self,
@@ -379,13 +406,6 @@ class Partition:
         if self.advance():
             self.changed()
 
-    def bounds(self) -> Bounds:
-        """Return the offsets that consumers get."""
-        high_watermark = self.high_watermark
-        return Bounds(
-            self.log.log_start_offset, self.log.last_stable_offset(high_watermark), high_watermark
-        )
-
     def readable_end(self, isolation_level: int) -> int:
         """Return the offset up to which a consumer of this isolation level reads."""
         if isolation_level == READ_COMMITTED:
@@ -410,7 +430,7 @@ class Partition:
                 f"Offset {target} is not between 0 and the high watermark {self.high_watermark}.",
             )
         try:
-            self.log.advance_log_start_offset(target)
+            self.log.truncation.advance_log_start_offset(target)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         self.changed()

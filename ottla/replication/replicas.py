@@ -129,6 +129,12 @@ class Replicas:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
         return found
 
+    def find(self, topic: str, topic_id: bytes, partition: int) -> Partition | None:
+        """Return a replica by the topic's name, or by its id if the name is empty; None if absent."""
+        if topic:
+            return self._partitions.get((topic, partition))
+        return self._by_id.get((topic_id, partition))
+
     def _missing(self, topic: str, partition: int) -> ApiError:
         if self._image().partition(topic, partition) is None:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -235,7 +241,7 @@ class Replicas:
         )
         self._partitions[key] = partition
         self._by_id[(state.topic_id, state.partition)] = partition
-        future = self.directories.future(*key)
+        future = self.directories.moves.future(*key)
         if future is not None:
             self._move(partition, future)
         return partition
@@ -323,9 +329,9 @@ class Replicas:
             directory = self.directories.at_path(path)
             if directory.failure is not None or (found is not None and found.is_offline):
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            self.directories.prefer(topic, partition, directory)
+            self.directories.moves.prefer(topic, partition, directory)
             replica = self.get(topic, partition)
-            future = self.directories.begin_move(topic, partition, directory)
+            future = self.directories.moves.begin(topic, partition, directory)
         except StorageError as error:
             self.directory_offline(error.directory, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -366,7 +372,7 @@ class Replicas:
                 and log.recovery_point < log.log_end_offset
                 and not partition.is_deleted
             ):
-                await log.flush_in_background()
+                await log.durability.flush_in_background()
                 partition.flushed()
         except StorageError:
             # The log directory has been notified, and takes its partitions offline.

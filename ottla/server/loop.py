@@ -1,4 +1,4 @@
-"""A broker as a process of its own: event loop, garbage collector, signals.
+"""A process of brokers: event loop, garbage collector, signals.
 
 Not used by the test fixture: there the process belongs to the test runner. uvloop is used if it is
 installed; it costs 4-8 % less CPU and changes nothing else.
@@ -12,19 +12,46 @@ import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ottla.base import descriptors
 from ottla.base.clock import RealClock
+from ottla.base.errors import StorageError
 from ottla.server.loop_lag import LoopWatch
-from ottla.server.node import Node
 
 _log = logging.getLogger(__name__)
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-def run(node: Node, on_ready: Callable[[Node], None]) -> None:
+class Service(Protocol):
+    """One broker (`Node`), or several (`LocalCluster`)."""
+
+    failure: StorageError | None
+    on_failure: Callable[[], None]
+
+    @property
+    def loop_watches(self) -> list[LoopWatch]:
+        """What measures how long the event loop is blocked."""
+        ...
+
+    async def start(self) -> None:
+        """Return when clients are served; raises ConfigError or StorageError."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop cleanly; idempotent."""
+        ...
+
+    def hurry(self) -> None:
+        """Stop waiting for clients during the shutdown."""
+        ...
+
+
+S = TypeVar("S", bound=Service)
+
+
+def run(node: S, on_ready: Callable[[S], None]) -> None:
     """Start the node, call `on_ready`, and stop it cleanly on SIGINT or SIGTERM. Blocks.
 
     Raises the ConfigError or StorageError of the start, and the StorageError for which the node has
@@ -48,7 +75,7 @@ def event_loops() -> dict[str, LoopFactory]:
     return factories
 
 
-async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
+async def _serve(node: S, on_ready: Callable[[S], None]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -65,7 +92,7 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
     if not await _is_started(node, stopped):
         return
     tune_collector()
-    with collections_named(node.broker.loop_watch):
+    with collections_named(*node.loop_watches):
         on_ready(node)
         await stopped.wait()
     try:
@@ -75,7 +102,7 @@ async def _serve(node: Node, on_ready: Callable[[Node], None]) -> None:
             raise node.failure
 
 
-async def _is_started(node: Node, stopped: asyncio.Event) -> bool:
+async def _is_started(node: Service, stopped: asyncio.Event) -> bool:
     """Start the node; return False if it was stopped meanwhile, in which case everything is closed."""
     starting = asyncio.ensure_future(node.start())
     interrupted = asyncio.ensure_future(stopped.wait())
@@ -113,8 +140,8 @@ def tune_collector() -> None:
 
 
 @contextmanager
-def collections_named(watch: LoopWatch) -> Iterator[None]:
-    """Report each long run of the garbage collector to the watch."""
+def collections_named(*watches: LoopWatch) -> Iterator[None]:
+    """Report each long run of the garbage collector to the watches."""
     clock, started = RealClock(), 0.0
 
     def collected(phase: str, info: dict[str, int]) -> None:
@@ -123,7 +150,8 @@ def collections_named(watch: LoopWatch) -> Iterator[None]:
         if phase == "start":
             started = now
         else:
-            watch.did(f"garbage collection of generation {info['generation']}", now - started)
+            for watch in watches:
+                watch.did(f"garbage collection of generation {info['generation']}", now - started)
 
     gc.callbacks.append(collected)
     try:

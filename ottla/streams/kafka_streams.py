@@ -239,11 +239,11 @@ class KafkaStreams(SnakeCase):
     def _timed_topics(self) -> list[str]:
         """Return the topics whose latest timestamps show the stream time of what was processed."""
         topology, name = self._topology, self.application_id
-        kept = [each.name for each in topology.stores.values() if each.logging_enabled]
+        kept = [store.name for store in topology.stores.values() if store.logging_enabled]
         if kept:
-            return [changelog_name(name, each) for each in kept]
-        sinks = [each.topic for each in topology.nodes.values() if isinstance(each, Sink)]
-        return [each for each in sinks if isinstance(each, str)]
+            return [changelog_name(name, item) for item in kept]
+        sinks = [node.topic for node in topology.nodes.values() if isinstance(node, Sink)]
+        return [sink for sink in sinks if isinstance(sink, str)]
 
     def _shown_progress(self) -> Progress:
         progress = self.progress()
@@ -310,7 +310,9 @@ class KafkaStreams(SnakeCase):
         return self.state.is_final
 
     def progress(self) -> Progress:
-        """Return the progress: records, lag, watermark, size of the state and dropped records."""
+        """Return the progress: records, lag, watermark, size of the state, dropped records and
+        misplaced keys.
+        """
         return self._instance.progress()
 
     def metrics(self) -> Metrics:
@@ -325,7 +327,7 @@ class KafkaStreams(SnakeCase):
 
     def streams_metadata_for_store(self, name: str) -> tuple[StreamsMetadata, ...]:
         """Return the instances that serve a store: all of them, the active one first."""
-        return tuple(each for each in self.metadata() if name in each.state_store_names)
+        return tuple(item for item in self.metadata() if name in item.state_store_names)
 
     def metadata_for_all_streams_clients(self) -> tuple[StreamsMetadata, ...]:
         """Return all instances, the active one first."""
@@ -341,13 +343,13 @@ class KafkaStreams(SnakeCase):
         return tuple(
             StreamsMetadata(
                 self.application_id,
-                each.instance,
-                each.host,
-                each.instance == active,
+                instance.instance,
+                instance.host,
+                instance.instance == active,
                 stores,
                 topics,
             )
-            for each in sorted(instances, key=lambda one: one.instance != active)
+            for instance in sorted(instances, key=lambda one: one.instance != active)
         )
 
     def store(
@@ -401,7 +403,8 @@ class KafkaStreams(SnakeCase):
 
         def take(records: list[ConsumedRecord]) -> None:
             changes: list[Change] = [
-                (each.partition, each.key or b"", each.value, each.timestamp) for each in records
+                (record.partition, record.key or b"", record.value, record.timestamp)
+                for record in records
             ]
             view.apply(changes)
 
@@ -462,12 +465,12 @@ class _Elector:
 
     @property
     def is_decided(self) -> bool:
-        return self._election.verdict is not None
+        return self._election.result is not None
 
     @property
     def is_shutdown(self) -> bool:
-        verdict = self._election.verdict
-        return verdict is not None and verdict.is_shutdown
+        result = self._election.result
+        return result is not None and result.is_shutdown
 
     @property
     def error(self) -> Exception | None:
@@ -476,8 +479,8 @@ class _Elector:
     @property
     def instances(self) -> tuple[str, tuple[Candidate, ...]]:
         """The id of the active instance, and all instances."""
-        verdict = self._election.verdict
-        return ("", ()) if verdict is None else (verdict.active, verdict.instances)
+        result = self._election.result
+        return ("", ()) if result is None else (result.active, result.instances)
 
 
 def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:

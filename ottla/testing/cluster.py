@@ -1,15 +1,21 @@
-"""A real broker inside the test process: isolated, on a free port, started in milliseconds.
+"""Real brokers inside the test process: isolated, on free ports, started in milliseconds.
 
-The broker runs on its own event loop and thread, so a test may block, run its own event loop, or
-use any client. The defaults are Kafka's, except those that would make tests wait: the first
-rebalance of a group is not delayed.
+    with Cluster(brokers=3) as cluster:
+        cluster.create_topic("orders", replication_factor=3)
+        cluster.kill(cluster.leader("orders"))
+
+Each broker runs on its own event loop and thread, so a test may block, run its own event loop, or
+use any client, and a broker that is paused or slow does not slow down the others. The defaults are
+Kafka's, except those that would make tests wait: the first rebalance of a group is not delayed, and
+a silent broker's session ends after two seconds.
 """
 
 import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -17,100 +23,272 @@ from ottla.base.errors import OttlaError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.cluster.image import NO_LEADER, PartitionImage
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
+from ottla.testing.broker_disk import BrokerDisk
+from ottla.testing.broker_net import BrokerNet, Cuts
+from ottla.testing.broker_thread import BrokerThread
+from ottla.testing.tree_thread import BrokerSessions, TreeThread
 from ottla.testing.volatile import VolatileFileSystem
 
-# Tests do not wait for further group members (Kafka: 3 s).
-TEST_OPTIONS: Mapping[str, str] = {"group.initial.rebalance.delay.ms": "0"}
+# Tests do not wait for further group members (Kafka: 3 s), nor long for silent brokers (Kafka: 18 s).
+TEST_OPTIONS: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "zookeeper.session.timeout.ms": "2000",
+}
 _LOOPBACK = "127.0.0.1"
-_PATIENCE_S = 30.0
+_POLL_SECONDS = 0.01
 
 
 class Cluster:
-    """A single-broker cluster; a context manager, with and without `async`.
+    """A cluster of `brokers`, with ids from 1; a context manager, with and without `async`.
 
     `options` are broker options by their Kafka names; `start` rejects unknown ones. `data` is a
     directory that is kept. Without it the records are in a temporary directory that is never synced
     and that `stop` removes. Methods may be called from any thread. `stop` is idempotent, and a
-    stopped cluster can be started again, on the same port.
+    stopped cluster can be started again, on the same ports.
     """
 
     def __init__(
-        self, *, options: Mapping[str, str] | None = None, data: str | Path | None = None
+        self,
+        brokers: int = 1,
+        *,
+        options: Mapping[str, str] | None = None,
+        data: str | Path | None = None,
     ) -> None:
+        if brokers < 1:
+            raise ValueError(f"a cluster has at least one broker, not {brokers}")
         self.options = {**TEST_OPTIONS, **(options or {})}
+        self.brokers = tuple(range(1, brokers + 1))
         self._is_temporary = data is None
         self.data = Path(tempfile.gettempdir() if data is None else data)
-        self._port = 0
-        self._lock = threading.Lock()
-        self._running: _NodeThread | None = None
+        self._ports = dict.fromkeys(self.brokers, 0)
+        self._lock = threading.RLock()
+        self._running: dict[int, BrokerThread] = {}
+        self._cuts = Cuts()
+        self._tree: TreeThread | None = None
+        self._sessions: dict[int, BrokerSessions] = {}
+        self._cluster_id = ""
+        self._is_started = False
 
     @property
     def bootstrap(self) -> str:
-        """The bootstrap address for clients, as host:port."""
-        return f"{self.host}:{self.port}"
+        """The addresses of all brokers for clients, as host:port,host:port; also of those that are down."""
+        self._refuse_unless_running()
+        return ",".join(f"{_LOOPBACK}:{port}" for port in self._ports.values())
 
     @property
     def host(self) -> str:
-        """The host name or address of the listener."""
-        return self._node.host
+        """The host name or address of the listeners."""
+        self._refuse_unless_running()
+        return _LOOPBACK
 
     @property
     def port(self) -> int:
-        """The port of the listener; the same after a restart."""
-        return self._node.port
+        """The port of the first broker; the same after a restart."""
+        self._refuse_unless_running()
+        return self._ports[1]
 
     @property
     def cluster_id(self) -> str:
         """The id of the cluster, generated on its first start."""
-        return self._node.cluster_id
+        self._refuse_unless_running()
+        return self._cluster_id
+
+    # -- life -------------------------------------------------------------------------------------
 
     def start(self) -> "Cluster":
-        """Start the broker and return when it serves clients; raises ConfigError or StorageError."""
+        """Start all brokers and return when they serve clients; raises ConfigError or StorageError."""
         with self._lock:
-            if self._running is None:
+            if not self._is_started:
                 refuse_unknown_names(self.options)
                 if self._is_temporary and not self._has_own_folder():
                     self.data = Path(tempfile.mkdtemp(prefix="ottla-"))
-                files = VolatileFileSystem() if self._is_temporary else RealFileSystem()
-                running = _NodeThread(self._settings(), files)
                 try:
-                    running.start_node()
+                    self._start_brokers(self.brokers)
                 except (OttlaError, OSError):
+                    self._stop_all()
                     self._forget_data()
                     raise
-                self._running = running
-                self._port = running.node.port
+                self._is_started = True
+                self._cluster_id = self._live_nodes()[0].cluster_id
         return self
 
     def stop(self) -> None:
         """Stop cleanly and remove temporary data; idempotent."""
         with self._lock:
-            self._stop_node()
-            self._forget_data()
+            try:
+                self._stop_all()
+            finally:
+                self._forget_data()
 
-    def restart(self) -> None:
-        """Stop cleanly and start again with the same data on the same port."""
+    def restart(self, broker: int | None = None) -> None:
+        """Stop a broker cleanly, unless it is down, and start it with the same data on the same port.
+
+        Restarts the whole cluster if `broker` is omitted.
+
+        >>> with Cluster(brokers=3) as cluster:
+        ...     cluster.kill(3)
+        ...     cluster.restart(3)
+        ...     cluster.live_brokers
+        (1, 2, 3)
+        """
         with self._lock:
-            self._stop_node()
-        self.start()
+            if broker is None:
+                self._stop_all()
+                self.start()
+                return
+            self._refuse_unless_known(broker)
+            running = self._running.pop(broker, None)
+            if running is not None:
+                self._end(broker, running)
+            self._start_brokers([broker])
+
+    # -- faults -----------------------------------------------------------------------------------
+
+    @property
+    def live_brokers(self) -> tuple[int, ...]:
+        """The ids of the brokers that have not been killed; paused and isolated ones are alive."""
+        return tuple(sorted(self._running))
+
+    def kill(self, broker: int) -> None:
+        """End a broker like `kill -9`: nothing is flushed, and its session ends after its timeout.
+
+        >>> with Cluster(brokers=3) as cluster:
+        ...     cluster.create_topic("orders", replication_factor=3)
+        ...     cluster.kill(cluster.leader("orders"))
+        ...     len(cluster.live_brokers)
+        2
+        """
+        with self._lock:
+            running = self._thread_of(broker)
+            if broker in self._sessions:
+                self._sessions[broker].suspend()
+            self._running.pop(broker)
+            running.kill()
+            self._cuts.remove(running.net)
+
+    def pause(self, broker: int) -> None:
+        """Stop a broker from doing anything, like SIGSTOP, until `resume`; its session times out.
+
+        >>> with Cluster(brokers=3) as cluster:
+        ...     cluster.pause(2)
+        ...     cluster.resume(2)
+        """
+        running = self._thread_of(broker)
+        if broker in self._sessions:
+            self._sessions[broker].suspend()
+        running.pause()
+
+    def resume(self, broker: int) -> None:
+        """Let a paused broker continue."""
+        self._thread_of(broker).resume()
+        if broker in self._sessions:
+            self._sessions[broker].resume()
+
+    def isolate(self, broker: int) -> None:
+        """Cut a broker from the other brokers and the coordination; clients still reach it.
+
+        >>> with Cluster(brokers=3) as cluster:
+        ...     cluster.isolate(1)
+        ...     cluster.heal(1)
+        """
+        self._thread_of(broker)
+        self._sessions_of(broker).suspend()
+        self._cuts.isolate(broker)
+
+    def heal(self, broker: int) -> None:
+        """End the isolation of a broker; what its connections carried is delivered late."""
+        self._cuts.heal(broker)
+        self._sessions_of(broker).resume()
+
+    def expire_session(self, broker: int) -> None:
+        """End a broker's session with the coordination; it registers again.
+
+        >>> with Cluster(brokers=3) as cluster:
+        ...     cluster.expire_session(1)
+        """
+        self._thread_of(broker)
+        self._sessions_of(broker).expire()
+
+    def slow_disk(self, broker: int, seconds: float) -> None:
+        """Let each write and sync of a broker take `seconds` longer; 0 ends it.
+
+        >>> with Cluster(brokers=3) as cluster:
+        ...     cluster.slow_disk(1, 0.01)
+        ...     cluster.slow_disk(1, 0)
+        """
+        self._thread_of(broker).disk.delay_seconds = seconds
+
+    # -- topics and state -------------------------------------------------------------------------
 
     def create_topic(
         self,
         name: str,
         *,
         partitions: int = 1,
+        replication_factor: int = 1,
         config: Mapping[str, str] | None = None,
     ) -> None:
         """Create a topic; raises ApiError if it exists or its name or configuration is invalid."""
         with self.admin() as brokers:
-            topics.create_topic(brokers, name, partitions=partitions, config=config)
+            topics.create_topic(
+                brokers,
+                name,
+                partitions=partitions,
+                replication_factor=replication_factor,
+                config=config,
+            )
 
     def topics(self) -> list[str]:
         """Return the names of the topics, without internal ones."""
         with self.admin() as brokers:
             return [row.name for row in topics.list_topics(brokers) if not row.is_internal]
+
+    def leader(self, topic: str, partition: int = 0, *, timeout_seconds: float = 30.0) -> int:
+        """Return the broker that leads a partition, according to a live broker; waits for one.
+
+        Raises OttlaError if there is no leader within the timeout.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            for node in self._live_nodes():
+                state = _partition(node, topic, partition)
+                if state is not None and state.leader in self._running:
+                    return state.leader
+            if time.monotonic() > deadline:
+                raise OttlaError(f"{topic}-{partition} has no leader after {timeout_seconds:g} s.")
+            time.sleep(_POLL_SECONDS)
+
+    def controller(self, *, timeout_seconds: float = 30.0) -> int:
+        """Return the broker that is the controller; waits for one, raises OttlaError without one."""
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            for broker, running in list(self._running.items()):
+                if running.node.broker.controller.is_active:
+                    return broker
+            if time.monotonic() > deadline:
+                raise OttlaError(f"There is no controller after {timeout_seconds:g} s.")
+            time.sleep(_POLL_SECONDS)
+
+    def wait_in_sync(self, topic: str, *, timeout_seconds: float = 30.0) -> None:
+        """Return when all replicas of a topic are in sync; OttlaError after the timeout."""
+        deadline = time.monotonic() + timeout_seconds
+        while not self._is_in_sync(topic):
+            if time.monotonic() > deadline:
+                raise OttlaError(f"{topic} is not in sync after {timeout_seconds:g} s.")
+            time.sleep(_POLL_SECONDS)
+
+    def _is_in_sync(self, topic: str) -> bool:
+        for node in self._live_nodes():
+            image = node.broker.image.topic(topic)
+            if image is None:
+                return False
+            for state in image.partitions:
+                if state.leader == NO_LEADER or len(state.isr) < len(state.replicas):
+                    return False
+        return True
 
     def admin(self) -> Brokers:
         """Return a new client for the functions of `ottla.client.admin`; close it after use."""
@@ -142,26 +320,102 @@ class Cluster:
         """Stop the cluster without blocking the caller's event loop."""
         await asyncio.to_thread(self.stop)
 
-    @property
-    def _node(self) -> Node:
-        if self._running is None:
-            raise OttlaError("The cluster is not running: use `with Cluster() as cluster`.")
-        return self._running.node
+    # -- inside -----------------------------------------------------------------------------------
 
-    def _settings(self) -> dict[str, str]:
+    def _live_nodes(self) -> list[Node]:
+        return [self._running[broker].node for broker in sorted(self._running)]
+
+    def _refuse_unless_running(self) -> None:
+        if not self._is_started:
+            raise OttlaError("The cluster is not running: use `with Cluster() as cluster`.")
+
+    def _refuse_unless_known(self, broker: int) -> None:
+        self._refuse_unless_running()
+        if broker not in self.brokers:
+            raise OttlaError(f"There is no broker {broker}: the cluster has {self.brokers}.")
+
+    def _thread_of(self, broker: int) -> BrokerThread:
+        self._refuse_unless_known(broker)
+        if broker not in self._running:
+            raise OttlaError(f"Broker {broker} is down: start it with restart({broker}).")
+        return self._running[broker]
+
+    def _sessions_of(self, broker: int) -> BrokerSessions:
+        if broker not in self._sessions:
+            raise OttlaError("A cluster of one broker has nothing to be cut from: use brokers=3.")
+        return self._sessions[broker]
+
+    def _start_brokers(self, numbers: Sequence[int]) -> None:
+        if self._tree is None and len(self.brokers) > 1:
+            files: FileSystem = VolatileFileSystem() if self._is_temporary else RealFileSystem()
+            self._tree = TreeThread(files, str(self.data / "coordination"))
+            self._tree.start()
+        threads = {}
+        for number in numbers:
+            if self._tree is not None:
+                self._sessions[number] = BrokerSessions(self._tree)
+            net = BrokerNet(number, self._cuts)
+            self._cuts.add(net)
+            threads[number] = BrokerThread(
+                self._settings(number),
+                BrokerDisk(is_temporary=self._is_temporary),
+                net,
+                self._sessions.get(number),
+            )
+            threads[number].begin()
+        failure: OttlaError | OSError | None = None
+        for number, thread in threads.items():
+            try:
+                thread.finish_start()
+            except (OttlaError, OSError) as error:
+                failure = failure or error
+                continue
+            self._running[number] = thread
+            self._ports[number] = thread.node.port
+        if failure is not None:
+            raise failure
+
+    def _settings(self, number: int) -> dict[str, str]:
+        is_single = len(self.brokers) == 1
+        own = {} if is_single else {"node.id": str(number)}
         return {
-            "listeners": f"PLAINTEXT://{_LOOPBACK}:{self._port}",
-            "log.dirs": str(self.data),
+            "listeners": f"PLAINTEXT://{_LOOPBACK}:{self._ports[number]}",
+            "log.dirs": str(self.data if is_single else self.data / f"broker{number}"),
+            **own,
             **self.options,
         }
 
     def _has_own_folder(self) -> bool:
         return self.data != Path(tempfile.gettempdir())
 
-    def _stop_node(self) -> None:
-        if self._running is not None:
-            running, self._running = self._running, None
-            running.stop_node()
+    def _end(self, broker: int, running: BrokerThread) -> None:
+        running.begin_stop()
+        try:
+            running.finish_stop()
+        finally:
+            self._cuts.remove(running.net)
+
+    def _stop_all(self) -> None:
+        running, self._running = self._running, {}
+        self._is_started = False
+        for broker in running:
+            self._cuts.heal(broker)
+        for thread in running.values():
+            thread.begin_stop(with_cluster=True)
+        failure: OttlaError | OSError | None = None
+        for thread in running.values():
+            try:
+                thread.finish_stop()
+            except (OttlaError, OSError) as error:
+                failure = failure or error
+            finally:
+                self._cuts.remove(thread.net)
+        tree, self._tree = self._tree, None
+        self._sessions.clear()
+        if tree is not None:
+            tree.stop()
+        if failure is not None:
+            raise failure
 
     def _forget_data(self) -> None:
         if self._is_temporary and self._has_own_folder():
@@ -169,56 +423,8 @@ class Cluster:
             self.data = Path(tempfile.gettempdir())
 
 
-class _NodeThread:
-    """One node on its own event loop and thread, from start to stop."""
-
-    def __init__(self, settings: Mapping[str, str], files: FileSystem) -> None:
-        self.node: Node
-        self._settings = settings
-        self._files = files
-        self._loop: asyncio.AbstractEventLoop
-        self._stop: asyncio.Event
-        self._ready = threading.Event()
-        self._is_serving = False
-        self._failure: OttlaError | OSError | None = None
-        # A daemon thread: a test that forgets `stop` must not keep the interpreter from exiting.
-        self._thread = threading.Thread(target=self._run, name="ottla-broker", daemon=True)
-
-    def start_node(self) -> None:
-        """Return when the node serves clients; raise the error if it cannot start."""
-        self._thread.start()
-        self._ready.wait()
-        if not self._is_serving:
-            self._thread.join()
-            raise self._failure or OttlaError("The broker did not start: see its traceback.")
-
-    def stop_node(self) -> None:
-        """Return when the node has stopped; raise the error that it failed with."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(_PATIENCE_S)
-        if self._thread.is_alive():
-            raise OttlaError(f"The broker did not stop within {_PATIENCE_S:g} s.")
-        if self._failure is not None:
-            raise self._failure
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except (OttlaError, OSError) as error:
-            self._failure = error
-        finally:
-            # The thread prints any other error; no caller waits for it.
-            self._ready.set()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        self.node = Node(self._settings, files=self._files)
-        await self.node.start()
-        self._is_serving = True
-        self._ready.set()
-        try:
-            await self._stop.wait()
-        finally:
-            await self.node.stop()
+def _partition(node: Node, topic: str, partition: int) -> PartitionImage | None:
+    image = node.broker.image.topic(topic)
+    if image is None or partition >= len(image.partitions):
+        return None
+    return image.partitions[partition]

@@ -4,6 +4,7 @@ Only a separate process shows the state that a crash leaves on disk. Requires an
 because it runs the same command as users.
 """
 
+import json
 import os
 import re
 import select
@@ -117,6 +118,58 @@ class BrokerProcess:
             process.kill()
             raise OttlaError(f"The broker was not ready within {_PATIENCE_S:g} s.")
         return process.stdout.readline()
+
+
+class ZooKeeperProcess:
+    """`ottla zookeeper start` in a directory; a context manager that stops it if it still runs."""
+
+    def __init__(self, data: str | Path, *, nodes: int = 1) -> None:
+        self.data = Path(data)
+        self.nodes = nodes
+        # The addresses of all servers, for `zookeeper.connect`, and the process id of each.
+        self.connect = ""
+        self.process_ids: list[int] = []
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> "ZooKeeperProcess":
+        """Return when the ensemble serves clients; raises OttlaError with its output if it fails."""
+        words = ["zookeeper", "start", "--port", "0", "--nodes", str(self.nodes)]
+        words += ["--data", str(self.data), "--output", "json"]
+        self._process = subprocess.Popen(  # noqa: S603 - our own command
+            [*COMMAND, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise OttlaError(f"ZooKeeper failed to start: {self._process.communicate()[1]}")
+        facts = json.loads(line)
+        self.connect, self.process_ids = facts["connect"], facts["process_ids"]
+        return self
+
+    def stop(self) -> tuple[int, str]:
+        """Stop all servers; return the exit code and the content of standard error."""
+        assert self._process is not None, "ZooKeeper is not running: call start() first"
+        process, self._process = self._process, None
+        process.terminate()
+        _, errors = process.communicate(timeout=_PATIENCE_S)
+        return process.returncode, errors
+
+    def __enter__(self) -> "ZooKeeperProcess":
+        """Start the ensemble."""
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the ensemble if it still runs."""
+        if self._process is not None:
+            self.stop()
 
 
 def run_command(

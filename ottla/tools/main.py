@@ -47,6 +47,8 @@ _LOG = LazyGroup(
 _ZOOKEEPER = LazyGroup(
     "zookeeper",
     {
+        "start": Verb("ottla.tools.zookeeper.start", "Run a ZooKeeper on this machine."),
+        "shell": Verb("ottla.tools.zookeeper.shell", "Show and change nodes."),
         "export": Verb(
             "ottla.tools.zookeeper.exporting", "Copy from a log directory to ZooKeeper."
         ),
@@ -54,7 +56,15 @@ _ZOOKEEPER = LazyGroup(
             "ottla.tools.zookeeper.importing", "Copy from ZooKeeper to a log directory."
         ),
     },
-    help="Copy a cluster's metadata to and from ZooKeeper.",
+    help="Run ZooKeeper, look into it, and copy a cluster's metadata.",
+)
+_BROKER = LazyGroup(
+    "broker",
+    {
+        "start": Verb("ottla.tools.broker.start", "Run one broker of a cluster."),
+        "stop": Verb("ottla.tools.broker.stop", "Stop a broker of this machine cleanly."),
+    },
+    help="Run and stop the brokers of a cluster.",
 )
 _PIPELINE = LazyGroup(
     "pipeline",
@@ -87,6 +97,7 @@ _GROUPS = {
     "topic": _TOPIC,
     "group": _GROUP,
     "log": _LOG,
+    "broker": _BROKER,
     "zookeeper": _ZOOKEEPER,
 }
 
@@ -103,14 +114,15 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
     _Root(
         "ottla",
         {
-            "up": Verb("ottla.tools.broker.up", "Start a broker on this machine."),
+            "up": Verb("ottla.tools.broker.up", "Start brokers on this machine."),
+            "broker": Verb("", "Run and stop the brokers of a cluster."),
             "produce": Verb("ottla.tools.record.produce", "Write lines as records."),
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
             "topic": Verb("", "Manage topics."),
             "group": Verb("", "Manage consumer groups and their offsets."),
             "streams": Verb("", "Run and manage stream applications."),
             "log": Verb("", "Inspect the files of a log directory."),
-            "zookeeper": Verb("", "Copy a cluster's metadata to and from ZooKeeper."),
+            "zookeeper": Verb("", "Run ZooKeeper, look into it, and copy metadata."),
             "pipeline": Verb("", "Check, explain and run YAML pipelines."),
             "spark": Verb("", "Make Spark start faster."),
             "doctor": Verb(

@@ -64,8 +64,8 @@ def fill(log: Log, world: World) -> None:
             timestamp=world.clock.now_ms,
         )
         log.append_as_leader(marker, 2, from_client=False)
-    log.roll()
-    log.flush()
+    log.rolling.roll()
+    log.durability.flush()
     log.high_watermark = log.log_end_offset
 
 
@@ -76,8 +76,8 @@ def compact(world: World, directories: LogDirectories, log: Log) -> list[Record]
     assert asyncio.run(cleaner.clean_dirtiest())
     for value in (b"tail", b"end"):
         log.append_as_leader(encode_batch([Record(b"key-1", value, timestamp=START_MS)]), 2)
-        log.roll()
-        log.flush()
+        log.rolling.roll()
+        log.durability.flush()
         log.high_watermark = log.log_end_offset
         assert asyncio.run(cleaner.clean_dirtiest())
     left = read_all(log)

@@ -199,7 +199,7 @@ def test_quotas_survive_a_restart() -> None:
     with Cluster() as cluster:
         limit(cluster, {"user": None, "client-id": "app"}, producer_byte_rate=5.0)
         cluster.restart()
-        quotas = cluster._node.broker.quotas
+        quotas = cluster._live_nodes()[0].broker.quotas
         found = quotas.client("ANONYMOUS", "app")
         assert found is not None and found.produce is not None
         assert found.produce.limit == 5

@@ -93,12 +93,12 @@ class GroupsBroker:
 
     async def stable(self, group: str = "g") -> tuple[str, int]:
         """Create a group of one member; return its member id and the generation."""
-        joined = self.groups.join_group(
+        joined = self.groups.membership.join_group(
             join_request(group), api_version=3, client_id="client", client_host="/127.0.0.1"
         )
         answer = await joined if isinstance(joined, asyncio.Future) else joined
         assignment = SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"all")
-        self.groups.sync_group(
+        self.groups.membership.sync_group(
             SyncGroupRequest(
                 group_id=group,
                 member_id=answer.member_id,

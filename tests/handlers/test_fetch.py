@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.server.fetch import reading
+from ottla.replication import fetched
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import (
     FetchPartition,
@@ -201,7 +201,7 @@ async def test_partitions_share_the_bytes_of_a_response(broker: LogsBroker) -> N
 
 async def test_response_size_is_limited(broker: LogsBroker, monkeypatch: Any) -> None:
     """The broker has a limit of its own, whatever the client allows."""
-    monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
+    monkeypatch.setattr(fetched, "RESPONSE_BYTES_MAX", 3000)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
     fetch_request = request(broker, ("t", 0, 0), max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1)
@@ -224,8 +224,8 @@ async def test_min_bytes_above_the_response_limit_do_not_wait(
     broker: LogsBroker, monkeypatch: Any
 ) -> None:
     """A min_bytes above the broker's own limit cannot be reached."""
-    monkeypatch.setattr(reading, "RESPONSE_BYTES_MAX", 3000)
-    monkeypatch.setattr(fetch, "ENOUGH_BYTES", 1500)
+    monkeypatch.setattr(fetched, "RESPONSE_BYTES_MAX", 3000)
+    monkeypatch.setattr(fetched, "ENOUGH_BYTES", 1500)
     broker.create("t")
     broker.write("t", *[b"x" * 900] * 10)
     fetch_request = request(broker, ("t", 0, 0), min_bytes=1 << 20, max_wait_ms=60_000)

@@ -81,7 +81,7 @@ async def stored(broker, *, require_stable=False):
 
 async def joined(broker):
     """Join the group, in generation 1; return the member id."""
-    answer = broker.groups.join_group(
+    answer = broker.groups.membership.join_group(
         join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
     )
     if asyncio.isfuture(answer):
@@ -207,7 +207,7 @@ async def test_former_producer_is_fenced():
 async def test_member_that_lost_its_partitions_cannot_commit():
     """Its generation has ended (KIP-447); a client without a member id is not checked."""
     async with transactions_broker() as broker:
-        broker.groups.join_group(
+        broker.groups.membership.join_group(
             join_request(), api_version=3, client_id="c", client_host="/127.0.0.1"
         )
         producer = await broker.producer()

@@ -15,7 +15,9 @@ from tests.law import source
 HANDLERS = (
     "ottla/server/handlers/produce.py",
     "ottla/server/handlers/fetch.py",
+    "ottla/server/fetch/parked.py",
     "ottla/server/fetch/reading.py",
+    "ottla/server/fetch/response.py",
     "ottla/server/fetch/sessions.py",
 )
 
@@ -27,13 +29,13 @@ SEEN_TO = {
     "context.keeps_order": "set for waiting requests, which the handler processes",
     "context.has_errors": "the handler returns responses with an error",
     "context.address_of": "for other leaders in responses with errors, which the handler returns",
-    "context.connection": "its send buffer limits a fetch in both paths",
+    "context.connection": "`bytes_max` reads its room for responses in both paths",
     "broker.admission": "the handler processes transactional batches",
     "broker.clock": "measures time for quotas",
     "broker.fetch_sessions": "used in both paths",
     "broker.heavy_batches": "HeavyBatchError is an ApiError, which sends a batch to the handler",
     "broker.image": "for other leaders in responses with errors, which the handler returns",
-    "broker.options": "fetch.max.bytes is read in both paths",
+    "broker.options": "`bytes_max` reads fetch.max.bytes in both paths",
     "broker.rack": "for other leaders in responses with errors, which the handler returns",
     "broker.replicas": "both paths look up the partition there, or cache one that is the leader",
     "broker.tasks": "for waiting requests, which the handler processes",
@@ -51,7 +53,7 @@ REFUSED = {
     "OUT_OF_ORDER_SEQUENCE_NUMBER": "the handler processes transactional batches; the log checks others",
     "REQUEST_TIMED_OUT": "the handler processes heavy batches",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the handler processes transactional batches",
-    "UNSUPPORTED_COMPRESSION_TYPE": "all versions with a shortcut support every codec",
+    "UNSUPPORTED_COMPRESSION_TYPE": "in versions without zstd, the handler processes batches with it",
 }
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from ottla.coordinators.txn import machine, records
-from ottla.coordinators.txn.machine import Claim, Ending, Outcome, Producer
+from ottla.coordinators.txn.machine import Claim, Ending, Producer, TransitionResult
 from ottla.coordinators.txn.records import Change
 from ottla.coordinators.txn.state import Transaction, TransactionState
 
@@ -64,7 +64,7 @@ class Player:
             said += f" next={transaction.next_producer_id}"
         yield said + (f" partitions={places}" if places else "")
 
-    def _decide(self, verb: str, values: dict[str, str]) -> Outcome:
+    def _decide(self, verb: str, values: dict[str, str]) -> TransitionResult:
         producer = Producer(int(values.get("id", -1)), int(values.get("epoch", -1)))
         found = self.transaction
         if verb == "init":

@@ -62,7 +62,7 @@ class ConsumerClient:
             return
         # The request is complete if the member joins, or does not know whether the last one
         # arrived.
-        reply = coordinator.consumer_heartbeat(
+        reply = coordinator.membership.consumer_heartbeat(
             self.request(is_full=self.epoch == 0 or self.is_unsure),
             api_version=1,
             client=Client("client", "/127.0.0.1"),
@@ -126,7 +126,7 @@ class ConsumerClient:
         )
         self.start_over()
         client = Client("client", "/127.0.0.1")
-        return coordinator.consumer_heartbeat(request, api_version=1, client=client)
+        return coordinator.membership.consumer_heartbeat(request, api_version=1, client=client)
 
 
 def _by_topic(places):
@@ -183,7 +183,9 @@ class ClassicClient:
         request = HeartbeatRequest(
             group_id=self.group, member_id=self.member_id, generation_id=self.generation
         )
-        self._when(coordinator.heartbeat(request), lambda answer: self._hear(answer, now))
+        self._when(
+            coordinator.membership.heartbeat(request), lambda answer: self._hear(answer, now)
+        )
 
     def _when(self, reply, hear):
         if isinstance(reply, asyncio.Future):
@@ -215,7 +217,7 @@ class ClassicClient:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
         )
-        reply = coordinator.join_group(
+        reply = coordinator.membership.join_group(
             request, api_version=3, client_id="client", client_host="/127.0.0.1"
         )
         self._when(reply, lambda answer: self._joined(coordinator, answer, now))
@@ -234,7 +236,9 @@ class ClassicClient:
             generation_id=self.generation,
             assignments=self._assignments(answer.members) if answer.members else [],
         )
-        self._when(coordinator.sync_group(request), lambda found: self._synced(found, now))
+        self._when(
+            coordinator.membership.sync_group(request), lambda found: self._synced(found, now)
+        )
 
     def _synced(self, answer, now):
         self._hear(answer, now)
@@ -279,7 +283,7 @@ class ClassicClient:
         request = LeaveGroupRequest(
             group_id=self.group, members=[MemberIdentity(member_id=self.member_id)]
         )
-        return coordinator.leave_group(request)
+        return coordinator.membership.leave_group(request)
 
 
 def _blob(share):

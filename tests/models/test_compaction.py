@@ -65,7 +65,7 @@ class History:
             compacted.clean()
         elif step == "tick":
             compacted.world.clock.now_ms += 10
-            compacted.log.remove_deleted()
+            compacted.log.deletion.remove_deleted()
             compacted.directories.checkpoint()
         elif step == "truncate":
             self.truncate(argument)
@@ -95,7 +95,7 @@ class History:
         end = log.log_end_offset
         if any(header.has_producer_id for header in self.headers(max(0, end - back - 8))):
             return
-        log.truncate_to(max(log.first_dirty_offset, end - back))
+        log.truncation.truncate_to(max(log.first_dirty_offset, end - back))
         log.high_watermark = log.log_end_offset
         self.durable = min(self.durable, log.log_end_offset)
         self.forget_from(log.log_end_offset)
@@ -103,7 +103,7 @@ class History:
     def headers(self, start: int) -> list[Any]:
         """Return the headers of the batches that end at or after an offset."""
         segments = self.compacted.log.segments
-        found = [header for each in segments for _, header in each.headers(0)]
+        found = [header for each in segments for _, header in each.batches.headers(0)]
         return [header for header in found if header.last_offset >= start]
 
     def forget_from(self, end: int) -> None:
@@ -139,7 +139,7 @@ class History:
         log = self.compacted.log
         end = log.log_start_offset
         for segment, behind in zip(log.segments, [*log.segments[1:], None], strict=True):
-            for _, header in segment.headers(0):
+            for _, header in segment.batches.headers(0):
                 assert header.base_offset >= max(end, segment.base_offset)
                 end = header.last_offset + 1
             assert behind is None or end <= behind.base_offset
@@ -189,15 +189,15 @@ def test_an_interrupted_pass_loses_nothing(
             history.do("append", records, 0)
         else:
             history.do("transaction", records, kind)
-    history.compacted.log.roll()
-    history.compacted.log.flush()
+    history.compacted.log.rolling.roll()
+    history.compacted.log.durability.flush()
     history.compacted.directories.checkpoint()
     end_it = history.compacted.lose_power if power else lambda _: history.compacted.restart()
     history.compacted.files.faults.lose_power_at(change)
     try:
         while history.compacted.clean():
             history.compacted.world.clock.now_ms += 10
-            history.compacted.log.remove_deleted()
+            history.compacted.log.deletion.remove_deleted()
     except PowerLoss:
         history.compacted.files.faults.lose_power_at(0)
     cut_short_again(history, again, seed, power=power)
@@ -231,8 +231,8 @@ def crowded() -> History:
     compacted = history.compacted
     for number in range(6):
         history.do("append", [(KEYS[number % 2], b"%d" % number * 10)], 0)
-        compacted.log.roll()
-    compacted.log.flush()
+        compacted.log.rolling.roll()
+    compacted.log.durability.flush()
     compacted.directories.checkpoint()
     assert compacted.log.segments_count > 8
     return history
@@ -244,7 +244,7 @@ def clean_twice(history: History) -> None:
     for committed in (log.log_end_offset // 2, log.log_end_offset):
         log.high_watermark = committed
         assert in_virtual_time(history.compacted.cleaner.clean_dirtiest())
-        log.remove_deleted()
+        log.deletion.remove_deleted()
 
 
 def changes_of_two_rounds() -> int:

@@ -122,7 +122,7 @@ class GroupModel(GroupWorld):
         self.clients.remove(client)
         members = [MemberIdentity(member_id=client.member_id, group_instance_id=client.instance)]
         request = LeaveGroupRequest(group_id="g", members=members)
-        self._run(self._do(self.coordinator.leave_group, request))
+        self._run(self._do(self.coordinator.membership.leave_group, request))
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -149,7 +149,7 @@ class GroupModel(GroupWorld):
             rebalance_timeout_ms=30_000,
         )
         client.assigned = None
-        reply = self.coordinator.join_group(
+        reply = self.coordinator.membership.join_group(
             request, api_version=client.version, client_id="c", client_host="/127.0.0.1"
         )
         self._wait(client, reply, self._joined)
@@ -194,7 +194,7 @@ class GroupModel(GroupWorld):
                 for name, share in shares.items()
             ],
         )
-        self._wait(client, self.coordinator.sync_group(request), self._synced)
+        self._wait(client, self.coordinator.membership.sync_group(request), self._synced)
 
     def _synced(self, client, answer):
         code = ErrorCode(answer.error_code)
@@ -221,7 +221,7 @@ class GroupModel(GroupWorld):
             generation_id=client.generation,
             group_instance_id=client.instance,
         )
-        self._stumble(client, ErrorCode(self.coordinator.heartbeat(request).error_code))
+        self._stumble(client, ErrorCode(self.coordinator.membership.heartbeat(request).error_code))
 
     def _commit(self, client, partition):
         self.next_offset += 1

@@ -117,19 +117,19 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule()
     def roll(self) -> None:
         """Begin a new segment."""
-        self.log.roll()
+        self.log.rolling.roll()
 
     @rule()
     def flush(self) -> None:
         """Make all records durable."""
-        self.log.flush()
+        self.log.durability.flush()
         assert self.log.recovery_point == self.end
 
     @rule(share=st.floats(0.6, 1))
     def truncate(self, share: float) -> None:
         """Truncate from the batch that contains an offset."""
         offset = int(self.start + share * (self.end - self.start))
-        self.log.truncate_to(offset)
+        self.log.truncation.truncate_to(offset)
         if offset < self.end:
             self.batches = [batch for batch in self.batches if batch.next_offset <= offset]
             self.end = self.log.log_end_offset
@@ -143,7 +143,7 @@ class LogAgainstList(RuleBasedStateMachine):
         """Restart the log at another offset; rarely, because otherwise the log would stay small."""
         if chance:
             return
-        self.log.truncate_fully_and_start_at(offset)
+        self.log.truncation.truncate_fully_and_start_at(offset)
         self.batches = []
         self.start = self.end = offset
         self.sent = []
@@ -158,7 +158,7 @@ class LogAgainstList(RuleBasedStateMachine):
     def advance_start(self, share: float) -> None:
         """Increase the start of the log."""
         offset = int(self.start + share * (self.end - self.start))
-        self.log.advance_log_start_offset(offset)
+        self.log.truncation.advance_log_start_offset(offset)
         self._start_at(offset)
 
     def _start_at(self, offset: int) -> None:
@@ -170,7 +170,7 @@ class LogAgainstList(RuleBasedStateMachine):
         """Advance the time, so that retention deletes whole segments."""
         self.world.clock.now_ms += hours * HOUR_MS
         before = self.log.segments_count
-        deleted = self.log.apply_retention(self.end)
+        deleted = self.log.deletion.apply_retention(self.end)
         assert deleted <= before
         oldest = self.world.clock.now_ms - 24 * HOUR_MS
         kept = self.log.log_start_offset

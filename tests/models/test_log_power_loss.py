@@ -57,7 +57,7 @@ class Life:
         if step == "append":
             self.append(argument)
         elif step == "flush":
-            self.log.flush()
+            self.log.durability.flush()
             self.durable = self.end()
         elif step == "flush in background":
             self.durable = max(self.durable, in_virtual_time(self.flush_in_background(argument)))
@@ -70,7 +70,7 @@ class Life:
 
     async def flush_in_background(self, sealed_only: bool) -> int:
         """Flush everything, or only the sealed segments."""
-        return await self.log.flush_in_background(sealed_only=sealed_only)
+        return await self.log.durability.flush_in_background(sealed_only=sealed_only)
 
     def append(self, count: int) -> None:
         """Append a batch with unique values."""
@@ -91,7 +91,7 @@ class Life:
                 break
             kept.append(values)
         self.durable = min(self.durable, sum(map(len, kept)))
-        self.log.truncate_to(offset)
+        self.log.truncation.truncate_to(offset)
         self.batches = kept
 
     def restart(self, clean: bool) -> None:

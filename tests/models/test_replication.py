@@ -202,7 +202,7 @@ async def test_the_model_finds_replicas_that_truncate_to_the_high_watermark(
     original = following.begin
 
     def begin(partition, key):  # type: ignore[no-untyped-def]
-        partition.log.truncate_to(partition.high_watermark)
+        partition.log.truncation.truncate_to(partition.high_watermark)
         return original(partition, key)
 
     monkeypatch.setattr(following, "begin", begin)

@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> World:
     log = made.load()
     for _ in range(LOG_MIB):
         log.append_as_leader(make_batch([bytes(MIB - 1000)]), 0)
-    log.flush()
+    log.durability.flush()
     log.abandon()
     return made
 

@@ -12,7 +12,7 @@ from ottla.controller.planning import creation
 from ottla.controller.planning.notices import Fence
 from ottla.controller.planning.requests import PartitionsRequest, TopicRequest
 from ottla.server.local_broker import LocalBroker
-from ottla.storage.cleaner.cleaning import Round, survey
+from ottla.storage.cleaner.cleaning import CleanerPass, survey
 from ottla.storage.cleaner.compaction import NewestOffsets
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
@@ -169,10 +169,10 @@ async def test_upkeep_of_many_logs_is_sliced() -> None:
     """
     clock = StepClock()
     directories = directories_of(SimFileSystem(), clock, 200, LogConfig())
-    await directories.tick_retention()
+    await directories.upkeep.tick_retention()
     assert len(clock.slices) >= 200 // STEPS_MAX
     clock.slices.clear()
-    await directories.maintain()
+    await directories.upkeep.maintain()
     # Two passes over the logs, when nothing else is due.
     assert len(clock.slices) >= 2 * 200 // STEPS_MAX
     directories.close()
@@ -188,14 +188,14 @@ async def test_large_files_are_removed_and_checkpoints_written_off_the_loop() ->
         assert log is not None
         for _ in range(20):
             log.append_as_leader(batch(bytes(200)), 0)
-        log.flush()
+        log.durability.flush()
         log.high_watermark = log.log_end_offset
-    assert await directories.tick_retention() > 10
+    assert await directories.upkeep.tick_retention() > 10
     directories.delete("t", 1)
     directories.settle_deletions()
     before = sum(name.endswith(".deleted") for name in files.list("/data/t-0"))
     files.on_loop.clear()
-    await directories.maintain()
+    await directories.upkeep.maintain()
     await directories.store_high_watermarks_in_background({("t", 0): 7})
     after = sum(name.endswith(".deleted") for name in files.list("/data/t-0"))
     assert before > 10 > after == 0
@@ -259,10 +259,10 @@ def test_a_slice_of_cleaning_ends_by_time() -> None:
     for number in range(300):
         compacted.append((b"%d" % (number % 7), b"v"))
     log = compacted.log
-    log.roll()
-    log.flush()
+    log.rolling.roll()
+    log.durability.flush()
     clock = StepClock()
-    work = Round(compacted.files, clock, log, survey(log, 0), 1 << 20)
+    work = CleanerPass(compacted.files, clock, log, survey(log, 0), 1 << 20)
     assert len(list(work.read_keys())) >= 300 // 25
     segments = [segment for group in work.groups() for segment in group]
     assert len(list(work.rewrite(segments))) >= 300 // 25

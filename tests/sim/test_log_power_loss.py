@@ -136,7 +136,7 @@ class Life:
 
     def flush(self) -> None:
         """Make everything durable, so that it must be kept from now on."""
-        self.log.flush()
+        self.log.durability.flush()
         self.durable_end = self.log.log_end_offset
 
     def script(self) -> Iterator[Callable[[], object]]:
@@ -166,7 +166,7 @@ class Life:
         yield lambda: self.append(b"e", 2, 3)
         yield self.flush
         yield lambda: self.directories.store_high_watermarks({("t", 0): self.log.log_end_offset})
-        yield self.log.remove_deleted
+        yield self.log.deletion.remove_deleted
         yield self.directories.close
 
     def truncate(self) -> None:
@@ -174,15 +174,15 @@ class Life:
         target = self.log.log_end_offset - 10
         self.durable_end = min(self.durable_end, target)
         self.sequence -= 10
-        self.log.truncate_to(target)
+        self.log.truncation.truncate_to(target)
         self.last = None
 
     def delete_old(self) -> None:
         """Delete records, and the segments that have no others."""
         self.latest_start = 6
-        self.log.advance_log_start_offset(6)
+        self.log.truncation.advance_log_start_offset(6)
         self.log.high_watermark = self.log.log_end_offset
-        self.log.apply_retention(self.log.log_end_offset)
+        self.log.deletion.apply_retention(self.log.log_end_offset)
 
     def live(self, change: int) -> bool:
         """Run the script until the power loss at the n-th change; return True if it reached its

@@ -113,7 +113,7 @@ def _on_spark(
         frame.schema, False
     )
     table = frame.toArrow()
-    finishing = Finishing(sink.settings)
+    finishing = Finishing(sink.opened.settings)
     found: Written = defaultdict(list)
     for batch in table.to_batches(max_chunksize=25):
         for row in finishing.finish(batch).to_pylist():

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ottla.streams import Serdes
 from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
+    MISPLACED_TOPIC,
     RECORDS,
     SINK,
     Envelope,
@@ -131,6 +132,8 @@ class StagedRun:
             assert each.task == SINK, each
             if each.topic == DROPPED_TOPIC:
                 self.dropped += each.sequence
+                continue
+            if each.topic == MISPLACED_TOPIC:
                 continue
             for record in topic_records(each.records):
                 partition = None if record.partition < 0 else record.partition

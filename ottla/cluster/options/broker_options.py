@@ -10,7 +10,13 @@ from dataclasses import replace
 from sys import float_info
 
 from ottla.base.options import Option, OptionType, Scope
-from ottla.cluster.options import coordinator_options, metrics_options, quota_options, topic_options
+from ottla.cluster.options import (
+    coordination_options,
+    coordinator_options,
+    metrics_options,
+    quota_options,
+    topic_options,
+)
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX, Rows, inert, not_empty
 
 BOOLEAN, STRING, INT, SHORT = (
@@ -45,14 +51,6 @@ _IDENTITY = (
         ["ottla-data"],
         "The folder for the logs if log.dirs is not set. Kafka: /tmp/kafka-logs.",
         check=not_empty,
-    ),
-    _broker(
-        "coordination.dir",
-        STRING,
-        None,
-        "Ottla's own: the folder for the cluster's metadata (which Apache Kafka keeps in "
-        "ZooKeeper). Defaults to the first of log.dirs. A broker that can no longer write to it "
-        "stops, so with several disks, a folder apart from all log directories is safest.",
     ),
     _broker("process.roles", LIST, [], inert("every broker can be the controller")),
     _broker("controller.listener.names", LIST, [], inert("every listener serves clients")),
@@ -491,19 +489,6 @@ _REPLICATION = (
         "Pause before a broker that stops asks the controller again, in ms.",
         minimum=0,
     ),
-    _broker(
-        "zookeeper.connect",
-        STRING,
-        None,
-        "Addresses of a ZooKeeper ensemble. Ottla uses its own metadata tree and cannot join an "
-        "ensemble yet.",
-    ),
-    _broker(
-        "zookeeper.session.timeout.ms",
-        INT,
-        18_000,
-        _ALONE,
-    ),
 )
 
 # Kafka allows changing these at runtime only through log.* rows that are listed above.
@@ -529,6 +514,7 @@ _TOPIC_DEFAULTS = tuple(
 
 ROWS = (
     *_IDENTITY,
+    *coordination_options.ROWS,
     *_NETWORK,
     *_TOPICS,
     *_LOG,
@@ -543,6 +529,5 @@ ROWS = (
 # A configuration that sets these expects a protection that does not exist.
 REFUSED = {
     "authorizer.class.name": "Ottla has no authorizer yet; remove the option and listen on loopback only",
-    "zookeeper.connect": "Ottla cannot join a ZooKeeper ensemble yet; remove the option",
     "security.inter.broker.protocol": "only PLAINTEXT is served",
 }

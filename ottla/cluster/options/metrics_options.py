@@ -12,7 +12,8 @@ def parse_address(text: str) -> tuple[str, int] | None:
     return host.strip("[]"), int(port)
 
 
-def _address(value: str) -> str | None:
+def check_address(value: str) -> str | None:
+    """Return what is wrong with an address; None if it is `host:port`."""
     return None if parse_address(value) else "it must look like host:port"
 
 
@@ -24,6 +25,6 @@ ROWS = (
         "Ottla's own: host:port that serves /metrics for Prometheus (with the names of "
         "jmx_exporter and kafka_exporter) and /healthz over HTTP. Off by default. Every client "
         "that can reach it can read the names of topics and groups.",
-        check=_address,
+        check=check_address,
     ),
 )

@@ -3,14 +3,18 @@ only.
 
 For tests, single machines and the edge, where a ZooKeeper ensemble would be one more system to run.
 A change is acknowledged, visible to readers and announced to watches once it is durable; changes
-that queue up meanwhile share one sync. Every session lives in this process, so none outlives it:
-ephemeral nodes in the journal are removed when the tree is opened again. Lives on one event loop.
+that queue up meanwhile share one sync. Lives on one event loop.
+
+A session of this process ends with it: its ephemeral nodes in the journal are removed when the tree
+is opened again. Sessions of other processes (`tree_server`) are stored in the tree and resumed.
 """
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from enum import IntEnum
 from functools import partial
 from types import MappingProxyType
 
@@ -35,10 +39,12 @@ from ottla.cluster.zk.port import (
     Stat,
     Watch,
 )
+from ottla.cluster.zk.stored_sessions import stored_ids
 from ottla.cluster.zk.tree import (
     ROOT,
     Change,
     ChangeKind,
+    Node,
     Outcome,
     Tree,
     check_path,
@@ -52,16 +58,43 @@ SESSION_TIMEOUT_MS = 18_000
 _Watches = dict[str, dict[tuple["EmbeddedSession", Watch], None]]
 
 
+class NodeEvent(IntEnum):
+    """What a watch announces; the numbers are ZooKeeper's (Watcher.Event.EventType)."""
+
+    CREATED = 1
+    DELETED = 2
+    CHANGED = 3
+    CHILDREN_CHANGED = 4
+
+
+_EVENTS = {
+    ChangeKind.CREATE: NodeEvent.CREATED,
+    ChangeKind.SET: NodeEvent.CHANGED,
+    ChangeKind.DELETE: NodeEvent.DELETED,
+}
+
+
 class EmbeddedTree:
     """One tree and its sessions; in memory if `directory` is None.
 
     Opening replays the journal, blocking, and raises StorageError with a message that names the
-    remedy. After a failed write or sync nothing more is acknowledged: every operation raises
-    StorageError, the sessions become SUSPENDED, and `on_failure` is called.
+    remedy, DirectoryInUse if another process has the tree open. After a failed write or sync nothing
+    more is acknowledged: every operation raises StorageError, the sessions become SUSPENDED, and
+    `on_failure` is called. `is_shared`: sessions of other processes exist. They outlive this
+    process, so their ephemeral nodes are kept when the tree is opened, and every change is written
+    before it is acknowledged.
     """
 
-    def __init__(self, files: FileSystem, clock: Clock, directory: str | None = None) -> None:
+    def __init__(
+        self,
+        files: FileSystem,
+        clock: Clock,
+        directory: str | None = None,
+        *,
+        is_shared: bool = False,
+    ) -> None:
         self.clock = clock
+        self._is_shared = is_shared
         self.on_failure: Callable[[StorageError], None] = lambda error: None
         self._files = files
         self._tree = Tree()
@@ -88,8 +121,27 @@ class EmbeddedTree:
         except StorageError:
             journal.close()
             raise
+        resumed = stored_ids(self._tree.nodes) if self._is_shared else set()
         for owner in self._tree.owners():
-            self._remove_ephemerals(owner)
+            if owner not in resumed:
+                outcome = self._tree.apply(
+                    [Delete(path) for path in self._tree.ephemerals(owner)], owner
+                )
+                self._unwritten.append(Transaction(outcome.zxid, outcome.changes))
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes by path, with changes that are not durable yet."""
+        return MappingProxyType(self._tree.nodes)
+
+    def children_count(self, path: str) -> int:
+        """Return the number of a node's children; 0 if it does not exist."""
+        return self._tree.children_count(path)
+
+    @property
+    def last_zxid(self) -> int:
+        """The id of the last transaction."""
+        return self._tree.last_zxid
 
     @property
     def sessions(self) -> Mapping[int, "EmbeddedSession"]:
@@ -98,17 +150,24 @@ class EmbeddedTree:
 
     def session(self, timeout_ms: int = SESSION_TIMEOUT_MS) -> "EmbeddedSession":
         """Start a session; it is lost after being suspended for `timeout_ms`."""
-        self._session_count += 1
-        # Unique across restarts of the tree, like transaction ids.
-        session_id = (self._tree.last_zxid >> 32 << 32) + self._session_count
-        session = EmbeddedSession(self, session_id, timeout_ms)
-        self._sessions[session_id] = session
+        session = EmbeddedSession(self, self.next_session_id(), timeout_ms)
+        self.add(session)
         return session
 
+    def next_session_id(self) -> int:
+        """Return an id that no session of this tree has had, also before restarts."""
+        self._session_count += 1
+        return (self._tree.last_zxid >> 32 << 32) + self._session_count
+
+    def add(self, session: "EmbeddedSession") -> None:
+        """Make a session one of this tree's."""
+        self._sessions[session.session_id] = session
+
     async def close(self) -> None:
-        """End every session, make unwritten changes durable, and release the directory."""
+        """End this process's sessions, make unwritten changes durable, and release the directory."""
         for session in list(self._sessions.values()):
-            await session.close()
+            if not session.outlives_process:
+                await session.close()
         if self._journal is None:
             return
         if self._unwritten:
@@ -116,7 +175,7 @@ class EmbeddedTree:
         with suppress(StorageError):
             # The error has been logged, and callers that wait for a change receive it. Other
             # unwritten changes are ephemeral nodes, which end here anyway.
-            await self._settle()
+            await self.settle()
         if self._snapshot is not None:
             await asyncio.wait([self._snapshot])
         self._journal.close()
@@ -133,12 +192,12 @@ class EmbeddedTree:
         """Return a node's data and Stat, and set a watch on it; raise NoNode if it does not exist."""
         node = self._tree.nodes.get(path)
         if node is None:
-            await self._settle()
+            await self.settle()
             raise NoNode(path)
         found = node.data, self._tree.stat(path)
         if watch is not None:
             self._data_watches.setdefault(path, {})[session, watch] = None
-        await self._settle()
+        await self.settle()
         return found
 
     async def exists(
@@ -148,7 +207,7 @@ class EmbeddedTree:
         found = self._tree.stat(path) if path in self._tree.nodes else None
         if watch is not None:
             self._data_watches.setdefault(path, {})[session, watch] = None
-        await self._settle()
+        await self.settle()
         return found
 
     async def children(
@@ -158,12 +217,12 @@ class EmbeddedTree:
         exist.
         """
         if path not in self._tree.nodes:
-            await self._settle()
+            await self.settle()
             raise NoNode(path)
         names = self._tree.children(path)
         if watch is not None:
             self._child_watches.setdefault(path, {})[session, watch] = None
-        await self._settle()
+        await self.settle()
         return names
 
     async def write(
@@ -175,10 +234,10 @@ class EmbeddedTree:
             outcome = self._tree.apply(operations, session.session_id)
         except CoordinationError:
             # The error may depend on a change that is not durable yet.
-            await self._settle()
+            await self.settle()
             raise
         self._record(outcome)
-        await self._settle()
+        await self.settle()
         return outcome.results
 
     async def ensure(self, session: "EmbeddedSession", path: str) -> None:
@@ -191,38 +250,41 @@ class EmbeddedTree:
         await self.write(session, missing[::-1])
 
     def end(self, session: "EmbeddedSession") -> None:
-        """Remove a session with its watches and ephemeral nodes."""
+        """Remove a session with its watches, its ephemeral nodes and its stored state."""
         self._sessions.pop(session.session_id, None)
+        self.drop_watches(session)
+        paths = [*self._tree.ephemerals(session.session_id), *session.stored_paths()]
+        paths = [path for path in paths if path in self._tree.nodes]
+        if paths:
+            self._record(self._tree.apply([Delete(path) for path in paths], session.session_id))
+
+    def drop_watches(self, session: "EmbeddedSession") -> None:
+        """Forget the watches of a session, as ZooKeeper does when its connection ends."""
         for watches in (self._data_watches, self._child_watches):
             for path in list(watches):
                 kept = {key: None for key in watches[path] if key[0] is not session}
                 watches[path] = kept
                 if not kept:
                     del watches[path]
-        self._remove_ephemerals(session.session_id)
-
-    def _remove_ephemerals(self, owner: int) -> None:
-        paths = self._tree.ephemerals(owner)
-        if paths:
-            self._record(self._tree.apply([Delete(path) for path in paths], owner))
 
     def _record(self, outcome: Outcome) -> None:
         """Queue a transaction for the journal, and the watches that it triggers.
 
-        Ephemeral nodes do not need a sync of their own: they are written with the next other
-        change.
+        Ephemeral nodes of this process do not need a sync of their own: they are written with the
+        next other change.
         """
         if self._journal is not None and outcome.changes:
             self._unwritten.append(Transaction(outcome.zxid, outcome.changes))
-            if not outcome.is_volatile:
+            if self._is_shared or not outcome.is_volatile:
                 self._begin_flush()
         for change in outcome.changes:
             for session, watch in self._take_watches(change):
-                self._deliver(partial(session.fire, watch, change.path))
+                self._deliver(partial(session.fire, watch, change.path, _EVENTS[change.kind]))
             if change.kind is not ChangeKind.SET:
                 parent = parent_of(change.path)
+                event = NodeEvent.CHILDREN_CHANGED
                 for session, watch in self._child_watches.pop(parent, {}):
-                    self._deliver(partial(session.fire, watch, parent))
+                    self._deliver(partial(session.fire, watch, parent, event))
 
     def _take_watches(self, change: Change) -> dict[tuple["EmbeddedSession", Watch], None]:
         fired = self._data_watches.pop(change.path, {})
@@ -237,7 +299,7 @@ class EmbeddedTree:
         else:
             self._deliveries.append(action)
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
         """Return when all previous changes, including the caller's, are durable."""
         self.refuse_if_failed()
         if self._flusher is None:
@@ -323,13 +385,18 @@ def _complete(done: "asyncio.Future[None]") -> None:
 class EmbeddedSession:
     """One session (implements Coordination). A simulation may `suspend`, `resume` and `expire` it."""
 
+    outlives_process = False
+
     def __init__(self, tree: EmbeddedTree, session_id: int, timeout_ms: int) -> None:
         self._tree = tree
         self._session_id = session_id
         self._timeout_seconds = timeout_ms / 1000
         self._state = SessionState.CONNECTED
+        # Watches run where the session was started, not where a node is changed: in a simulation
+        # that may be another process, which may be dead by then.
+        self._context = contextvars.copy_context()
         self._listeners: list[Callable[[SessionState], None]] = []
-        self._held_back: list[tuple[Watch, str]] = []
+        self._held_back: list[tuple[Watch, str, NodeEvent]] = []
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -426,8 +493,8 @@ class EmbeddedSession:
         self._stop_timer()
         self._enter(SessionState.CONNECTED)
         held_back, self._held_back = self._held_back, []
-        for watch, path in held_back:
-            self.fire(watch, path)
+        for watch, path, event in held_back:
+            self.fire(watch, path, event)
 
     def expire(self) -> None:
         """Lose the session: its ephemeral nodes and watches are removed, and every operation fails."""
@@ -437,17 +504,21 @@ class EmbeddedSession:
             self._enter(SessionState.LOST)
             self._tree.end(self)
 
-    def fire(self, watch: Watch, path: str) -> None:
+    def stored_paths(self) -> Sequence[str]:
+        """The nodes that hold the session's state, which end with it."""
+        return ()
+
+    def fire(self, watch: Watch, path: str, event: NodeEvent) -> None:
         """Call a watch on the loop; while the session is suspended, keep it for later."""
         if self._state is SessionState.CONNECTED:
-            asyncio.get_running_loop().call_soon(watch, path)
+            asyncio.get_running_loop().call_soon(watch, path, context=self._context)
         elif self._state is SessionState.SUSPENDED:
-            self._held_back.append((watch, path))
+            self._held_back.append((watch, path, event))
 
     def _enter(self, state: SessionState) -> None:
         self._state = state
         for listener in list(self._listeners):
-            asyncio.get_running_loop().call_soon(listener, state)
+            asyncio.get_running_loop().call_soon(listener, state, context=self._context)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

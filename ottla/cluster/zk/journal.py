@@ -40,6 +40,10 @@ _SNAPSHOT_HEAD = struct.Struct(">qQQ")  # last zxid, first journal to replay, nu
 _NODE = struct.Struct(">HIqqqqq")  # lengths of path and data, czxid, mzxid, version, creates, owner
 
 
+class DirectoryInUse(StorageError):
+    """Another process, or another tree of this process, has the directory open."""
+
+
 class Transaction(NamedTuple):
     """Changes that were applied together."""
 
@@ -160,7 +164,7 @@ class Journal:
             make_directories_durably(self._files, self._directory)
             return self._files.lock(f"{self._directory}/cluster.lock")
         except BlockingIOError as error:
-            raise StorageError(
+            raise DirectoryInUse(
                 self._directory,
                 "another process uses this directory. Stop it first, or name another directory.",
             ) from error

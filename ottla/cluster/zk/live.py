@@ -8,15 +8,17 @@ change in between would not be announced otherwise.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
+from kazoo.retry import KazooRetry
 
 from ottla.base.errors import OttlaError
 from ottla.cluster.zk.port import (
@@ -26,6 +28,7 @@ from ottla.cluster.zk.port import (
     CoordinationError,
     Create,
     Delete,
+    NoChildrenForEphemerals,
     NodeExists,
     NoNode,
     NotEmpty,
@@ -52,6 +55,7 @@ _ERRORS: dict[type[Exception], type[CoordinationError]] = {
     exceptions.NodeExistsError: NodeExists,
     exceptions.BadVersionError: BadVersion,
     exceptions.NotEmptyError: NotEmpty,
+    exceptions.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
     exceptions.SessionExpiredError: SessionLost,
     exceptions.ConnectionClosedError: SessionLost,
     exceptions.ConnectionLoss: ConnectionSuspended,
@@ -65,7 +69,30 @@ _TAKES = {
 }
 
 
+# kazoo's default would wait up to a minute between two attempts to reconnect.
+_RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.2, "max_delay": 1.0}
+
+# socket.SHUT_RDWR
+_BOTH_DIRECTIONS = 2
+_CUT_OFF_SECONDS = 5
+
 _Watches = dict[str, dict[Watch, set[str]]]
+
+
+class Details(NamedTuple):
+    """Everything that ZooKeeper stores about a node; times in milliseconds since the Unix epoch."""
+
+    czxid: int
+    mzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    children_version: int
+    acl_version: int
+    ephemeral_owner: int
+    data_length: int
+    children_count: int
+    pzxid: int
 
 
 class EnsembleUnreachable(OttlaError):
@@ -80,10 +107,15 @@ class LiveSession:
         self._loop = loop
         self._state = SessionState.CONNECTED
         self._listeners: list[Callable[[SessionState], None]] = []
+        # The type of the last event that was announced, in the names of kazoo (CREATED, CHANGED, …).
+        self.last_event = ""
         # The events of each watch, by path: kazoo announces a deletion twice to a watch of both
         # kinds.
         self._watches: _Watches = {}
         self._dropped: _Watches = {}
+        # In the order of the requests. kazoo keeps a request that arrives while it notices the loss
+        # of the connection until the next connection, however late that is.
+        self._waiting: dict[asyncio.Future[Any], str] = {}
         client.add_listener(partial(_from_thread, loop, self._changed))
 
     @classmethod
@@ -100,19 +132,29 @@ class LiveSession:
         Raises EnsembleUnreachable, which names the servers.
         """
         hosts, slash, chroot = servers.partition("/")
-        client = KazooClient(hosts=hosts, timeout=timeout_ms / 1000)
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(None, partial(client.start, connect_timeout_ms / 1000))
-        except (KazooTimeoutError, ValueError, OSError) as error:
+            client = KazooClient(
+                hosts=hosts, timeout=timeout_ms / 1000, connection_retry=KazooRetry(**_RECONNECT)
+            )
+        except ValueError as error:
+            raise EnsembleUnreachable(
+                f"{hosts!r} is not of the form HOST:PORT[,HOST:PORT…][/PATH]"
+            ) from error
+        try:
+            await _connect(client, loop, connect_timeout_ms / 1000)
+            if slash and chroot:
+                await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}"))
+                client.chroot = f"/{chroot}"
+        except (TimeoutError, exceptions.KazooException, KazooTimeoutError) as error:
             await loop.run_in_executor(None, partial(_put_away, client))
             raise EnsembleUnreachable(
                 f"ZooKeeper at {hosts} does not answer within {connect_timeout_ms / 1000:g} s: start"
                 " it, or name another as HOST:PORT[,HOST:PORT…][/PATH]"
             ) from error
-        if slash and chroot:
-            await loop.run_in_executor(None, partial(client.ensure_path, f"/{chroot}"))
-            client.chroot = f"/{chroot}"
+        except asyncio.CancelledError:
+            loop.run_in_executor(None, partial(_put_away, client))
+            raise
         return cls(client, loop)
 
     @property
@@ -135,6 +177,13 @@ class LiveSession:
         data, stat = await self._read(path, self._client.get_async, "data", watch)
         # Java clients create nodes without data, which differs from empty data there.
         return data or b"", _stat(stat)
+
+    async def details(self, path: str) -> Details:
+        """Return everything about a node, for people; raise NoNode if it does not exist."""
+        stat = await self._ask(path, self._client.exists_async, path)
+        if stat is None:
+            raise NoNode(path)
+        return Details(*stat)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Return the Stat or None; the watch fires on creation, change and deletion."""
@@ -207,6 +256,16 @@ class LiveSession:
             self._state = SessionState.LOST
             await self._loop.run_in_executor(None, partial(_put_away, self._client))
 
+    def abandon(self) -> None:
+        """Disconnect without ending the session, as a process that dies does; it cannot be used again.
+
+        For tests of expiry, and for a broker that must not end a session whose state is unknown.
+        """
+        self._listeners.clear()
+        self._state = SessionState.LOST
+        self._fail_waiting()
+        self._loop.run_in_executor(None, partial(_cut_off, self._client))
+
     async def _read(
         self, path: str, ask: Callable[..., Any], kind: str, watch: Watch | None
     ) -> Any:
@@ -237,6 +296,7 @@ class LiveSession:
 
     def _fire(self, path: str, event: WatchedEvent) -> None:
         kinds = _TAKES.get(event.type, set())
+        self.last_event = str(event.type)
         for watch in list(self._watches.get(path, {})):
             if self._forget(path, watch, kinds):
                 watch(path)
@@ -247,16 +307,21 @@ class LiveSession:
         if self._state is SessionState.LOST:
             raise SessionLost(path)
         answer: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting[answer] = path
         ask(*arguments).rawlink(partial(_from_thread, self._loop, partial(_settle, answer)))
         try:
             return await answer
         except exceptions.KazooException as error:
             raise _translated(error, path) from error
+        finally:
+            self._waiting.pop(answer, None)
 
     def _changed(self, state: str) -> None:
         if self._state is SessionState.LOST or _STATES[state] is self._state:
             return
         self._state = _STATES[state]
+        if self._state is not SessionState.CONNECTED:
+            self._fail_waiting()
         dropped, self._dropped = self._dropped, {}
         if self._state is SessionState.SUSPENDED:
             self._dropped, self._watches = self._watches, {}
@@ -269,6 +334,28 @@ class LiveSession:
             for path, watches in dropped.items():
                 for watch in watches:
                     watch(path)
+
+    def _fail_waiting(self) -> None:
+        error = SessionLost if self._state is SessionState.LOST else ConnectionSuspended
+        for answer, path in self._waiting.items():
+            if not answer.done():
+                answer.set_exception(error(path))
+
+
+async def _connect(
+    client: KazooClient, loop: asyncio.AbstractEventLoop, timeout_seconds: float
+) -> None:
+    """Return when the client has a session; TimeoutError if no server answers in time."""
+    connected = loop.create_future()
+
+    def changed(state: str) -> None:
+        if state == KazooState.CONNECTED and not connected.done():
+            connected.set_result(None)
+
+    client.add_listener(partial(_from_thread, loop, changed))
+    client.start_async()
+    async with asyncio.timeout(timeout_seconds):
+        await connected
 
 
 def _from_thread(
@@ -286,6 +373,16 @@ def _settle(answer: "asyncio.Future[Any]", result: Any) -> None:
         answer.set_result(result.get_nowait())
     else:
         answer.set_exception(result.exception)
+
+
+def _cut_off(client: KazooClient) -> None:
+    """Close the connection without the request that ends the session (kazoo has no public way)."""
+    client._stopped.set()
+    # AttributeError: kazoo is between two connections.
+    with contextlib.suppress(OSError, AttributeError):
+        client._connection._socket.shutdown(_BOTH_DIRECTIONS)
+    client._connection.stop(_CUT_OFF_SECONDS)
+    client.close()
 
 
 def _put_away(client: KazooClient) -> None:

@@ -16,11 +16,15 @@ ANY_VERSION = -1
 
 
 class CoordinationError(OttlaError):
-    """Root of the errors of the tree; `path` is the node concerned."""
+    """Root of the errors of the tree; `path` is the node concerned.
+
+    `index` is the position of the operation that failed in its multi, if that is known.
+    """
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{type(self).__name__}: {path}")
         self.path = path
+        self.index = 0
 
 
 class NoNode(CoordinationError):
@@ -37,6 +41,10 @@ class BadVersion(CoordinationError):
 
 class NotEmpty(CoordinationError):
     """The node to delete has children."""
+
+
+class NoChildrenForEphemerals(CoordinationError):
+    """The parent of the node to create is ephemeral."""
 
 
 class SessionLost(CoordinationError):

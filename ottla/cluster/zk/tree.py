@@ -12,8 +12,10 @@ from ottla.cluster.zk.port import (
     ANY_VERSION,
     BadVersion,
     Check,
+    CoordinationError,
     Create,
     Delete,
+    NoChildrenForEphemerals,
     NodeExists,
     NoNode,
     NotEmpty,
@@ -102,6 +104,10 @@ class Tree:
         children_version = 2 * node.creates - len(self._children[path])
         return Stat(node.czxid, node.mzxid, node.version, children_version, node.owner)
 
+    def children_count(self, path: str) -> int:
+        """Return the number of a node's children; 0 if it does not exist."""
+        return len(self._children.get(path, ()))
+
     def children(self, path: str) -> list[str]:
         """Return the names of a node's children, sorted; raise NoNode if it does not exist."""
         self.node(path)
@@ -138,7 +144,9 @@ class Tree:
                 if change is not None:
                     changes.append(change)
                     is_volatile = is_volatile and self._was_ephemeral(change)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, CoordinationError):
+                error.index = len(results)
             self._roll_back()
             raise
         if changes:
@@ -206,7 +214,8 @@ class Tree:
         above = self.nodes.get(parent)
         if above is None:
             raise NoNode(path)
-        assert above.owner == NO_OWNER, f"{parent} is ephemeral and can have no children"
+        if above.owner != NO_OWNER:
+            raise NoChildrenForEphemerals(path)
         self._replace(parent, above._replace(creates=above.creates + 1))
         self._replace(path, Node(data, zxid, zxid, 0, 0, owner))
 

@@ -174,7 +174,7 @@ def drop_assignments(transition: Transition, code: ErrorCode) -> None:
 
 def drop_member(transition: Transition, member_id: str) -> None:
     """Remove a member; its waiting requests are answered so that a live client rejoins."""
-    transition.answer_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID, told_member_id="")
+    transition.answer_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID, response_member_id="")
     transition.answer_sync_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
     transition.group.remove(member_id)
     transition.end_session(member_id)

@@ -144,11 +144,11 @@ class Transition:
         return ticket is not None
 
     def answer_join_error(
-        self, member_id: str, code: ErrorCode, *, told_member_id: str | None = None
+        self, member_id: str, code: ErrorCode, *, response_member_id: str | None = None
     ) -> None:
-        """Answer a waiting join with an error; `told_member_id` defaults to the member's own id."""
-        told = member_id if told_member_id is None else told_member_id
-        self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=told))
+        """Answer a waiting join with an error; `response_member_id` defaults to the member's own id."""
+        named = member_id if response_member_id is None else response_member_id
+        self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=named))
 
     def answer_sync_error(self, member_id: str, code: ErrorCode) -> None:
         """Answer a waiting sync with an error."""

@@ -1,9 +1,9 @@
 """The committed offsets of the groups of one partition of __consumer_offsets.
 
 Only replay changes them, in live operation as in loading. Offsets of a transaction take effect when
-its marker commits it; until then they are unstable (KIP-447). If several transactions commit
-offsets for one partition, the one written last wins, whichever transaction ends last. Follows
-Kafka's OffsetMetadataManager.
+its marker commits it; until then they are unstable (KIP-447), even if a plain commit is written
+later. Of several offsets for one partition the one written last wins, whichever transaction ends
+last. Follows Kafka's OffsetMetadataManager.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class CommittedOffset(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """An offset of an open transaction; `order` grows with every transactional commit in the log.
+    """An offset of an open transaction; `order` grows with every commit that is in the log.
 
     `order` replaces Kafka's record offset: compaction keeps the order of records.
     """
@@ -49,16 +49,17 @@ class OffsetStore:
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._open: dict[int, dict[str, dict[TopicPartition, _Pending]]] = {}
         self._last_order = 0
-        # The order of stored offsets that came from transactions, for as long as any other is open.
+        # The order of offsets that were stored while a transaction was open, until none is open.
         self._stored_orders: dict[tuple[str, TopicPartition], int] = {}
 
     def apply(
         self, group_id: str, topic_partition: TopicPartition, offset: CommittedOffset
     ) -> None:
-        """Store an offset."""
+        """Store an offset; older ones of open transactions never replace it."""
         self._groups.setdefault(group_id, {})[topic_partition] = offset
-        # Older than this one, so no end of their transactions makes a difference any more.
-        self._drop_open(group_id, topic_partition)
+        if self._open:
+            self._last_order += 1
+            self._stored_orders[group_id, topic_partition] = self._last_order
 
     def apply_open(
         self,
@@ -84,8 +85,7 @@ class OffsetStore:
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Store or drop the offsets of the producer's open transaction.
 
-        An offset is skipped if the stored one was written later, by a transaction that ended
-        before.
+        An offset is skipped if the stored one was written later.
         """
         ended = self._open.pop(producer_id, {})
         if is_committed:

@@ -10,33 +10,26 @@ from functools import partial
 from typing import TypeAlias
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
-from ottla.base.uuids import random_uuid, uuid_text
 from ottla.cluster import names
 from ottla.cluster.image import NO_LEADER, ClusterImage
-from ottla.coordinators.classic.events import Event, Heartbeat, Join, Leave, Sync
 from ottla.coordinators.consumer.assignment.assignors.plan import Assignments
 from ottla.coordinators.consumer.groups import at_once
-from ottla.coordinators.consumer.requests import classic, heartbeat
 from ottla.coordinators.consumer.settings import ConsumerSettings
-from ottla.coordinators.consumer.transition import Client
 from ottla.coordinators.groups import commits, consumers, queries, transactional
+from ottla.coordinators.groups.membership import Membership
 from ottla.coordinators.groups.offsets import CommittedOffset, TopicPartition
 from ottla.coordinators.groups.settings import GroupSettings
 from ottla.coordinators.groups.shard import GroupShard
-from ottla.coordinators.naming import fresh_text, partition_of
+from ottla.coordinators.naming import partition_of
 from ottla.coordinators.ports import Marker, PartitionWriter
 from ottla.coordinators.refusals import commit_error, group_error
-from ottla.coordinators.replies import R, Reply, Waiter, gathered
-from ottla.coordinators.runtime import CoordinatorRuntime, Decision
+from ottla.coordinators.replies import Reply, gathered
+from ottla.coordinators.runtime import CoordinatorRuntime
 from ottla.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroupDescribed
-from ottla.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
 from ottla.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -47,14 +40,10 @@ from ottla.wire.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 OFFSETS_TOPIC = names.GROUP_OFFSETS_TOPIC
@@ -69,6 +58,7 @@ def _no_options(_: str) -> Mapping[str, int]:
 class GroupCoordinator:
     """The groups of every partition of __consumer_offsets that this broker leads.
 
+    `membership` answers the requests of members; the methods here are about offsets and groups.
     `load` and `unload` follow the leadership of the partitions; `options` and `image` are called
     again for each request. Lives on the broker's loop.
     """
@@ -89,7 +79,6 @@ class GroupCoordinator:
         self._tasks = tasks
         # Runs the assignors of large groups elsewhere; who has other threads sets it.
         self.in_background: InBackground | None = None
-        self._rng = rng
         self._options = options
         self._image = image
         self._settings_of: tuple[Snapshot | None, GroupSettings] = (None, GroupSettings())
@@ -108,6 +97,7 @@ class GroupCoordinator:
             tasks=tasks,
             settings=lambda: self.settings().runtime,
         )
+        self.membership = Membership(self._find_shard, self.settings, rng)
 
     def settings(self) -> GroupSettings:
         """Return the current options for groups."""
@@ -177,161 +167,8 @@ class GroupCoordinator:
         partition = topic.partition(self.partition_for(group_id))
         return NO_LEADER if partition is None else partition.leader
 
-    # -- membership
-
-    def join_group(
-        self, request: JoinGroupRequest, *, api_version: int, client_id: str, client_host: str
-    ) -> Reply[JoinGroupResponse]:
-        """Join or rejoin a group; the response is sent when the generation has all its members."""
-
-        def refuse(code: ErrorCode) -> JoinGroupResponse:
-            return JoinGroupResponse(error_code=group_error(code), member_id=request.member_id)
-
-        settings = self.settings()
-        if not request.group_id:
-            return refuse(ErrorCode.INVALID_GROUP_ID)
-        shortest, longest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
-        if not shortest <= request.session_timeout_ms <= longest:
-            return refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
-        if request.rebalance_timeout_ms < 0:
-            # Version 0 has no separate rebalance timeout.
-            request.rebalance_timeout_ms = request.session_timeout_ms
-        if self._speaks_consumer(request.group_id, gives_way=not request.member_id):
-            fresh_uuid = uuid_text(random_uuid(self._rng))
-            joiner = classic.Joiner(Client(client_id, client_host), api_version, fresh_uuid)
-            return self._decide(
-                request.group_id,
-                lambda shard: consumers.join(shard, request, joiner),
-                lambda code: JoinGroupResponse(error_code=group_error(code)),
-            )
-        waiter: Waiter[JoinGroupResponse] = Waiter()
-        fresh_id = fresh_text(self._rng)
-        event = Join(waiter, request, api_version, client_id, client_host, fresh_id)
-        may_create = not request.member_id
-        return self._feed(request.group_id, event, waiter, refuse, may_create=may_create)
-
-    def sync_group(self, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
-        """Fetch the member's assignment; the leader sends the assignments of all members."""
-
-        def refuse(code: ErrorCode) -> SyncGroupResponse:
-            return SyncGroupResponse(error_code=group_error(code))
-
-        if self._speaks_consumer(request.group_id):
-            return self._decide(
-                request.group_id, lambda shard: consumers.sync(shard, request), refuse
-            )
-        waiter: Waiter[SyncGroupResponse] = Waiter()
-        return self._feed(request.group_id, Sync(waiter, request), waiter, refuse)
-
-    def heartbeat(self, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
-        """Keep a membership alive; answered immediately."""
-
-        def refuse(code: ErrorCode) -> HeartbeatResponse:
-            if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                # The session starts when the group is loaded: nothing is wrong with the member.
-                return HeartbeatResponse()
-            return HeartbeatResponse(error_code=group_error(code))
-
-        if self._speaks_consumer(request.group_id):
-            return self._decide(
-                request.group_id, lambda shard: consumers.pulse(shard, request), refuse
-            )
-        waiter: Waiter[HeartbeatResponse] = Waiter()
-        return self._feed(request.group_id, Heartbeat(waiter, request), waiter, refuse)
-
-    def leave_group(self, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
-        """Remove members; the request names its members as version 3 does."""
-
-        def refuse(code: ErrorCode) -> LeaveGroupResponse:
-            if code is not ErrorCode.UNKNOWN_MEMBER_ID:
-                return LeaveGroupResponse(error_code=group_error(code))
-            return LeaveGroupResponse(
-                members=[
-                    MemberResponse(
-                        member_id=item.member_id,
-                        group_instance_id=item.group_instance_id,
-                        error_code=code,
-                    )
-                    for item in request.members
-                ]
-            )
-
-        if self._speaks_consumer(request.group_id):
-            return self._decide(
-                request.group_id, lambda shard: consumers.leave(shard, request), refuse
-            )
-        waiter: Waiter[LeaveGroupResponse] = Waiter()
-        return self._feed(request.group_id, Leave(waiter, request), waiter, refuse)
-
-    def _speaks_consumer(self, group_id: str, *, gives_way: bool = False) -> bool:
-        """Return True if a group uses the consumer protocol.
-
-        With `gives_way` a group without members does not count: it is deleted, so that a classic
-        one can be created.
-        """
-        shard = self._runtime.find(self.partition_for(group_id))
-        group = None if isinstance(shard, ErrorCode) else shard.consumers.get(group_id)
-        if group is None or isinstance(shard, ErrorCode):
-            return False
-        return bool(group.members) or not (gives_way and shard.end_empty(group))
-
-    def _decide(
-        self,
-        group_id: str,
-        decision: Callable[[GroupShard], Decision[R]],
-        refuse: Callable[[ErrorCode], R],
-    ) -> Reply[R]:
-        return self._runtime.decide(self.partition_for(group_id), decision, refuse)
-
-    def _feed(
-        self,
-        group_id: str,
-        event: Event,
-        waiter: Waiter[R],
-        refuse: Callable[[ErrorCode], R],
-        *,
-        may_create: bool = False,
-    ) -> Reply[R]:
-        if not group_id:
-            return refuse(ErrorCode.INVALID_GROUP_ID)
-        shard = self._runtime.find(self.partition_for(group_id))
-        if isinstance(shard, ErrorCode):
-            return refuse(shard)
-        if not shard.feed(group_id, event, may_create=may_create):
-            return refuse(ErrorCode.UNKNOWN_MEMBER_ID)
-        return waiter.reply()
-
-    # -- the consumer protocol
-
-    def consumer_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, *, api_version: int, client: Client
-    ) -> Reply[ConsumerGroupHeartbeatResponse]:
-        """Join, leave, or report the owned partitions and return the assignment (KIP-848)."""
-        settings = self.settings().consumer
-        try:
-            heartbeat.check(request, api_version, settings.assignors)
-        except ApiError as error:
-            return consumers.refused(error)
-        request.member_id = request.member_id or uuid_text(random_uuid(self._rng))
-        return self._runtime.decide(
-            self.partition_for(request.group_id),
-            lambda shard: consumers.decide(shard, request, client),
-            lambda code: consumers.refused(ApiError(group_error(code))),
-        )
-
-    def describe_consumer_group(self, group_id: str) -> Reply[ConsumerGroupDescribed]:
-        """Describe a group of the consumer protocol when its current state is committed."""
-
-        def refuse(code: ErrorCode) -> ConsumerGroupDescribed:
-            return ConsumerGroupDescribed(group_id=group_id, error_code=group_error(code))
-
-        if not group_id:
-            return refuse(ErrorCode.INVALID_GROUP_ID)
-        return self._runtime.read(
-            self.partition_for(group_id),
-            lambda shard: consumers.describe(shard, group_id),
-            refuse,
-        )
+    def _find_shard(self, group_id: str) -> GroupShard | ErrorCode:
+        return self._runtime.find(self.partition_for(group_id))
 
     # -- offsets
 
@@ -381,7 +218,21 @@ class GroupCoordinator:
             for group_id in shard.offsets.groups():
                 yield group_id, shard.offsets.of_group(group_id)
 
-    # -- looking and deleting
+    # -- describing and deleting
+
+    def describe_consumer_group(self, group_id: str) -> Reply[ConsumerGroupDescribed]:
+        """Describe a group of the consumer protocol when its current state is committed."""
+
+        def refuse(code: ErrorCode) -> ConsumerGroupDescribed:
+            return ConsumerGroupDescribed(group_id=group_id, error_code=group_error(code))
+
+        if not group_id:
+            return refuse(ErrorCode.INVALID_GROUP_ID)
+        return self._runtime.read(
+            self.partition_for(group_id),
+            lambda shard: consumers.describe(shard, group_id),
+            refuse,
+        )
 
     def describe_groups(
         self, request: DescribeGroupsRequest, *, api_version: int
@@ -391,7 +242,7 @@ class GroupCoordinator:
         return DescribeGroupsResponse(groups=groups)
 
     def _describe(self, group_id: str, api_version: int) -> DescribedGroup:
-        shard = self._runtime.find(self.partition_for(group_id))
+        shard = self._find_shard(group_id)
         if isinstance(shard, ErrorCode):
             return DescribedGroup(group_id=group_id, error_code=shard)
         return queries.describe(shard, group_id, api_version)

@@ -91,7 +91,7 @@ class GroupShard:
         )
         self._machines: dict[str, GroupMachine] = {}
         self._gone_topics: frozenset[str] = frozenset()
-        self._host = host
+        self.host = host
         self._clock = clock
         self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
         self._settings = settings
@@ -152,7 +152,7 @@ class GroupShard:
         while left and self._clock.monotonic() < ends:
             self._machine(left.pop())
         if left:
-            self._host.timers.set(_WAKING, 0, partial(self._wake_some, left))
+            self.host.timers.set(_WAKING, 0, partial(self._wake_some, left))
 
     def _machine(self, group_id: str) -> GroupMachine | None:
         """Return a group's state machine, created from the stored state if necessary; None without
@@ -273,17 +273,17 @@ class GroupShard:
             case SetTimer():
                 self._set_timer(machine, effect)
             case CancelTimer():
-                self._host.timers.cancel((machine.group.group_id, effect.timer))
+                self.host.timers.cancel((machine.group.group_id, effect.timer))
             case Persist():
                 self._persist(machine, effect)
             case Note():
                 _log.info("group changed group=%s how=%s", machine.group.group_id, effect.text)
 
     def _set_timer(self, machine: GroupMachine, effect: SetTimer) -> None:
-        if self._host.status is Status.ACTIVE:
+        if self.host.status is Status.ACTIVE:
             action = partial(self._timer_fired, machine, effect.timer)
             key = (machine.group.group_id, effect.timer)
-            self._host.timers.set(key, effect.delay_ms, action)
+            self.host.timers.set(key, effect.delay_ms, action)
 
     def _timer_fired(self, machine: GroupMachine, timer: Timer) -> None:
         self._feed(machine, TimerFired(timer))
@@ -291,7 +291,7 @@ class GroupShard:
     def _persist(self, machine: GroupMachine, effect: Persist) -> None:
         change = GroupMetadata(machine.group.group_id, effect.value)
         try:
-            committed = self._host.append(self.encode([change]))
+            committed = self.host.append(self.encode([change]))
         except ApiError as error:
             self._feed(machine, StoreFailed(effect.token, group_error(error.code)))
             return
@@ -331,7 +331,7 @@ class GroupShard:
 
     def rebalance_soon(self, group_id: str, reason: str) -> None:
         """Rebalance a group after the records that make it classic are appended."""
-        self._host.timers.set((group_id, _BECOMING), 0, partial(self._rebalance, group_id, reason))
+        self.host.timers.set((group_id, _BECOMING), 0, partial(self._rebalance, group_id, reason))
 
     def _rebalance(self, group_id: str, reason: str) -> None:
         if self.consumers.get(group_id) is None:
@@ -345,7 +345,7 @@ class GroupShard:
 
     def forget_topics(self, topics: frozenset[str]) -> None:
         """Remove the offsets of deleted topics, after the load if it is still running."""
-        if self._host.status is Status.LOADING:
+        if self.host.status is Status.LOADING:
             self._gone_topics |= topics
             return
         gone: list[AnyChange] = [
@@ -356,7 +356,7 @@ class GroupShard:
 
     def _schedule_expiry(self) -> None:
         delay_ms = self._settings().retention_check_interval_ms
-        self._host.timers.set(_EXPIRY, delay_ms, self.expire)
+        self.host.timers.set(_EXPIRY, delay_ms, self.expire)
 
     def expire(self) -> None:
         """Remove expired offsets, and empty groups without offsets, in slices of time."""
@@ -370,7 +370,7 @@ class GroupShard:
             changes.extend(self._expired(left.pop()))
         is_written = self._append_tombstones(changes)
         if left and is_written:
-            self._host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
+            self.host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
         else:
             self._schedule_expiry()
 
@@ -416,10 +416,10 @@ class GroupShard:
         """Append tombstones in chunks; False if that failed, in which case the next pass retries."""
         for start in range(0, len(changes), TOMBSTONES_MAX):
             try:
-                self._host.append(self.encode(changes[start : start + TOMBSTONES_MAX]))
+                self.host.append(self.encode(changes[start : start + TOMBSTONES_MAX]))
             except ApiError as error:
                 _log.warning("tombstones not written partition=%d error=%s",
-                             self._host.partition, error)  # fmt: skip
+                             self.host.partition, error)  # fmt: skip
                 return False
         return True
 

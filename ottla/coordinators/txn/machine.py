@@ -1,6 +1,6 @@
 """The state machine of a transactional id. Pure.
 
-Each decision takes the current state of the id and returns an `Outcome`: the state to store, if
+Each decision takes the current state of the id and returns an `TransitionResult`: the state to store, if
 any, and the response that is sent once it is stored. Follows TransactionCoordinator and
 TransactionMetadata.
 
@@ -41,7 +41,7 @@ NO_PRODUCER = Producer()
 BUMPING_VERSION = 2
 
 
-class Outcome(NamedTuple):
+class TransitionResult(NamedTuple):
     """The next state, to be stored; None if nothing changes. `code` is sent when it is stored.
 
     A client of `BUMPING_VERSION` continues as `producer`.
@@ -88,22 +88,22 @@ class Claim(NamedTuple):
     version: int
 
 
-def init_producer_id(transaction: Transaction, claim: Claim, now_ms: int) -> Outcome:
+def init_producer_id(transaction: Transaction, claim: Claim, now_ms: int) -> TransitionResult:
     """Make the caller the only producer of the id.
 
     An ongoing transaction is aborted first, under an epoch that no producer gets: the caller
     receives CONCURRENT_TRANSACTIONS and retries.
     """
     if transaction.state in PREPARED:
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     if not _may_follow(transaction, claim.expected):
-        return Outcome(ErrorCode.PRODUCER_FENCED)
+        return TransitionResult(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
         fence = fenced(transaction, now_ms, version=claim.version, fresh_id=claim.fresh_id)
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS, fence)
+        return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS, fence)
     assert transaction.state in AT_REST
     if needs_producer_id(transaction, claim.expected, claim.version):
-        return Outcome(ErrorCode.NONE, _with_new_id(transaction, claim, now_ms))
+        return TransitionResult(ErrorCode.NONE, _with_new_id(transaction, claim, now_ms))
     return _with_next_epoch(transaction, claim, now_ms)
 
 
@@ -132,7 +132,7 @@ def _with_new_id(transaction: Transaction, claim: Claim, now_ms: int) -> Transac
     )
 
 
-def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> Outcome:
+def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> TransitionResult:
     expected = claim.expected
     epoch, last_epoch = transaction.producer_epoch, transaction.last_producer_epoch
     is_first = epoch == NO_PRODUCER_EPOCH
@@ -141,7 +141,7 @@ def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> Out
     elif is_first or expected.producer_epoch == epoch:
         epoch, last_epoch = epoch + 1, epoch
     elif expected.producer_epoch != last_epoch:
-        return Outcome(ErrorCode.PRODUCER_FENCED)
+        return TransitionResult(ErrorCode.PRODUCER_FENCED)
     # Otherwise the producer retries the bump whose response was lost.
     moved = transaction.moved(
         TransactionState.EMPTY,
@@ -152,7 +152,7 @@ def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> Out
         partitions=frozenset(),
         started_ms=NO_TIMESTAMP,
     )
-    return Outcome(ErrorCode.NONE, moved)
+    return TransitionResult(ErrorCode.NONE, moved)
 
 
 def fenced(
@@ -191,17 +191,17 @@ def add_partitions(
     now_ms: int,
     *,
     version: int = 0,
-) -> Outcome:
+) -> TransitionResult:
     """Add partitions to the transaction; the first ones begin it. `version` is the client's."""
     if transaction is not None and transaction.state in PREPARED:
         # Checked before the producer's identity: it may be the producer that follows the end.
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     code = _identity_error(transaction, producer)
     if code is not ErrorCode.NONE or transaction is None:
-        return Outcome(code)
+        return TransitionResult(code)
     is_ongoing = transaction.state is TransactionState.ONGOING
     if is_ongoing and transaction.partitions.issuperset(partitions):
-        return Outcome(ErrorCode.NONE)
+        return TransitionResult(ErrorCode.NONE)
     moved = transaction.moved(
         TransactionState.ONGOING,
         now_ms,
@@ -209,7 +209,7 @@ def add_partitions(
         started_ms=transaction.started_ms if is_ongoing else now_ms,
         client_version=version,
     )
-    return Outcome(ErrorCode.NONE, moved)
+    return TransitionResult(ErrorCode.NONE, moved)
 
 
 def verify_partition(
@@ -230,15 +230,15 @@ def verify_partition(
 
 def end(
     transaction: Transaction | None, producer: Producer, *, is_commit: bool, now_ms: int
-) -> Outcome:
+) -> TransitionResult:
     """Decide the outcome of a client's transaction that keeps its epoch."""
     code = _identity_error(transaction, producer)
     if code is not ErrorCode.NONE or transaction is None:
-        return Outcome(code)
+        return TransitionResult(code)
     if transaction.state in PREPARED:
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     if transaction.state is TransactionState.ONGOING:
-        return Outcome(
+        return TransitionResult(
             ErrorCode.NONE,
             transaction.moved(
                 _prepared(is_commit), now_ms, next_producer_id=NO_PRODUCER_ID, client_version=0
@@ -246,7 +246,7 @@ def end(
         )
     # A retry must request the same outcome.
     is_repeated = transaction.state is _completed(is_commit)
-    return Outcome(ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
+    return TransitionResult(ErrorCode.NONE if is_repeated else ErrorCode.INVALID_TXN_STATE)
 
 
 class Ending(NamedTuple):
@@ -257,7 +257,7 @@ class Ending(NamedTuple):
     fresh_id: int = NO_PRODUCER_ID
 
 
-def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) -> Outcome:
+def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) -> TransitionResult:
     """Decide the outcome of a client's transaction, and bump its epoch for the next one.
 
     A request with the current epoch ends the transaction, one with the epoch before is a retry. A
@@ -265,9 +265,9 @@ def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) 
     arrived.
     """
     if transaction is None:
-        return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return TransitionResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if transaction.state in PREPARED:
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS)
     producer, is_commit = ending.producer, ending.is_commit
     is_over_the_edge = (
         transaction.previous_producer_id == producer.producer_id
@@ -275,20 +275,20 @@ def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) 
         and transaction.producer_epoch == 0
     )
     if transaction.producer_id != producer.producer_id and not is_over_the_edge:
-        return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return TransitionResult(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     is_repeated = is_over_the_edge or transaction.producer_epoch == producer.producer_epoch + 1
     may_be_repeated = transaction.state in COMPLETED
     if not (is_repeated and may_be_repeated):
         is_repeated = False
         if transaction.producer_epoch != producer.producer_epoch:
-            return Outcome(ErrorCode.PRODUCER_FENCED)
+            return TransitionResult(ErrorCode.PRODUCER_FENCED)
     if is_repeated:
         if transaction.state is not _completed(is_commit):
-            return Outcome(ErrorCode.INVALID_TXN_STATE)
+            return TransitionResult(ErrorCode.INVALID_TXN_STATE)
         current = Producer(transaction.producer_id, transaction.producer_epoch)
-        return Outcome(ErrorCode.NONE, producer=current)
+        return TransitionResult(ErrorCode.NONE, producer=current)
     if is_commit and transaction.state is not TransactionState.ONGOING:
-        return Outcome(ErrorCode.INVALID_TXN_STATE)
+        return TransitionResult(ErrorCode.INVALID_TXN_STATE)
     ended = _ended_with_bump(
         transaction,
         now_ms,
@@ -297,7 +297,9 @@ def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) 
         fresh_id=ending.fresh_id,
     )
     completed = complete(ended, now_ms)
-    return Outcome(ErrorCode.NONE, ended, Producer(completed.producer_id, completed.producer_epoch))
+    return TransitionResult(
+        ErrorCode.NONE, ended, Producer(completed.producer_id, completed.producer_epoch)
+    )
 
 
 def _ended_with_bump(

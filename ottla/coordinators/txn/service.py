@@ -22,7 +22,7 @@ from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinators.txn import machine
-from ottla.coordinators.txn.machine import Claim, Ending, Outcome, Producer
+from ottla.coordinators.txn.machine import Claim, Ending, Producer, TransitionResult
 from ottla.coordinators.txn.settings import TransactionSettings
 from ottla.coordinators.txn.shard import Dependencies, Question, TransactionShard
 from ottla.coordinators.txn.state import TopicPartition, Transaction
@@ -131,26 +131,26 @@ class TransactionCoordinator:
 
     async def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: Producer
-    ) -> Outcome:
+    ) -> TransitionResult:
         """Make the caller the id's only producer; `next` of the outcome has its id and epoch.
 
         `expected` is the producer id and epoch of a caller that continues (KIP-360).
         """
         if not 0 < timeout_ms <= self.settings().max_timeout_ms:
-            return Outcome(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+            return TransitionResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         known = self.find(transactional_id)
         if isinstance(known, ErrorCode):
-            return Outcome(known)
+            return TransitionResult(known)
         fresh_id = -1
         version = self._version()
         if machine.needs_producer_id(known, expected, version):
             try:
                 fresh_id = await self._fresh_id()
             except ApiError as error:
-                return Outcome(error.code)
+                return TransitionResult(error.code)
         claim = Claim(expected, timeout_ms, fresh_id, version)
 
-        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             current = transaction or machine.new_transaction(transactional_id, fresh_id, timeout_ms)
             return machine.init_producer_id(current, claim, now_ms)
 
@@ -175,7 +175,7 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             return machine.add_partitions(
                 transaction, producer, partitions, now_ms, version=version
             )
@@ -189,22 +189,22 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             return machine.end(transaction, producer, is_commit=is_commit, now_ms=now_ms)
 
         return shaped(self._decide(transactional_id, question), _code)
 
     def end_with_bump(
         self, transactional_id: str, producer: Producer, *, is_commit: bool
-    ) -> Reply[Outcome]:
+    ) -> Reply[TransitionResult]:
         """Commit or abort as `end` does; `producer` of the outcome is the one to continue with
         (KIP-890).
         """
         if not transactional_id:
-            return Outcome(ErrorCode.INVALID_REQUEST)
+            return TransitionResult(ErrorCode.INVALID_REQUEST)
         transaction = self.find(transactional_id)
         if isinstance(transaction, ErrorCode):
-            return Outcome(transaction)
+            return TransitionResult(transaction)
         ending = Ending(producer, is_commit)
         if not machine.needs_next_id(transaction, machine.BUMPING_VERSION):
             return self._end_with_bump(transactional_id, ending)
@@ -212,17 +212,17 @@ class TransactionCoordinator:
             self._end_with_next_id(transactional_id, ending), f"end of {transactional_id!r}"
         )
 
-    def _end_with_bump(self, transactional_id: str, ending: Ending) -> Reply[Outcome]:
-        def question(transaction: Transaction | None, now_ms: int) -> Outcome:
+    def _end_with_bump(self, transactional_id: str, ending: Ending) -> Reply[TransitionResult]:
+        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             return machine.end_with_bump(transaction, ending, now_ms)
 
         return self._decide(transactional_id, question)
 
-    async def _end_with_next_id(self, transactional_id: str, ending: Ending) -> Outcome:
+    async def _end_with_next_id(self, transactional_id: str, ending: Ending) -> TransitionResult:
         try:
             ending = ending._replace(fresh_id=await self._fresh_id())
         except ApiError as error:
-            return Outcome(error.code)
+            return TransitionResult(error.code)
         reply = self._end_with_bump(transactional_id, ending)
         return await reply if isinstance(reply, asyncio.Future) else reply
 
@@ -255,10 +255,10 @@ class TransactionCoordinator:
             shard.transactions.get(transactional_id), producer, partition
         )
 
-    def _decide(self, transactional_id: str, question: Question) -> Reply[Outcome]:
+    def _decide(self, transactional_id: str, question: Question) -> Reply[TransitionResult]:
         shard = self._runtime.find(self.partition_for(transactional_id))
         if isinstance(shard, ErrorCode):
-            return Outcome(shard)
+            return TransitionResult(shard)
         return shard.decide(transactional_id, question)
 
     # -- looking
@@ -282,5 +282,5 @@ class TransactionCoordinator:
         return self._clock.time_ms() - transaction.started_ms > duration_ms
 
 
-def _code(outcome: Outcome) -> ErrorCode:
+def _code(outcome: TransitionResult) -> ErrorCode:
     return outcome.code

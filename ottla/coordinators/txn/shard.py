@@ -21,7 +21,7 @@ from ottla.coordinators.ports import MarkerWriter
 from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, after
 from ottla.coordinators.txn import machine, records
-from ottla.coordinators.txn.machine import Outcome
+from ottla.coordinators.txn.machine import TransitionResult
 from ottla.coordinators.txn.records import Change
 from ottla.coordinators.txn.sending import RETRY_MS, Sending
 from ottla.coordinators.txn.settings import TransactionSettings
@@ -43,7 +43,7 @@ _SLICE_SECONDS = 0.005
 _TIMEOUTS = "timeouts"
 _EXPIRY = "expiry"
 
-Question = Callable[[Transaction | None, int], Outcome]
+Question = Callable[[Transaction | None, int], TransitionResult]
 
 
 class Dependencies(NamedTuple):
@@ -129,7 +129,7 @@ class TransactionShard:
 
     # -- decisions
 
-    def decide(self, transactional_id: str, question: Question) -> Reply[Outcome]:
+    def decide(self, transactional_id: str, question: Question) -> Reply[TransitionResult]:
         """Run a query of `machine`, store its result, and respond when that is committed."""
         transaction = self.transactions.get(transactional_id)
         outcome = question(transaction, self._clock.time_ms())
@@ -138,10 +138,10 @@ class TransactionShard:
             try:
                 committed = self._store(outcome.next)
             except ApiError as error:
-                return Outcome(group_error(error.code))
+                return TransitionResult(group_error(error.code))
         if committed is None:
             return outcome
-        return after(committed, lambda: outcome, lambda code: Outcome(group_error(code)))
+        return after(committed, lambda: outcome, lambda code: TransitionResult(group_error(code)))
 
     def is_uncommitted(self, transactional_id: str) -> bool:
         """Return True if the state of the id may still be lost."""

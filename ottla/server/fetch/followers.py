@@ -14,9 +14,10 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.replication import leading
 from ottla.replication.delayed import FETCH, Watched
+from ottla.replication.fetched import RESPONSE_BYTES_MAX
 from ottla.replication.isr_updates import IsrUpdates
 from ottla.replication.partition import Partition
-from ottla.server.fetch.reading import RESPONSE_BYTES_MAX, FetchBroker, FetchContext, failure
+from ottla.server.fetch.reading import FetchBroker, FetchContext, failure
 from ottla.server.fetch.sessions import Ended, FetchPlan, FetchSessions, PartitionFetch
 from ottla.wire.messages.fetch import (
     EpochEndOffset,

@@ -6,31 +6,24 @@ Nothing here blocks: a read that would block is recorded as cold. Follows Replic
 
 from typing import NamedTuple, Protocol, cast
 
-from ottla.base.buffers import Buffer, FileRange, Part
+from ottla.base.buffers import Buffer
+from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
-from ottla.cluster.image import ClusterImage
+from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.net.connection import Connection
-from ottla.replication.partition import READ_COMMITTED, Partition
+from ottla.replication.fetched import READ_COMMITTED, Fetched, FetchOptions, response_bytes_max
+from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.fetch.sessions import Ended, FetchPlan, FetchSessions, PartitionFetch
 from ottla.server.quotas.clients import RequestUsage
-from ottla.storage.log.log import Log
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     FetchRequest,
     LeaderIdAndEpoch,
     PartitionData,
 )
-from ottla.wire.records import batch
 
-# The largest response (but always at least one whole batch), so that no consumer makes the broker
-# read for long; a client that requests more sends another fetch.
-RESPONSE_BYTES_MAX = 8 * 1024 * 1024
-# A larger min_bytes is reduced to this: the next batch may not fit into the response any more.
-ENOUGH_BYTES = RESPONSE_BYTES_MAX // 2
-# With more aborted transactions than this, only those that concern the returned records are listed.
-_ABORTED_UNSORTED_MAX = 16
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
@@ -40,6 +33,7 @@ _UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 class FetchBroker(Protocol):
     """The parts of a broker that fetches need."""
 
+    clock: Clock
     options: Snapshot
     image: ClusterImage
     replicas: Replicas
@@ -47,7 +41,10 @@ class FetchBroker(Protocol):
 
 
 class FetchContext(Protocol):
-    """The parts of a request's context that one pass over its partitions needs."""
+    """The parts of a request's context that a fetch needs."""
+
+    # True if the response has errors.
+    has_errors: bool
 
     @property
     def broker(self) -> FetchBroker:
@@ -69,6 +66,10 @@ class FetchContext(Protocol):
         """The quotas of the client; None if it has none."""
         ...
 
+    def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
+        """Return the address at which the client reaches a broker."""
+        ...
+
 
 class Cold(NamedTuple):
     """A read that has to wait for the disk."""
@@ -82,19 +83,16 @@ class FetchPass:
     """The result of one pass over the partitions of a fetch."""
 
     __slots__ = (
+        "_read",
         "answers",
         "cold",
         "ended",
         "has_error",
-        "only_if_cached",
         "partitions",
-        "range_bytes_min",
         "size_bytes",
     )
 
-    def __init__(self, range_bytes_min: int, *, only_if_cached: bool) -> None:
-        self.range_bytes_min = range_bytes_min
-        self.only_if_cached = only_if_cached
+    def __init__(self) -> None:
         self.answers: list[tuple[PartitionFetch, PartitionData]] = []
         # The partitions whose answers are not errors.
         self.partitions: dict[PartitionFetch, Partition] = {}
@@ -103,12 +101,24 @@ class FetchPass:
         self.cold: list[Cold] = []
         self.size_bytes = 0
         self.has_error = False
+        self._read: list[tuple[Partition, Fetched]] = []
+
+    def add(
+        self, fetch: PartitionFetch, partition: Partition, fetched: Fetched, answer: PartitionData
+    ) -> None:
+        """Add the result of a partition and the answer that contains it."""
+        self.partitions[fetch] = partition
+        self.answers.append((fetch, answer))
+        if fetched.records:
+            self.size_bytes += len(fetched.records)
+            self._read.append((partition, fetched))
+        elif fetched.is_at_end:
+            self.ended.append((fetch, answer, partition))
 
     def take_back(self) -> None:
         """Undo the byte counts of this pass: its records are not sent to the client."""
-        for fetch, answer in self.answers:
-            if answer.records:
-                self.partitions[fetch].fetched_bytes -= len(answer.records)
+        for partition, fetched in self._read:
+            partition.take_back(fetched)
 
 
 def read(
@@ -123,18 +133,14 @@ def read(
     broker = context.broker
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
-    is_committed = request.isolation_level == READ_COMMITTED
-    left = min(
-        request.max_bytes,
-        broker.options["fetch.max.bytes"],
-        RESPONSE_BYTES_MAX,
-        context.connection.answer_room_bytes,
+    options = FetchOptions(
+        request.isolation_level, context.connection.range_bytes_min, only_if_cached
     )
+    left = bytes_max(broker, context.connection, request.max_bytes)
     if context.usage is not None:
         # A larger response would certainly be throttled, so its records would never be sent.
         left = int(min(left, context.usage.fetch_bytes_max))
-    range_bytes_min = context.connection.range_bytes_min
-    reading = FetchPass(range_bytes_min, only_if_cached=only_if_cached)
+    reading = FetchPass()
     for fetch in plan.partitions:
         if known is not None and fetch in known:
             ended = known[fetch]
@@ -146,82 +152,53 @@ def read(
                 partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
             else:
                 partition = replicas.get(fetch.topic, fetch.partition)
-            partition.check_leader(fetch.leader_epoch)
-            answer = _read_partition(reading, partition, fetch, request, left)
+            max_bytes = min(fetch.max_bytes, left)
+            fetched = partition.fetch(
+                fetch.offset,
+                max_bytes,
+                fetch.leader_epoch,
+                options,
+                at_least_one=not reading.size_bytes,
+            )
         except ApiError as error:
             reading.has_error = True
             answer = failure(context, fetch, error)
-        if is_committed and answer.aborted_transactions is None:
-            answer.aborted_transactions = []
-        if answer.records:
-            size_bytes = len(answer.records)
-            reading.size_bytes += size_bytes
-            left -= size_bytes
-        reading.answers.append((fetch, answer))
+            if request.isolation_level == READ_COMMITTED and answer.aborted_transactions is None:
+                answer.aborted_transactions = []
+            reading.answers.append((fetch, answer))
+            continue
+        if fetched.records is None:
+            reading.cold.append(Cold(partition, fetch.offset, max_bytes))
+        else:
+            left -= len(fetched.records)
+        answer = answer_of(fetch.partition, request.isolation_level, fetched)
+        reading.add(fetch, partition, fetched, answer)
     return reading
 
 
-def _read_partition(
-    reading: FetchPass,
-    partition: Partition,
-    fetch: PartitionFetch,
-    request: FetchRequest,
-    left: int,
-) -> PartitionData:
-    partition.fetches_count += 1
-    log = partition.log
-    high_watermark = partition.high_watermark
-    stable_offset = log.last_stable_offset(high_watermark)
-    end_offset = stable_offset if request.isolation_level == READ_COMMITTED else high_watermark
-    offset = fetch.offset
-    max_bytes = min(fetch.max_bytes, left)
-    records: Part = b""
-    aborted: list[AbortedTransaction] | None = None
-    is_first = reading.size_bytes == 0
-    is_inside = log.log_start_offset <= offset <= log.log_end_offset
-    if not is_inside or (offset < end_offset and (is_first or max_bytes > 0)):
-        fetched = partition.read(
-            offset,
-            max_bytes,
-            end_offset,
-            at_least_one=is_first,
-            only_if_cached=reading.only_if_cached,
-            range_bytes_min=reading.range_bytes_min,
-        )
-        if fetched is None:
-            reading.cold.append(Cold(partition, offset, max_bytes))
-        else:
-            records = fetched.records
-            if records:
-                partition.fetched_bytes += len(records)
-            if request.isolation_level == READ_COMMITTED and records:
-                aborted = _aborted(log, offset, end_offset, records)
-    reading.partitions[fetch] = partition
-    answer = PartitionData(
-        partition_index=fetch.partition,
-        high_watermark=high_watermark,
-        last_stable_offset=stable_offset,
-        log_start_offset=log.log_start_offset,
+def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) -> int:
+    """Return how many bytes of records a response on a connection may contain."""
+    allowed: int = broker.options["fetch.max.bytes"]
+    return response_bytes_max(wanted_bytes, allowed, connection.answer_room_bytes)
+
+
+def answer_of(partition: int, isolation_level: int, fetched: Fetched) -> PartitionData:
+    """Return the answer for a partition."""
+    aborted = None
+    if isolation_level == READ_COMMITTED:
+        aborted = [
+            AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
+            for item in fetched.aborted
+        ]
+    return PartitionData(
+        partition_index=partition,
+        high_watermark=fetched.high_watermark,
+        last_stable_offset=fetched.last_stable_offset,
+        log_start_offset=fetched.log_start_offset,
         aborted_transactions=aborted,
         # The encoder passes on any object that has a length; clients never see a range.
-        records=cast(Buffer, records),
+        records=cast(Buffer, fetched.records or b""),
     )
-    if is_inside and offset >= end_offset:
-        reading.ended.append((fetch, answer, partition))
-    return answer
-
-
-def _aborted(log: Log, offset: int, end_offset: int, records: Part) -> list[AbortedTransaction]:
-    """Return the aborted transactions that the records may belong to: clients skip them (KIP-98)."""
-    found = log.aborted_transactions(offset, end_offset)
-    if len(found) > _ABORTED_UNSORTED_MAX:
-        data = records.read() if isinstance(records, FileRange) else records
-        end_offset = batch.end_offset(data)
-        found = [item for item in found if item.first_offset < end_offset]
-    return [
-        AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
-        for item in found
-    ]
 
 
 def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:

@@ -157,6 +157,20 @@ class Session:
                 partitions.pop((name, partition), None)
                 due.pop((name, partition), None)
 
+    def update_single(
+        self, key: Key, partition: Watched, isolation_level: int, offset: int, max_bytes: int
+    ) -> PartitionFetch:
+        """Apply a request for the only partition of the session; return its part of the session.
+
+        The fetch itself waits for the partition, not the session.
+        """
+        self._isolation_level = isolation_level
+        fetch = self.due[key] = self.partitions[key]
+        fetch.offset, fetch.max_bytes = offset, max_bytes
+        if self._idle and self._idle.pop(partition, None) is not None:
+            partition.waiters.pop(self, None)
+        return fetch
+
     def look_at_all(self) -> None:
         """Make the next fetch read every partition."""
         self.due.update(self.partitions)

@@ -1,230 +1,396 @@
-"""A fast path for fetches of one partition that can be answered at once with records.
+"""A fast path for fetches of one partition, in every version.
 
 A consumer repeats its request except for offset, session epoch and sizes. The decoded meaning of
-the other bytes is cached by their content, and the response is packed around the records in a
-single call.
+the other bytes is cached by their content, and a response with records is a template filled with
+numbers. A fetch that has to wait is parked without decoding it.
 
 All other requests use the decoder and the handler: several partitions, forgotten ones, a session
-that begins, ends or has more partitions, tagged fields, cold bytes, no data (the fetch may have to
-wait), aborted transactions, any error. Nothing is changed until the fast path is known to apply.
+that begins, ends or has more partitions, cold bytes, any error. Nothing is changed until the fast
+path is known to apply. Limits, offsets, counters and waiting are decided by the same code as for
+the handler: `Partition.fetch`, `ottla.server.fetch.reading`, `AwaitedBytes`.
 """
 
-import struct
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import asyncio
+import weakref
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ApiError
-from ottla.net.connection import Connection
-from ottla.replication.partition import NO_EPOCH, READ_COMMITTED, Partition
-from ottla.server.fetch.reading import ENOUGH_BYTES, RESPONSE_BYTES_MAX, FetchBroker
-from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
-from ottla.server.fetch.sessions import NO_SESSION, Key
-from ottla.wire.messages.fetch import (
-    AbortedTransaction,
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
+from ottla.net.connection import Connection, Reply
+from ottla.replication.delayed import FETCH, Watched
+from ottla.replication.fetched import READ_COMMITTED, Fetched, enough_bytes, new_options
+from ottla.replication.partition import NO_EPOCH, Partition
+from ottla.server.fetch.parked import AwaitedBytes
+from ottla.server.fetch.reading import (
+    FetchBroker,
+    FetchContext,
+    FetchPass,
+    answer_of,
+    bytes_max,
+    read,
 )
-from ottla.wire.primitives import encode_string_size, encode_uvarint
+from ottla.server.fetch.response import respond
+from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
+from ottla.server.fetch.sessions import NO_SESSION, FetchPlan, Key, PartitionFetch, Session
+from ottla.server.shortcuts import RouteParts
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ottla.wire.templates import FetchLayout, Fill, fetch_template
 
-# First version with compact sizes: the layout has not changed since, except for the ids of the
-# topic and the replica.
-_FIRST_FLEXIBLE_VERSION = 12
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
-_FIRST_VERSION_WITH_REPLICA_STATE = 15
-# Replica, max wait, min bytes, max bytes, isolation level, session and its epoch.
-_HEAD = struct.Struct(">4s4xiibii")
-_HEAD_WITHOUT_REPLICA = struct.Struct(">0s4xiibii")
-_NO_REPLICA = b"\xff\xff\xff\xff"
-# Number of topics and partitions, index, leader epoch; in between the topic's name or id.
-_KEY_BYTES = 10
-_TOPIC_ID_BYTES = 16
-_ONE = b"\x02"
-_PLACE = struct.Struct(">ii")
-# Offset and maximum bytes; between them the last epoch and the log start offset, which only
-# followers set.
-_POSITION = struct.Struct(">q12xi")
-_SMALLEST_BYTES = _HEAD.size + _KEY_BYTES + _POSITION.size
-# No tagged fields of the partition and the topic, no forgotten topics; the rack follows.
-_NOTHING_MORE = b"\0\0\x01"
-_NAME_BYTES_MAX = 126
 _KNOWN_MAX = 10_000
-# Throttle time, error code and session id at the beginning of a response's body.
-_ANSWER_HEAD_BYTES = 10
-# Placeholder for the three numbers of a response that vary, used to find the other bytes.
-_OFFSETS = struct.Struct(">qqq")
-_PLACEHOLDER = (0x6F74746C_61000001, 0x6F74746C_61000002, 0x6F74746C_61000003)
 
 
-class _Known(NamedTuple):
-    """The meaning of the bytes around the offset, and the layout of the response."""
+class Known(NamedTuple):
+    """The meaning of the bytes around the offset, and the templates of the response."""
 
-    find: Callable[..., Partition]
-    topic: str | bytes
+    # A weak reference, because a deleted partition must be freed. A replica that was replaced is no
+    # leader any more.
+    find: Callable[[], Partition | None]
+    topic: str
+    topic_id: bytes
     partition: int
     leader_epoch: int
     # The key of the partition in a session.
     key: Key
     # The bytes of the request after offset and size.
     rest: bytes
-    # Packs correlation id, session id, `before`, three offsets and one of `after` into the
-    # response.
-    pack: Callable[..., bytes]
-    before: bytes
-    # The bytes after the offsets, by isolation level: aborted transactions (null or none), no
-    # preferred replica.
-    after: tuple[bytes, bytes]
+    # By isolation level: the bytes before the records.
+    fills: tuple[Fill, Fill]
     end: bytes
+
+
+# A recognized request: its session if it has one, correlation id, max_wait_ms, min_bytes,
+# max_bytes, isolation level, offset, and the most bytes of the partition.
+Asked = tuple[Known, Partition, Session | None, int, int, int, int, int, int, int]
 
 
 class FetchShortcut:
     """The requests that have been seen in one version of Fetch."""
 
-    def __init__(self, broker: FetchBroker, version: int, encode: Callable[..., Any]) -> None:
-        self._broker = broker
-        self._is_served = version >= _FIRST_FLEXIBLE_VERSION
-        self._has_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
-        has_replica = version < _FIRST_VERSION_WITH_REPLICA_STATE
-        head = _HEAD if has_replica else _HEAD_WITHOUT_REPLICA
-        self._unpack_head, self._head_bytes = head.unpack_from, head.size
-        self._replica = _NO_REPLICA if has_replica else b""
-        self._encode = encode
-        self._known: dict[bytes, _Known] = {}
+    def __init__(self, broker: FetchBroker, version: int, parts: RouteParts) -> None:
+        self.broker = broker
+        self.encode, self.probe = parts.encode, parts.probe
+        self.context: Callable[[Connection, int], FetchContext] = parts.context
+        self._layout = FetchLayout(version)
+        self._known: dict[bytes, Known] = {}
 
     def answer(
-        self, connection: Connection, frame: memoryview, position: int, correlation_id: int
+        self,
+        connection: Connection,
+        frame: memoryview,
+        position: int,
+        correlation_id: int,
+        started_at: float,
     ) -> bool:
-        """Read the records and send the response with its header; False if nothing was done.
+        """Read the records and send the response, or park the fetch; False if nothing was done.
 
         `position` is where the request's body begins in the frame.
         """
-        if len(frame) - position < _SMALLEST_BYTES:
+        asked = self._recognize(frame, position, correlation_id)
+        if asked is None:
             return False
-        start = position + self._head_bytes
-        at = start + _KEY_BYTES
-        at += _TOPIC_ID_BYTES if self._has_topic_ids else frame[start + 1]
-        known = self._known.get(frame[start:at].tobytes())
-        if known is None or frame[at + _POSITION.size :] != known.rest:
-            return False
-        replica, min_bytes, max_bytes, isolation, session_id, epoch = self._unpack_head(
-            frame, position
+        known, partition, session, _, max_wait_ms, min_bytes, max_bytes, isolation, offset, size = (
+            asked
         )
-        if replica != self._replica or not 0 <= isolation <= READ_COMMITTED:
-            return False
-        broker, session = self._broker, None
-        if epoch != NO_SESSION_EPOCH or session_id != NO_SESSION:
-            session = broker.fetch_sessions.find_single(session_id, epoch, known.key)
-            if session is None:
-                return False
-        offset, bytes_max = _POSITION.unpack_from(frame, at)
-        left = min(bytes_max, max_bytes, self._bytes_max(connection))
         try:
-            partition = known.find(known.topic, known.partition)
-            partition.check_leader(known.leader_epoch)
-            log = partition.log
-            high_watermark = partition.high_watermark
-            stable_offset = log.last_stable_offset(high_watermark)
-            end_offset = stable_offset if isolation else high_watermark
-            if offset >= end_offset:
-                return False
-            range_min = connection.range_bytes_min
-            fetched = partition.read(
-                offset, left, end_offset, range_min, at_least_one=True, only_if_cached=True
+            fetched = partition.fetch(
+                offset,
+                min(size, bytes_max(self.broker, connection, max_bytes)),
+                known.leader_epoch,
+                new_options((isolation, connection.range_bytes_min, True)),
+                at_least_one=True,
             )
-            if isolation and log.aborted_transactions(offset, end_offset):
-                return False
         except ApiError:
             # The handler refuses the fetch again and reports the whole error.
             return False
-        size_bytes = 0 if fetched is None else len(fetched.records)
-        if fetched is None or not size_bytes or size_bytes < min(min_bytes, ENOUGH_BYTES):
+        records = fetched.records
+        if records is None:
             return False
-        log_start_offset = log.log_start_offset
+        fetch = None
         if session is not None:
-            wanted = session.partitions[known.key]
-            wanted.go_on(offset, bytes_max, known.leader_epoch)
-            wanted.tell(high_watermark, log_start_offset)
-            session.due[known.key] = wanted
-            broker.fetch_sessions.advance(session)
-        partition.fetches_count += 1
-        partition.fetched_bytes += size_bytes
-        head = known.pack(
-            correlation_id,
-            session_id,
-            known.before,
-            high_watermark,
-            stable_offset,
-            log_start_offset,
-            known.after[isolation],
-        )
-        connection.send((head + encode_uvarint(size_bytes + 1), fetched.records, known.end))
+            fetch = session.update_single(known.key, partition, isolation, offset, size)
+            fetch.leader_epoch = known.leader_epoch
+            self.broker.fetch_sessions.advance(session)
+        is_enough = len(records) >= enough_bytes(min_bytes)
+        if records and is_enough and not fetched.aborted:
+            connection.send(known_parts(known, session, correlation_id, isolation, fetched))
+        else:
+            lone = LoneFetch(self, connection, asked, fetch)
+            if not is_enough and max_wait_ms > 0:
+                lone.park(fetched, started_at)
+                return True
+            connection.send(lone.parts(fetched))
+        if started_at:
+            self.probe.took(started_at, self.broker.clock.monotonic())
         return True
 
-    def _bytes_max(self, connection: Connection) -> int:
-        """Return the largest number of bytes that one response may contain."""
-        allowed: int = self._broker.options["fetch.max.bytes"]
-        return min(allowed, RESPONSE_BYTES_MAX, connection.answer_room_bytes)
+    def _recognize(self, frame: memoryview, position: int, correlation_id: int) -> Asked | None:
+        """Return the meaning of a request; None if it is the handler's."""
+        layout = self._layout
+        head, numbers = layout.head, layout.numbers
+        if len(frame) - position < layout.fixed_bytes + numbers.size:
+            return None
+        at = position + layout.fixed_bytes
+        if not layout.has_topic_ids:
+            at += frame[position + layout.name_size_position]
+        known = self._known.get(frame[position + head.size : at].tobytes())
+        if known is None or frame[at + numbers.size :] != known.rest:
+            return None
+        session_id, epoch = NO_SESSION, NO_SESSION_EPOCH
+        if layout.has_sessions:
+            replica, max_wait_ms, min_bytes, max_bytes, isolation, session_id, epoch = (
+                head.unpack_from(frame, position)
+            )
+        else:
+            replica, max_wait_ms, min_bytes, max_bytes, isolation = head.unpack_from(
+                frame, position
+            )
+        partition = known.find()
+        if replica != layout.replica or not 0 <= isolation <= READ_COMMITTED or partition is None:
+            return None
+        session = None
+        if epoch != NO_SESSION_EPOCH or session_id != NO_SESSION:
+            session = self.broker.fetch_sessions.find_single(session_id, epoch, known.key)
+            if session is None:
+                return None
+        offset, size = numbers.unpack_from(frame, at)
+        sizes = max_wait_ms, min_bytes, max_bytes
+        return known, partition, session, correlation_id, *sizes, isolation, offset, size
 
     def learn(
-        self, frame: memoryview, position: int, request: FetchRequest, response: FetchResponse
+        self,
+        frame: memoryview,
+        position: int,
+        request: FetchRequest,
+        response: FetchResponse | None,
     ) -> None:
-        """Remember a decoded request if requests like it can use the fast path."""
+        """Remember a decoded request if requests like it can use the fast path.
+
+        There is no response yet if the fetch is waiting.
+        """
         topics = request.topics
-        if not self._is_served or response.error_code or len(topics) != 1:
+        if (
+            (response is not None and response.error_code)
+            or len(topics) != 1
+            or len(topics[0].partitions) != 1
+        ):
             return
-        topic, partitions = topics[0], topics[0].partitions
-        name = topic.topic.encode()
-        if len(partitions) != 1 or len(name) > _NAME_BYTES_MAX:
+        parts = self._layout.parts_of(frame, position, request)
+        if parts is None or request.forgotten_topics_data:
             return
-        wanted = partitions[0]
-        place = _PLACE.pack(wanted.partition, wanted.current_leader_epoch)
-        told = topic.topic_id if self._has_topic_ids else encode_string_size(len(name) + 1) + name
-        rack = request.rack_id.encode()
-        rest = _NOTHING_MORE + encode_string_size(len(rack) + 1) + rack + b"\0"
-        start = position + self._head_bytes
-        usual = _ONE + told + _ONE + place
-        at = start + len(usual)
-        # Decoders accept several encodings of the same request; only this one is looked up.
-        if frame[start:at] != usual or frame[at + _POSITION.size :] != rest:
+        topic, wanted = topics[0], topics[0].partitions[0]
+        name = topic.topic_id if self._layout.has_topic_ids else topic.topic
+        replicas = self.broker.replicas
+        partition = replicas.find(topic.topic, topic.topic_id, wanted.partition)
+        if partition is None:
             return
+        fills = []
+        end = b""
+        for is_committed in (False, True):
+            fill, end = fetch_template(
+                topic.topic, topic.topic_id, wanted.partition, self.encode,
+                is_committed=is_committed, has_sessions=self._layout.has_sessions,
+            )  # fmt: skip
+            fills.append(fill)
+        key, rest = parts
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
-        replicas = self._broker.replicas
-        what = topic.topic_id if self._has_topic_ids else topic.topic
-        before, after, end = self._answer_of(topic.topic, topic.topic_id, wanted.partition)
-        self._known[usual] = _Known(
-            replicas.get_by_id if self._has_topic_ids else replicas.get,
-            what,
+        self._known[key] = Known(
+            weakref.ref(partition),
+            topic.topic,
+            topic.topic_id,
             wanted.partition,
             max(wanted.current_leader_epoch, NO_EPOCH),
-            (what, wanted.partition),
+            (name, wanted.partition),
             rest,
-            struct.Struct(f">ix6xi{len(before)}sqqq{len(after[0])}s").pack,
-            before,
-            after,
+            (fills[0], fills[1]),
             end,
         )
 
-    def _answer_of(
-        self, topic: str, topic_id: bytes, partition: int
-    ) -> tuple[bytes, tuple[bytes, bytes], bytes]:
-        """Return the bytes around the numbers and the records of a response."""
-        high_watermark, stable_offset, log_start_offset = _PLACEHOLDER
-        before, after, end = b"", [], b""
-        lists: tuple[list[AbortedTransaction] | None, ...] = (None, [])
-        for aborted in lists:
-            answer = PartitionData(
-                partition_index=partition,
-                high_watermark=high_watermark,
-                last_stable_offset=stable_offset,
-                log_start_offset=log_start_offset,
-                aborted_transactions=aborted,
-                records=b"?",
+
+def known_parts(
+    known: Known, session: Session | None, correlation_id: int, isolation: int, fetched: Fetched
+) -> Sequence[Part]:
+    """Return the response with records and without aborted transactions, and note it in the session."""
+    records, high_watermark, stable_offset, log_start_offset, _, _ = fetched
+    assert records is not None
+    if session is None:
+        session_id = NO_SESSION
+    else:
+        session_id = session.id
+        session.partitions[known.key].tell(high_watermark, log_start_offset)
+    head = known.fills[isolation](
+        correlation_id, session_id, high_watermark, stable_offset, log_start_offset, len(records)
+    )
+    end = known.end
+    return (head, records, end) if end else (head, records)
+
+
+class LoneFetch:
+    """A fetch of one partition that was not answered at once by a template (implements Waiter)."""
+
+    __slots__ = (
+        "_asked",
+        "_awaited",
+        "_connection",
+        "_correlation_id",
+        "_ended",
+        "_fetch",
+        "_is_done",
+        "_isolation",
+        "_known",
+        "_max_bytes",
+        "_max_wait_ms",
+        "_min_bytes",
+        "_offset",
+        "_partition",
+        "_reply",
+        "_seen_bytes",
+        "_session",
+        "_shortcut",
+        "_size",
+        "_timer",
+        "_times",
+    )
+
+    _awaited: AwaitedBytes
+    _ended: Fetched | None
+    _reply: Reply
+    _seen_bytes: int
+    _timer: asyncio.TimerHandle
+    _times: tuple[float, float] | None
+
+    def __init__(
+        self,
+        shortcut: FetchShortcut,
+        connection: Connection,
+        asked: Asked,
+        fetch: PartitionFetch | None,
+    ) -> None:
+        self._shortcut = shortcut
+        self._connection = connection
+        self._asked = asked
+        self._known, self._partition, self._session, self._correlation_id, *numbers = asked
+        self._max_wait_ms, self._min_bytes, self._max_bytes, self._isolation, *numbers = numbers
+        self._offset, self._size = numbers
+        self._fetch = fetch
+        self._is_done = False
+
+    def parts(self, fetched: Fetched) -> Sequence[Part]:
+        """Return the response for a result that the template is not made for."""
+        reading = FetchPass()
+        fetch = self._partition_fetch()
+        answer = answer_of(fetch.partition, self._isolation, fetched)
+        reading.add(fetch, self._partition, fetched, answer)
+        return self._encoded(self._plan(fetch), reading)
+
+    def park(self, fetched: Fetched, started_at: float) -> None:
+        """Wait until there are enough bytes, or the time is over."""
+        partition = self._partition
+        partition.take_back(fetched)
+        self._awaited = AwaitedBytes(self._min_bytes, len(fetched.records or b""))
+        # Holds until the partition changes.
+        self._ended = fetched if fetched.is_at_end else None
+        self._seen_bytes = partition.appended_bytes
+        self._reply = self._connection.defer()
+        self._reply.on_abandon = self._leave
+        broker = self._shortcut.broker
+        self._times = (started_at, broker.clock.monotonic()) if started_at else None
+        partition.waiters[self] = None
+        if self._session is not None:
+            self._session.waiters[self] = None
+        self._timer = broker.replicas.delayed.enter(FETCH, self._max_wait_ms / 1000, self.finish)
+
+    def look(self, changed: Watched) -> None:
+        """Respond if there are enough bytes, or the partition can no longer be read."""
+        if self._is_done:
+            return
+        partition = self._partition
+        self._ended = None
+        grown_bytes = partition.appended_bytes - self._seen_bytes
+        self._seen_bytes = partition.appended_bytes
+        if not self._awaited.may_suffice(grown_bytes):
+            return
+        connection, known = self._connection, self._known
+        left = bytes_max(self._shortcut.broker, connection, self._max_bytes)
+        try:
+            fetched = partition.fetch(
+                self._offset,
+                min(self._size, left),
+                known.leader_epoch,
+                new_options((self._isolation, connection.range_bytes_min, True)),
+                at_least_one=True,
             )
-            told = FetchableTopicResponse(topic=topic, topic_id=topic_id, partitions=[answer])
-            head, _, end = self._encode(FetchResponse(responses=[told]))
-            before, rest = head.split(_OFFSETS.pack(*_PLACEHOLDER))
-            # Without the size of the records, which takes one byte here.
-            after.append(rest[:-1])
-        return before[_ANSWER_HEAD_BYTES:], (after[0], after[1]), end
+        except ApiError:
+            self.finish()
+            return
+        if not self._awaited.suffice(len(fetched.records or b"")):
+            partition.take_back(fetched)
+            return
+        if fetched.records and not fetched.aborted:
+            key = known, self._session, self._correlation_id, self._isolation
+            self._send(lambda: known_parts(*key, fetched))
+        else:
+            self._send(lambda: self.parts(fetched))
+
+    def finish(self) -> None:
+        """Respond with the records that are available, or with the error of the partition."""
+        if not self._is_done:
+            self._send(self._read_again)
+
+    def _read_again(self) -> Sequence[Part]:
+        if self._ended is not None:
+            return self.parts(self._ended)
+        plan = self._plan(self._partition_fetch())
+        request = FetchRequest(max_bytes=self._max_bytes, isolation_level=self._isolation)
+        context = self._shortcut.context(self._connection, self._correlation_id)
+        return self._encoded(plan, read(context, request, plan))
+
+    def _send(self, parts: Callable[[], Sequence[Part]]) -> None:
+        self._leave()
+        try:
+            encoded = parts()
+        except BaseException:
+            # A bug; the peer must not wait for ever.
+            self._reply.close("Fetch failed")
+            raise
+        self._reply.send(encoded)
+        if self._times is not None:
+            self._shortcut.probe.waited(*self._times, self._shortcut.broker.clock.monotonic())
+
+    def _leave(self) -> None:
+        if self._is_done:
+            return
+        self._is_done = True
+        self._partition.waiters.pop(self, None)
+        if self._session is not None:
+            self._session.waiters.pop(self, None)
+        self._shortcut.broker.replicas.delayed.leave(FETCH, self._timer)
+
+    def _partition_fetch(self) -> PartitionFetch:
+        if self._fetch is None:
+            known = self._known
+            wanted = FetchPartition(
+                partition=known.partition,
+                current_leader_epoch=known.leader_epoch,
+                fetch_offset=self._offset,
+                partition_max_bytes=self._size,
+            )
+            self._fetch = PartitionFetch(
+                FetchTopic(topic=known.topic, topic_id=known.topic_id), wanted
+            )
+        return self._fetch
+
+    def _plan(self, fetch: PartitionFetch) -> FetchPlan:
+        if self._session is None:
+            return FetchPlan((fetch,))
+        return FetchPlan((), self._session, is_incremental=True)
+
+    def _encoded(self, plan: FetchPlan, reading: FetchPass) -> list[Buffer]:
+        """Encode the response as the handler would."""
+        correlation_id = self._correlation_id
+        context = self._shortcut.context(self._connection, correlation_id)
+        response = respond(context, plan, reading)
+        if context.has_errors:
+            self._shortcut.probe.count_errors(response)
+        return self._shortcut.encode(response, correlation_id)

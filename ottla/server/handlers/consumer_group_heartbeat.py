@@ -37,4 +37,6 @@ def handle(
         # Java prints an address without a host name like this, and tools show it unchanged.
         f"/{context.connection.peer_address[0]}",
     )
-    return groups.consumer_heartbeat(request, api_version=context.api_version, client=client)
+    return groups.membership.consumer_heartbeat(
+        request, api_version=context.api_version, client=client
+    )

@@ -10,7 +10,7 @@ Not done: nothing.
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.replies import Reply, shaped
-from ottla.coordinators.txn.machine import Outcome, Producer
+from ottla.coordinators.txn.machine import Producer, TransitionResult
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -39,7 +39,7 @@ def handle(context: RequestContext, request: EndTxnRequest) -> Reply[EndTxnRespo
     return shaped(transactions.end(name, producer, is_commit=is_commit), answer)
 
 
-def _bumped(outcome: Outcome) -> EndTxnResponse:
+def _bumped(outcome: TransitionResult) -> EndTxnResponse:
     producer = outcome.producer if outcome.code is ErrorCode.NONE else Producer()
     return EndTxnResponse(
         error_code=outcome.code,

@@ -17,4 +17,4 @@ MAX_VERSION = 4
 
 def handle(context: RequestContext, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
     """Pass the heartbeat to the group's coordinator."""
-    return context.broker.groups.heartbeat(request)
+    return context.broker.groups.membership.heartbeat(request)

@@ -21,7 +21,7 @@ _FIRST_VERSION_WITH_NULL = 7
 
 def handle(context: RequestContext, request: JoinGroupRequest) -> Reply[JoinGroupResponse]:
     """Pass the join to the group's coordinator."""
-    reply = context.broker.groups.join_group(
+    reply = context.broker.groups.membership.join_group(
         request,
         api_version=context.api_version,
         client_id=context.client_id or "",

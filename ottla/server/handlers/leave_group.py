@@ -26,9 +26,9 @@ _MANY_MEMBERS_VERSION = 3
 def handle(context: RequestContext, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
     """Convert requests of old versions to the new form, and the response back."""
     if context.api_version >= _MANY_MEMBERS_VERSION:
-        return context.broker.groups.leave_group(request)
+        return context.broker.groups.membership.leave_group(request)
     request.members = [MemberIdentity(member_id=request.member_id)]
-    return shaped(context.broker.groups.leave_group(request), _of_one_member)
+    return shaped(context.broker.groups.membership.leave_group(request), _of_one_member)
 
 
 def _of_one_member(response: LeaveGroupResponse) -> LeaveGroupResponse:

@@ -17,8 +17,9 @@ from typing import Any
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
-from ottla.replication.partition import ACKS_ALL, Partition
+from ottla.replication.partition import Partition
 from ottla.server.context import Broker, RequestContext
+from ottla.server.produce.acknowledged import settle
 from ottla.server.produce.admission import (
     Refusals,
     TransactionalWrite,
@@ -281,10 +282,9 @@ def _append(
     except ApiError as error:
         return _refused(target, item, error)
     _accept(answer, info)
-    if acks == ACKS_ALL or target.log.config.flush_on_ack:
-        acknowledged = _acknowledgement(target, info.last_offset + 1, request)
-        if acknowledged is not None:
-            waits.append((answer, acknowledged))
+    acknowledged = target.acknowledgement(acks, info.last_offset + 1, request.timeout_ms / 1000)
+    if acknowledged is not None:
+        waits.append((answer, acknowledged))
     return answer
 
 
@@ -328,7 +328,8 @@ async def _append_heavy(
         if not written.done():
             written.set_result(None)
     _accept(answer, info)
-    acknowledged = _acknowledgement(target, info.last_offset + 1, request)
+    seconds = request.timeout_ms / 1000
+    acknowledged = target.acknowledgement(request.acks, info.last_offset + 1, seconds)
     return ErrorCode.NONE if acknowledged is None else await acknowledged
 
 
@@ -356,16 +357,6 @@ async def _judge_and_append(
         ErrorCode.REQUEST_TIMED_OUT,
         f"The configuration of {target.topic!r} changed {_JUDGEMENTS_MAX} times during validation.",
     )
-
-
-def _acknowledgement(
-    target: Partition, offset: int, request: ProduceRequest
-) -> "asyncio.Future[ErrorCode] | None":
-    """Return a future of the acknowledgement of all below `offset`; None if it is acknowledged."""
-    if not request.acks or target.is_acknowledged(request.acks, offset):
-        return None
-    seconds = max(request.timeout_ms, 0) / 1000
-    return target.wait_for_acknowledgement(request.acks, offset, seconds)
 
 
 def _has_zstd(records: memoryview) -> bool:
@@ -399,11 +390,7 @@ def _when_committed(
             # The broker is stopping, or there is a bug, which is logged elsewhere.
             answered.cancel()
             return
-        code = done.result()
-        if code:
-            answer.error_code = int(code)
-            answer.error_message = code.message
-            answer.base_offset = -1
+        settle(answer, done.result())
         if left == 0 and not answered.done():
             answered.set_result(response)
 

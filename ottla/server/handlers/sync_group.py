@@ -24,4 +24,4 @@ def handle(context: RequestContext, request: SyncGroupRequest) -> Reply[SyncGrou
     is_named = request.protocol_type is not None and request.protocol_name is not None
     if context.api_version >= _FIRST_VERSION_WITH_PROTOCOL and not is_named:
         return SyncGroupResponse(error_code=int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    return context.broker.groups.sync_group(request)
+    return context.broker.groups.membership.sync_group(request)

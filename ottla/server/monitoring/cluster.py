@@ -175,7 +175,7 @@ def log_cleaner(cleaner: Cleaner, now: float) -> list[Family]:
             cleaner.uncleanable_count,
         ),
         gauge("kafka_log_logcleaner_cleaner_recopy_percent", "Bytes that stayed.", share),
-        counter("ottla_log_cleaner_rounds_total", "Logs compacted.", cleaner.rounds_count),
+        counter("ottla_log_cleaner_rounds_total", "Logs compacted.", cleaner.passes_count),
         counter("ottla_log_cleaner_read_bytes_total", "Bytes before.", cleaner.read_bytes),
         counter("ottla_log_cleaner_kept_bytes_total", "Bytes after.", cleaner.kept_bytes),
     ]

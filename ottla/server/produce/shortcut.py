@@ -2,23 +2,28 @@
 
 A producer that fills one partition at a time (librdkafka always does) repeats all bytes before the
 records: acks, timeout, topic, partition. The decoded meaning of those bytes is cached by their
-content, and the response is packed in a single call. For small requests this saves a third of the
-broker's time.
+content, and the response is a template filled with numbers, in every version.
 
 All other requests use the decoder and the handler: more than one partition, tagged fields,
-transactions, a response that has to wait, any error. Nothing is appended until the fast path is
-known to apply.
+transactions, any error. Nothing is appended until the fast path is known to apply. Whether a batch
+is accepted, and when it is acknowledged, is decided by the partition, as for the handler.
 """
 
+import asyncio
 import struct
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
-from ottla.base.errors import ApiError
-from ottla.net.connection import PREFIX_BYTES, Connection
+from ottla.base.clock import Clock
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.net.connection import PREFIX_BYTES, Connection, Reply
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.replicas import Replicas
+from ottla.server.produce.acknowledged import settle
+from ottla.server.shortcuts import RouteParts
+from ottla.storage.log.validation import AppendInfo
 from ottla.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -26,165 +31,195 @@ from ottla.wire.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.primitives import uvarint
-from ottla.wire.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
+from ottla.wire.records.batch import COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
+from ottla.wire.templates import Fill, ProduceLayout, produce_template
 
-# First version with compact sizes: the layout has not changed since, except for the topic's id.
-_FIRST_FLEXIBLE_VERSION = 9
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
-# After the transactional id (null), acks, the timeout and the number of topics: the size of the
-# name.
-_NAME_SIZE_POSITION = 8
-# The fields up to the records without the name: the ones above, the number of partitions, the
-# index; size of a topic id.
-_FIXED_BYTES = 13
-_TOPIC_ID_BYTES = 16
-# After the records: no tagged fields of the partition, the topic, the request.
-_TAIL_BYTES = 3
-_SMALLEST_BYTES = _FIXED_BYTES + HEADER_SIZE + _TAIL_BYTES
 # Position of the low byte of the batch's attributes.
 _ATTRIBUTES_POSITION = 22
+_ZSTD = 4
+_FIRST_VERSION_WITH_ZSTD = 7
 _KNOWN_MAX = 10_000
-# Placeholder for the three numbers of a response that vary, used to find the other bytes.
-_OFFSETS = struct.Struct(">qqq")
-_PLACEHOLDER = (0x6F74746C_61000001, 0x6F74746C_61000002, 0x6F74746C_61000003)
+_INT32 = struct.Struct(">i")
 
 
 class ProduceBroker(Protocol):
     """The parts of a broker that the fast path for produce requests needs."""
 
+    clock: Clock
     replicas: Replicas
 
 
 class _Known(NamedTuple):
-    """The meaning of the bytes before the records, and the layout of the response."""
+    """The meaning of the bytes before the records, and the template of the response."""
 
     # A weak reference, because a deleted partition must be freed. A replica that was replaced is no
     # leader any more.
     find: Callable[[], Partition | None]
     acks: int
-    # Packs size, correlation id, `before`, three offsets and `after` into the whole response.
-    pack: Callable[..., bytes]
-    size_bytes: int
-    before: bytes
-    after: bytes
+    timeout_seconds: float
+    fill: Fill
+    topic: str
+    topic_id: bytes
+    partition: int
 
 
 class ProduceShortcut:
     """The requests that have been seen in one version of Produce."""
 
-    def __init__(
-        self, broker: ProduceBroker, version: int, encode: Callable[[ProduceResponse], bytes]
-    ) -> None:
-        self._replicas = broker.replicas
-        self._is_served = version >= _FIRST_FLEXIBLE_VERSION
-        self._has_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
-        # Size of the request up to the size of the records, without the name.
-        self._fixed_bytes = _FIXED_BYTES + (_TOPIC_ID_BYTES if self._has_topic_ids else 0)
-        self._encode = encode
+    def __init__(self, broker: ProduceBroker, version: int, parts: RouteParts) -> None:
+        self._broker = broker
+        self._layout = ProduceLayout(version)
+        layout = self._layout
+        sizes = (layout.fixed_bytes, layout.name_size_position, layout.tail_bytes)
+        self._shape = (*sizes, layout.has_topic_ids, layout.is_flexible)
+        self._refuses_zstd = version < _FIRST_VERSION_WITH_ZSTD
+        self._bytes_min = layout.fixed_bytes + HEADER_SIZE + layout.tail_bytes
+        self._encode, self._probe = parts.encode, parts.probe
         self._known: dict[bytes, _Known] = {}
 
     def answer(
-        self, connection: Connection, frame: memoryview, position: int, correlation_id: int
+        self,
+        connection: Connection,
+        frame: memoryview,
+        position: int,
+        correlation_id: int,
+        started_at: float,
     ) -> bool:
         """Append the records and send the response with its header; False if nothing was done.
 
         `position` is where the request's body begins in the frame.
         """
-        end = len(frame) - _TAIL_BYTES
-        if end - position < _SMALLEST_BYTES:
+        fixed_bytes, name_size_position, tail_bytes, has_topic_ids, is_flexible = self._shape
+        end = len(frame) - tail_bytes
+        if end - position < self._bytes_min:
             return False
-        start = position + self._fixed_bytes
-        if not self._has_topic_ids:
-            start += frame[position + _NAME_SIZE_POSITION]
+        start = position + fixed_bytes
+        if not has_topic_ids:
+            start += frame[position + name_size_position]
         known = self._known.get(frame[position:start].tobytes())
-        if known is None or end - start < HEADER_SIZE:
+        if known is None or end <= start + 1:
             return False
-        find, acks, pack, size_bytes, before, after = known
-        # Two bytes are enough for the size of nearly every batch.
-        if frame[start] > 127 and frame[start + 1] < 128:
-            size = frame[start] + (frame[start + 1] << 7) - 128
+        if not is_flexible:
+            (size,) = _INT32.unpack_from(frame, start)
+            start += 4
+        elif frame[end] or frame[end + 1] or frame[end + 2]:
+            return False
+        elif frame[start] > 127 and frame[start + 1] < 128:
+            # Two bytes are enough for the size of nearly every batch.
+            size = frame[start] + (frame[start + 1] << 7) - 129
             start += 2
         else:
             size, start = uvarint(frame, start)
-        has_tags = frame[end] or frame[end + 1] or frame[end + 2]
-        if end - start != size - 1 or has_tags:
+            size -= 1
+        if not end - start == size >= HEADER_SIZE:
             return False
         records = frame[start:end]
+        find, acks, timeout_seconds, fill, _, _, _ = known
         target = find()
-        if target is None or records[_ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT:
-            return False
-        if not target.acknowledges_at_once(acks):
+        attributes = records[_ATTRIBUTES_POSITION]
+        if (
+            target is None
+            or attributes & TRANSACTIONAL_BIT
+            or (self._refuses_zstd and attributes & COMPRESSION_MASK == _ZSTD)
+        ):
             return False
         try:
             info = target.append_as_leader(records, acks=acks)
         except ApiError:
             # The handler refuses the batch again and reports the whole error.
             return False
-        base_offset, _, append_time_ms, log_start_offset, _, _, _, _ = info
-        connection.send_framed(
-            pack(
-                size_bytes,
-                correlation_id,
-                before,
-                base_offset,
-                append_time_ms,
-                log_start_offset,
-                after,
-            )
-        )
+        base_offset, last_offset, append_time_ms, log_start_offset, _, _, _, _ = info
+        acknowledged = target.acknowledgement(acks, last_offset + 1, timeout_seconds)
+        if acknowledged is not None:
+            self._wait(acknowledged, connection, correlation_id, known, info, started_at)
+            return True
+        connection.send_framed(fill(correlation_id, base_offset, append_time_ms, log_start_offset))
+        if started_at:
+            self._probe.took(started_at, self._broker.clock.monotonic())
         return True
 
-    def learn(
-        self, frame: memoryview, position: int, request: ProduceRequest, response: ProduceResponse
+    def _wait(
+        self,
+        acknowledged: "asyncio.Future[ErrorCode]",
+        connection: Connection,
+        correlation_id: int,
+        known: _Known,
+        info: AppendInfo,
+        started_at: float,
     ) -> None:
-        """Remember a decoded request if requests like it can use the fast path."""
+        """Respond when the records are acknowledged; later requests need not wait for that."""
+        reply = connection.defer(is_blocking=False)
+        times = (started_at, self._broker.clock.monotonic()) if started_at else None
+        respond = partial(self._respond, reply, correlation_id, known, info, times)
+        acknowledged.add_done_callback(respond)
+
+    def _respond(
+        self,
+        reply: Reply,
+        correlation_id: int,
+        known: _Known,
+        info: AppendInfo,
+        times: tuple[float, float] | None,
+        acknowledged: "asyncio.Future[ErrorCode]",
+    ) -> None:
+        if acknowledged.cancelled() or acknowledged.exception() is not None:
+            # The broker is stopping, or there is a bug, which is logged elsewhere.
+            reply.close("the broker abandoned the request")
+            return
+        code = acknowledged.result()
+        numbers = info.base_offset, info.log_append_time_ms, info.log_start_offset
+        if not code:
+            reply.send((known.fill(correlation_id, *numbers)[PREFIX_BYTES:],))
+        else:
+            answer = PartitionProduceResponse(
+                index=known.partition,
+                base_offset=info.base_offset,
+                log_append_time_ms=info.log_append_time_ms,
+                log_start_offset=info.log_start_offset,
+            )
+            settle(answer, code)
+            topic = TopicProduceResponse(
+                name=known.topic, topic_id=known.topic_id, partition_responses=[answer]
+            )
+            response = ProduceResponse(responses=[topic])
+            reply.send(self._encode(response, correlation_id))
+            self._probe.count_errors(response)
+        if times is not None:
+            self._probe.waited(*times, self._broker.clock.monotonic())
+
+    def learn(
+        self,
+        frame: memoryview,
+        position: int,
+        request: ProduceRequest,
+        response: ProduceResponse | None,
+    ) -> None:
+        """Remember a decoded request if requests like it can use the fast path.
+
+        There is no response yet if the batch is written and its acknowledgement is awaited.
+        """
         topics = request.topic_data
         if len(topics) != 1 or len(topics[0].partition_data) != 1:
             return
-        answer = response.responses[0].partition_responses[0]
-        is_plain = self._is_served and request.transactional_id is None and answer.error_code == 0
-        if not is_plain or request.acks not in (1, ACKS_ALL):
+        if response is not None and response.responses[0].partition_responses[0].error_code:
             return
-        topic, item = topics[0], topics[0].partition_data[0]
-        start = position + self._fixed_bytes
-        if not self._has_topic_ids:
-            start += frame[position + _NAME_SIZE_POSITION]
-        if start >= len(frame) or frame[start - 4 : start] != item.index.to_bytes(4, "big"):
+        if request.transactional_id is not None or request.acks not in (1, ACKS_ALL):
             return
-        if self._has_topic_ids:
-            target = self._replicas.get_by_id(topic.topic_id, item.index)
-        else:
-            target = self._replicas.get(topic.name, item.index)
-        before, after = self._encode(_with_placeholder(response)).split(
-            _OFFSETS.pack(*_PLACEHOLDER)
-        )
+        key = self._layout.key_of(frame, position, request)
+        if key is None:
+            return
+        topic, index = topics[0], topics[0].partition_data[0].index
+        target = self._broker.replicas.find(topic.name, topic.topic_id, index)
+        if target is None:
+            return
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
-        layout = struct.Struct(f">iix{len(before)}sqqq{len(after)}s")
-        self._known[frame[position:start].tobytes()] = _Known(
+        self._known[key] = _Known(
             weakref.ref(target),
             request.acks,
-            layout.pack,
-            layout.size - PREFIX_BYTES,
-            before,
-            after,
+            request.timeout_ms / 1000,
+            produce_template(topic.name, topic.topic_id, index, self._encode),
+            topic.name,
+            topic.topic_id,
+            index,
         )
-
-
-def _with_placeholder(response: ProduceResponse) -> ProduceResponse:
-    """Return the response with placeholder numbers that can be found in its bytes."""
-    base_offset, log_append_time_ms, log_start_offset = _PLACEHOLDER
-    topic = response.responses[0]
-    answer = PartitionProduceResponse(
-        index=topic.partition_responses[0].index,
-        base_offset=base_offset,
-        log_append_time_ms=log_append_time_ms,
-        log_start_offset=log_start_offset,
-    )
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=[answer]
-            )
-        ]
-    )

@@ -26,6 +26,7 @@ from ottla.server.context import Broker, RequestContext
 from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsage
 from ottla.server.quotas.entities import ANONYMOUS
 from ottla.server.quotas.steps import Timed
+from ottla.server.shortcuts import RouteParts
 from ottla.server.transport.apis import ROWS, Row
 from ottla.server.transport.brokers_only import for_brokers_only
 from ottla.server.transport.cached_responses import KeptAnswers
@@ -83,10 +84,19 @@ class Route:
         self.decode: Callable[..., tuple[Any, int]] = schema.decoder(api.request, version)
         self.encode = schema.encoder(api.response, version)
         self.has_records = schema.has_records(api.response)
-        self.shortcut = row.shortcut(broker, version, self.encode) if row.shortcut else None
         is_flexible = version >= api.response.FLEXIBLE_HEADER_SINCE
         # From the correlation id to the header of the response.
         self.header: Callable[[int], bytes] = (_FLEXIBLE_HEADER if is_flexible else _HEADER).pack
+        self.shortcut = None
+        if row.shortcut is not None:
+            parts = RouteParts(
+                lambda response, correlation_id: self.parts(correlation_id, response),
+                probe,
+                lambda connection, correlation_id: RequestContext(
+                    broker, connection, int(row.handler.API), version, correlation_id, None
+                ),
+            )
+            self.shortcut = row.shortcut(broker, version, parts)
 
     def parts(self, correlation_id: int, response: Any) -> list[Buffer]:
         """Return header and body of a response; record bytes are separate parts."""
@@ -178,9 +188,9 @@ class Dispatcher:
                 self._handle_limited(known, context, frame)
                 return
         shortcut = route.shortcut
-        if shortcut is not None and shortcut.answer(connection, frame, known.end, correlation_id):
-            if started_at:
-                route.probe.took(started_at, self._now())
+        if shortcut is not None and shortcut.answer(
+            connection, frame, known.end, correlation_id, started_at
+        ):
             return
         context = RequestContext(
             self._broker, connection, key, version, correlation_id, known.client_id
@@ -204,6 +214,8 @@ class Dispatcher:
         if type(result) is not route.response:
             if result is not None:
                 self._wait(route, context, result)
+                if route.shortcut is not None:
+                    route.shortcut.learn(frame, position, request, None)
             return
         connection, header = context.connection, route.header(context.correlation_id)
         if route.has_records:

@@ -91,7 +91,7 @@ class Cleaner:
         # Damaged logs: skipped until the next start checks them.
         self._uncleanable: set[Log] = set()
         # For monitoring: the rounds that were completed, and the bytes they read and kept.
-        self.rounds_count = self.read_bytes = self.kept_bytes = 0
+        self.passes_count = self.read_bytes = self.kept_bytes = 0
         self.looked_at = clock.monotonic()
 
     @property
@@ -116,16 +116,16 @@ class Cleaner:
             if not log.config.is_compacted or log.failure or is_left_alone:
                 continue
             try:
-                found = survey(log, now_ms)
+                surveyed = survey(log, now_ms)
             except OSError as error:
                 self._fail(log, error)
                 continue
             except Exception:
                 self._uncleanable.add(log)
                 raise
-            is_due = found.is_due(log.config)
-            if is_due and (best is None or found.dirty_ratio > best[1].dirty_ratio):
-                best = log, found
+            is_due = surveyed.is_due(log.config)
+            if is_due and (best is None or surveyed.dirty_ratio > best[1].dirty_ratio):
+                best = log, surveyed
         return best
 
     async def clean_dirtiest(self) -> bool:
@@ -133,9 +133,9 @@ class Cleaner:
         chosen = self.dirtiest()
         if chosen is None:
             return False
-        log, found = chosen
+        log, surveyed = chosen
         try:
-            return await self._clean(log, found)
+            return await self._clean(log, surveyed)
         except ApiError as error:
             self._uncleanable.add(log)
             _log.error("log not compacted any more partition=%s reason=%s", _name(log), error)
@@ -151,10 +151,10 @@ class Cleaner:
             raise
         return False
 
-    async def _clean(self, log: Log, found: Survey) -> bool:
-        work = Round(self._files, self._clock, log, found, self._settings().memory_bytes)
+    async def _clean(self, log: Log, surveyed: Survey) -> bool:
+        work = CleanerPass(self._files, self._clock, log, surveyed, self._settings().memory_bytes)
         try:
-            return await self._perform(work, log, found)
+            return await self._perform(work, log, surveyed)
         except FileNotFoundError:
             if not work.has_lost_segments():
                 raise
@@ -163,7 +163,7 @@ class Cleaner:
         finally:
             await self._off_loop(work.offsets.forget)
 
-    async def _perform(self, work: "Round", log: Log, found: Survey) -> bool:
+    async def _perform(self, work: "CleanerPass", log: Log, surveyed: Survey) -> bool:
         if not await self._advance(work, work.read_keys()):
             return False
         for segments in work.groups():
@@ -179,13 +179,13 @@ class Cleaner:
         if not work.is_wanted():
             return False
         log.first_dirty_offset = work.offsets.end_offset
-        self.rounds_count += 1
+        self.passes_count += 1
         self.read_bytes += work.bytes_before
         self.kept_bytes += work.bytes_after
         _log.info(
             "log compacted partition=%s from=%d to=%d bytes=%d left=%d keys=%d",
             _name(log),
-            found.first_dirty_offset,
+            surveyed.first_dirty_offset,
             work.offsets.end_offset,
             work.bytes_before,
             work.bytes_after,
@@ -194,7 +194,7 @@ class Cleaner:
         return True
 
     async def _swap(
-        self, work: "Round", log: Log, replaced: Sequence[Segment], cleaned: Segment
+        self, work: "CleanerPass", log: Log, replaced: Sequence[Segment], cleaned: Segment
     ) -> bool:
         """Replace segments by a cleaned one; sync off the event loop."""
         if not work.is_wanted():
@@ -202,7 +202,7 @@ class Cleaner:
         files = self._files
         await self._off_loop(partial(begin_swap, files, cleaned))
         # Retention may have deleted some of the segments before those, which does not matter.
-        if not work.is_wanted() or not log.replace_segments(replaced, cleaned):
+        if not work.is_wanted() or not log.deletion.replace_segments(replaced, cleaned):
             if log.failure is None:
                 rename_files(files, cleaned, CLEANED_SUFFIX)
             return False
@@ -213,7 +213,7 @@ class Cleaner:
         await self._off_loop(partial(files.sync_directory, work.directory))
         return True
 
-    async def _advance(self, work: "Round", steps: Steps) -> bool:
+    async def _advance(self, work: "CleanerPass", steps: Steps) -> bool:
         """Take all steps at the allowed rate; return False as soon as the work is cancelled."""
         started, moved = self._clock.monotonic(), 0
         while (count := await self._off_loop(partial(next, steps, None))) is not None:
@@ -249,7 +249,7 @@ def survey(log: Log, now_ms: int) -> Survey:
     return compaction.survey(log.segments, progress, log.config, now_ms)
 
 
-class Round:
+class CleanerPass:
     """One cleaning of one log. Created on the loop; its steps run off the loop, one after the
     other.
 
@@ -257,12 +257,12 @@ class Round:
     """
 
     def __init__(
-        self, files: FileSystem, clock: Clock, log: Log, found: Survey, memory_bytes: int
+        self, files: FileSystem, clock: Clock, log: Log, surveyed: Survey, memory_bytes: int
     ) -> None:
         now_ms = clock.time_ms()
         self._slices = Slices(clock, _SLICE_SECONDS)
         self.directory = log.directory
-        self.offsets = NewestOffsets(found.first_dirty_offset, memory_bytes)
+        self.offsets = NewestOffsets(surveyed.first_dirty_offset, memory_bytes)
         self.cleaned: Segment | None = None
         self.bytes_before = self.bytes_after = 0
         self._files = files
@@ -270,13 +270,15 @@ class Round:
         self._config = log.config
         self._truncations = log.truncations_count
         self._now_ms = now_ms
-        self._first_dirty = found.first_dirty_offset
-        self._end = found.end_offset
-        self._segments = [each for each in log.segments if each.base_offset < found.end_offset]
-        ends = [*(each.base_offset for each in self._segments[1:]), found.end_offset]
+        self._first_dirty = surveyed.first_dirty_offset
+        self._end = surveyed.end_offset
+        self._segments = [
+            segment for segment in log.segments if segment.base_offset < surveyed.end_offset
+        ]
+        ends = [*(segment.base_offset for segment in self._segments[1:]), surveyed.end_offset]
         self._end_of = dict(zip(self._segments, ends, strict=True))
         start = self._segments[0].base_offset
-        self._aborted = log.aborted_transactions(start, found.end_offset)
+        self._aborted = log.aborted_transactions(start, surveyed.end_offset)
         self._transactions = TransactionsSeen(self._aborted)
         self._survival = Survival(
             self.offsets,
@@ -287,7 +289,7 @@ class Round:
         )
 
     def is_wanted(self) -> bool:
-        """Return True if the log has not changed in a way that voids the round; call it on the
+        """Return True if the log has not changed in a way that voids the pass; call it on the
         loop.
         """
         log = self._log
@@ -305,7 +307,7 @@ class Round:
         read.
         """
         end = self.offsets.end_offset
-        segments = [each for each in self._segments if each.base_offset < end]
+        segments = [segment for segment in self._segments if segment.base_offset < end]
         behind = self._segments[len(segments) :]
         end_offset = behind[0].base_offset if behind else self._end
         return compaction.group(segments, end_offset, self._config)
@@ -316,7 +318,9 @@ class Round:
         """
         self.remove_leftovers()
         offsets = self.offsets
-        dirty = [each for each in self._segments if self._end_of[each] > self._first_dirty]
+        dirty = [
+            candidate for candidate in self._segments if self._end_of[candidate] > self._first_dirty
+        ]
         start = dirty[0].base_offset
         transactions = TransactionsSeen(e for e in self._aborted if e.last_offset >= start)
         moved = cost = 0
@@ -350,7 +354,7 @@ class Round:
         survive.
         """
         self.cleaned = None
-        last = [each for each in segments if each.size_bytes][-1:]
+        last = [candidate for candidate in segments if candidate.size_bytes][-1:]
         first = segments[0]
         cleaned = Segment(
             self._files, self.directory, first.base_offset, self._config, self._now_ms
@@ -363,18 +367,18 @@ class Round:
                 size = segment.size_bytes
                 for position, header, data in self._batches(segment):
                     is_last = segment in last and position + header.size_bytes == size
-                    kept = self._survival.apply(data, header, is_last=is_last)
-                    is_changed = is_changed or kept is not data
+                    survivors = self._survival.apply(data, header, is_last=is_last)
+                    is_changed = is_changed or survivors is not data
                     moved += header.size_bytes
-                    if kept is not None:
-                        moved += target.add(kept)
+                    if survivors is not None:
+                        moved += target.add(survivors)
                     cost += header.size_bytes + header.records_count * _RECORD_COST
                     if cost >= _SLICE_COST or self._slices.is_over:
                         yield moved
                         self._slices.begin()
                         moved = cost = 0
             indexed, self._transactions.indexed = self._transactions.indexed, []
-            self.bytes_before += sum(each.size_bytes for each in segments)
+            self.bytes_before += sum(candidate.size_bytes for candidate in segments)
             self.bytes_after += cleaned.size_bytes
             if is_changed and cleaned.size_bytes:
                 target.finish(indexed)
@@ -389,12 +393,12 @@ class Round:
         """
         end, next_offset, end_offset = 0, segment.base_offset, self._end_of[segment]
         # With a descriptor of its own: the segment's belongs to the event loop.
-        with closing(self._files.open(segment.path(LOG_SUFFIX))) as file:
+        with closing(self._files.open(segment.files.path(LOG_SUFFIX))) as file:
             for position, header, data in scan.batches(file.read_at, 0, segment.size_bytes):
                 if header.magic < batch.MAGIC:
                     raise ApiError(
                         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                        f"{segment.path(LOG_SUFFIX)} holds records of format v{header.magic}.",
+                        f"{segment.files.path(LOG_SUFFIX)} holds records of format v{header.magic}.",
                     )
                 # The checksum does not cover the offset.
                 if not next_offset <= header.base_offset <= header.last_offset < end_offset:
@@ -403,11 +407,12 @@ class Round:
                 next_offset, end = header.last_offset + 1, position + header.size_bytes
         if end != segment.size_bytes:
             raise ApiError(
-                ErrorCode.CORRUPT_MESSAGE, f"{segment.path(LOG_SUFFIX)} is damaged at byte {end}."
+                ErrorCode.CORRUPT_MESSAGE,
+                f"{segment.files.path(LOG_SUFFIX)} is damaged at byte {end}.",
             )
 
     def remove_leftovers(self) -> None:
-        """Remove unfinished files of an earlier round or of this one; the log may be gone."""
+        """Remove unfinished files of an earlier pass or of this one; the log may be gone."""
         if self._files.exists(self.directory):
             for name in self._files.list(self.directory):
                 if name.endswith(CLEANED_SUFFIX):
@@ -418,19 +423,19 @@ class _Target:
     """The files of a cleaned segment while they are written."""
 
     def __init__(self, files: FileSystem, segment: Segment) -> None:
-        segment.reset()
-        segment.ending = CLEANED_SUFFIX
+        segment.batches.reset()
+        segment.files.ending = CLEANED_SUFFIX
         self._files = files
         self._segment = segment
-        self._file: File = files.open(segment.path(LOG_SUFFIX), create=True)
+        self._file: File = files.open(segment.files.path(LOG_SUFFIX), create=True)
         self._parts: list[Buffer] = []
         self._bytes = 0
 
     def add(self, data: Buffer) -> int:
         """Add a batch; return its size."""
         segment, size = self._segment, len(data)
-        segment.note_header(segment.size_bytes, batch.parse_header(data))
-        segment.size_bytes += size
+        segment.batches.note_header(segment.size_bytes, batch.parse_header(data))
+        segment.files.size_bytes += size
         self._parts.append(data)
         self._bytes += size
         if self._bytes >= _WRITE_BYTES:
@@ -446,14 +451,14 @@ class _Target:
         segment = self._segment
         self._write()
         self._file.sync()
-        segment.synced_bytes = segment.size_bytes
+        segment.files.synced_bytes = segment.size_bytes
         segment.seal()
         if aborted:
-            path = segment.path(TXN_INDEX_SUFFIX)
+            path = segment.files.path(TXN_INDEX_SUFFIX)
             with closing(self._files.open(path, create=True)) as file:
                 file.append(txn_index.encode(aborted))
                 file.sync()
-        self._files.sync_directory(segment.directory)
+        self._files.sync_directory(segment.files.directory)
 
     def close(self) -> None:
         """Close the descriptor; idempotent."""

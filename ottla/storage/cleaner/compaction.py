@@ -1,7 +1,7 @@
 """The decisions of compaction: which logs to clean, which segments together, which records to keep.
 
 Pure. A log is clean before its first dirty offset: that part has only the newest record of each
-key. A round reads the newest offset of each key from the dirty part (`NewestOffsets`), then reads
+key. A pass reads the newest offset of each key from the dirty part (`NewestOffsets`), then reads
 the log from its start and keeps the records that `Survival` selects. Offsets never change; a batch
 keeps its first and last one. Follows org.apache.kafka LogCleaner, LogCleanerManager and
 MemoryRecords.filterTo (KIP-534).
@@ -117,7 +117,7 @@ def survey(
     bound = progress.stable_end_offset
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
-        young = (each.base_offset for each in dirty if each.newest.timestamp > youngest_ms)
+        young = (item.base_offset for item in dirty if item.newest.timestamp > youngest_ms)
         bound = min(bound, next(young, bound))
     end_offset = max((end for end in ends if end <= bound), default=segments[0].base_offset)
     clean_bytes = dirty_bytes = 0
@@ -301,7 +301,7 @@ def last_written(state: ProducerState) -> dict[int, LastWritten]:
 
 
 class Survival:
-    """The surviving records of each batch in one round that began at `now_ms`; batches in log
+    """The surviving records of each batch in one pass that began at `now_ms`; batches in log
     order.
     """
 
@@ -330,17 +330,17 @@ class Survival:
         is_over = horizon_ms is not None and horizon_ms <= self._now_ms
         discardable = self._transactions.is_discardable(data, header)
         if not header.records_count or (discardable and (is_over or not header.is_control)):
-            found = None
+            survivors = None
         elif header.is_control:
-            # The first round that finds a marker without a transaction sets the time of its
+            # The first pass that finds a marker without a transaction sets the time of its
             # removal.
             needs_horizon = discardable and horizon_ms is None
-            found = self._with_horizon(data, header) if needs_horizon else data
+            survivors = self._with_horizon(data, header) if needs_horizon else data
         else:
-            found = self._filter(data, header, horizon_ms)
-        if found is None and (is_last or self._is_last_of_producer(header)):
+            survivors = self._filter(data, header, horizon_ms)
+        if survivors is None and (is_last or self._is_last_of_producer(header)):
             return empty_batch(header) if header.records_count else data
-        return found
+        return survivors
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         """Return True if the producer's sequence number or epoch would be lost with the batch."""
@@ -357,27 +357,27 @@ class Survival:
         body = _opened(data, header)
         if body is None:
             return data
-        kept = list(spans.spans(body, header.records_count))
-        return rebuild(header, body, kept, self._new_horizon_ms)
+        survivors = list(spans.spans(body, header.records_count))
+        return rebuild(header, body, survivors, self._new_horizon_ms)
 
     def _filter(self, data: Buffer, header: BatchHeader, horizon_ms: int | None) -> Buffer | None:
         body = _opened(data, header)
         if body is None:
             return data
         keeps_tombstones = horizon_ms is None or self._now_ms < horizon_ms
-        kept: list[Span] = []
+        survivors: list[Span] = []
         has_tombstones = False
         for span in spans.spans(body, header.records_count):
             if self._stays(body, span, header.base_offset + span.offset_delta, keeps_tombstones):
-                kept.append(span)
+                survivors.append(span)
                 has_tombstones = has_tombstones or not span.has_value
-        if not kept:
+        if not survivors:
             return None
         if has_tombstones and horizon_ms is None:
-            return rebuild(header, body, kept, self._new_horizon_ms)
-        if len(kept) == header.records_count:
+            return rebuild(header, body, survivors, self._new_horizon_ms)
+        if len(survivors) == header.records_count:
             return data
-        return rebuild(header, body, kept, None)
+        return rebuild(header, body, survivors, None)
 
     def _stays(self, body: bytes, span: Span, offset: int, keeps_tombstones: bool) -> bool:
         if offset >= self._offsets.end_offset:
@@ -404,24 +404,24 @@ def _opened(data: Buffer, header: BatchHeader) -> bytes | None:
 
 
 def rebuild(
-    header: BatchHeader, body: bytes, kept: Sequence[Span], new_horizon_ms: int | None
+    header: BatchHeader, body: bytes, survivors: Sequence[Span], new_horizon_ms: int | None
 ) -> bytearray:
     """Return the batch with the records to keep, at least one, and a new delete horizon (ms)."""
     attributes, base_timestamp = header.attributes, header.base_timestamp
     if new_horizon_ms is None:
-        payload = spans.join(body, kept)
+        payload = spans.join(body, survivors)
     else:
-        payload = spans.join_rebased(body, kept, new_horizon_ms - base_timestamp)
+        payload = spans.join_rebased(body, survivors, new_horizon_ms - base_timestamp)
         attributes |= DELETE_HORIZON_BIT
     newest = header.max_timestamp
     if not header.has_log_append_time:
-        newest = header.base_timestamp + max(span.timestamp_delta for span in kept)
+        newest = header.base_timestamp + max(span.timestamp_delta for span in survivors)
     codec = header.compression
     changed = header._replace(
         attributes=attributes,
         base_timestamp=base_timestamp if new_horizon_ms is None else new_horizon_ms,
         max_timestamp=newest,
-        records_count=len(kept),
+        records_count=len(survivors),
     )
     return _sealed(changed, compress(codec, payload) if codec else payload)
 

@@ -6,7 +6,7 @@ where a new log is created and how an error is handled.
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -16,20 +16,16 @@ from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import FileSystem, Lock, make_directories_durably, remove_files, run_whole
 from ottla.base.slices import Slices
 from ottla.storage.config import LogConfig
+from ottla.storage.directories.checkpointing import DirectoryCheckpoints
+from ottla.storage.directories.marks import ReplacementMarks
 from ottla.storage.files import checkpoints
-from ottla.storage.files.checkpoints import Offsets, TopicPartition
+from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
 from ottla.storage.log.log import Dependencies, Log
 from ottla.storage.log.retention import Doomed
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"
-# A file in the folder of a log that is replaced by its copy in another directory. If a crash leaves
-# both under the log's name, this one is removed; if only this one is left, the file has no effect.
-_SUPERSEDED_FILE = "superseded"
-# A file in the folder of a log whose copy failed in the last step: of two with that name, the other
-# is removed.
-_PREVAILING_FILE = "prevailing"
 FILE_NAME_MAX = 255
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
@@ -135,14 +131,12 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         # Copies of logs that are being moved here from another directory.
         self.futures: dict[TopicPartition, Log] = {}
-        self.superseded: set[TopicPartition] = set()
-        self.prevailing: set[TopicPartition] = set()
-        self.high_watermarks: Offsets = {}
+        self.marks = ReplacementMarks(dependencies.files, self.logs)
+        self.checkpoints = DirectoryCheckpoints(dependencies.files, path, self.logs, self.futures)
         self.failure: StorageError | None = None
         self._dependencies = dependencies
         self._files = dependencies.files
         self._lock = lock
-        self._stored: dict[str, bytes] = {}
         # Folders of deleted logs.
         self._doomed = Doomed()
         # The number of deleted logs, and for how many of them the deletion is durable.
@@ -181,42 +175,35 @@ class LogDirectory:
     ) -> None:
         """Open every log in the directory."""
         self._account = account
-        files = self._files
-        recovery_points = checkpoints.load_offsets(
-            files, self.file(checkpoints.RECOVERY_POINT_FILE)
-        )
-        log_starts = checkpoints.load_offsets(files, self.file(checkpoints.LOG_START_FILE))
-        self.high_watermarks = checkpoints.load_offsets(
-            files, self.file(checkpoints.HIGH_WATERMARK_FILE)
-        )
-        cleaned = checkpoints.load_offsets(files, self.file(checkpoints.CLEANER_FILE))
+        files, stored = self._files, self.checkpoints
+        recovery_points = stored.load(checkpoints.RECOVERY_POINT_FILE)
+        log_starts = stored.load(checkpoints.LOG_START_FILE)
+        stored.high_watermarks = stored.load(checkpoints.HIGH_WATERMARK_FILE)
+        first_dirty_offsets = stored.load(checkpoints.CLEANER_FILE)
         is_clean = self._take_clean_mark()
         for name in files.list(self.path):
             folder = self.file(name)
             if name.endswith(DELETE_SUFFIX):
                 files.remove_tree(folder)
                 continue
-            key = parse_directory_name(name)
-            found = key or parse_future_name(name)
-            if found is None or not files.is_directory(folder):
+            log_key, future_key = parse_directory_name(name), parse_future_name(name)
+            key = log_key or future_key
+            if key is None or not files.is_directory(folder):
                 continue
-            if key is None and found in self.futures:
+            if log_key is None and key in self.futures:
                 # A crash undid the removal of this copy.
                 files.remove_tree(folder)
                 continue
             expected = recovery.Expectation(
-                log_starts.get(found, 0), recovery_points.get(found, 0), is_clean
+                log_starts.get(key, 0), recovery_points.get(key, 0), is_clean
             )
-            log = self._load_log(found, folder, topic_config(found[0]), expected)
-            log.first_dirty_offset = cleaned.get(found, 0)
-            if key is None:
-                self.futures[found] = log
-                continue
-            self.logs[key] = log
-            if files.exists(f"{folder}/{_SUPERSEDED_FILE}"):
-                self.superseded.add(key)
-            if files.exists(f"{folder}/{_PREVAILING_FILE}"):
-                self.prevailing.add(key)
+            log = self._load_log(key, folder, topic_config(key[0]), expected)
+            log.first_dirty_offset = first_dirty_offsets.get(key, 0)
+            if log_key is None:
+                self.futures[key] = log
+            else:
+                self.logs[key] = log
+                self.marks.load(key, folder)
 
     def _take_clean_mark(self) -> bool:
         """Return True if the directory was closed cleanly, and remove the mark of that."""
@@ -286,13 +273,12 @@ class LogDirectory:
             metadata.truncate(0)
         metadata.append(checkpoints.encode_partition_metadata(log.topic_id))
         metadata.close()
-        log.expect_sync_of(path)
+        log.durability.expect_sync_of(path)
 
     def delete(self, key: TopicPartition) -> None:
         """Rename a log's directory out of the way; `remove_deleted` removes it later."""
-        self.high_watermarks.pop(key, None)
-        self.superseded.discard(key)
-        self.prevailing.discard(key)
+        self.checkpoints.high_watermarks.pop(key, None)
+        self.marks.forget(key)
         self._discard(self.logs.pop(key))
 
     def delete_future(self, key: TopicPartition) -> None:
@@ -325,39 +311,10 @@ class LogDirectory:
 
     # Replacing a log by its copy
 
-    def mark_superseded(self, key: TopicPartition) -> None:
-        """Note durably that this log is removed if there is another one with its name."""
-        self._files.replace(f"{self.logs[key].directory}/{_SUPERSEDED_FILE}", b"")
-        self.superseded.add(key)
-
-    def mark_prevailing(self, key: TopicPartition) -> None:
-        """Note durably that this log, which was marked as superseded, stays and another with its
-        name goes.
-        """
-        directory = self.logs[key].directory
-        self._files.rename(f"{directory}/{_SUPERSEDED_FILE}", f"{directory}/{_PREVAILING_FILE}")
-        self._files.sync_directory(directory)
-        self.superseded.discard(key)
-        self.prevailing.add(key)
-
-    def standing(self, key: TopicPartition) -> int:
-        """Return the rank of a log among two with one name: the one with the higher number stays."""
-        return (key in self.prevailing) - (key in self.superseded)
-
-    def unmark(self, key: TopicPartition) -> None:
-        """Remove the marks of a log, because there is no other with its name any more."""
-        directory = self.logs[key].directory
-        for name in (_SUPERSEDED_FILE, _PREVAILING_FILE):
-            if self._files.exists(f"{directory}/{name}"):
-                self._files.remove(f"{directory}/{name}")
-        self._files.sync_directory(directory)
-        self.superseded.discard(key)
-        self.prevailing.discard(key)
-
     def promote(self, key: TopicPartition) -> Log:
         """Rename a copy to the log's name, durably."""
         log = self.futures[key]
-        log.remove_deleted()
+        log.deletion.remove_deleted()
         log.rename_directory(self.file(directory_name(*key)))
         self._files.sync_directory(self.path)
         self.logs[key] = self.futures.pop(key)
@@ -375,12 +332,12 @@ class LogDirectory:
             if log.upkeep_failure is not None:
                 continue
             try:
-                if log.needs_flush():
-                    await log.flush_in_background()
-                elif log.owes_sealed():
-                    await log.flush_in_background(sealed_only=True)
+                if log.durability.needs_flush():
+                    await log.durability.flush_in_background()
+                elif log.durability.owes_sealed():
+                    await log.durability.flush_in_background(sealed_only=True)
                 if log.segments_count > 1:
-                    log.close_idle_files()
+                    log.deletion.close_idle_files()
             except (OSError, StorageError):
                 raise
             except Exception as error:
@@ -393,68 +350,12 @@ class LogDirectory:
         clock, files = self._dependencies.clock, self._files
         slices = Slices(clock)
         for log in self.every_log:
-            for path in log.take_deleted():
+            for path in log.deletion.take_deleted():
                 # One by one, because deleting a large file takes time.
                 await run_whole(files, partial(remove_files, files, (path,)))
             await slices.pause()
         for path in self._doomed.take_due(steady_ms(clock)):
             await run_whole(files, partial(files.remove_tree, path))
-
-    # Checkpoints
-
-    def checkpoint(self) -> None:
-        """Write the recovery point, start offset and compaction offset of each log."""
-        self._store(self._offsets())
-
-    async def checkpoint_in_background(self, names: Collection[str]) -> None:
-        """Write the files of these names as `checkpoint` does, but off the loop."""
-        offsets = {name: each for name, each in self._offsets().items() if name in names}
-        await run_whole(self._files, partial(self._store, offsets))
-
-    def _offsets(self) -> dict[str, Offsets]:
-        """Return the content of each file of `checkpoint`."""
-        logs = self.futures | self.logs
-        starts = {
-            key: log.log_start_offset
-            for key, log in logs.items()
-            if log.log_start_offset > log.first_segment_offset
-        }
-        cleaned = {
-            key: log.first_dirty_offset for key, log in logs.items() if log.config.is_compacted
-        }
-        found: dict[str, Offsets] = {
-            checkpoints.RECOVERY_POINT_FILE: {k: log.recovery_point for k, log in logs.items()},
-            checkpoints.LOG_START_FILE: starts,
-        }
-        if cleaned or checkpoints.CLEANER_FILE in self._stored:
-            found[checkpoints.CLEANER_FILE] = cleaned
-        return found
-
-    def store_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the high watermarks of the logs in this directory; others are left unchanged."""
-        self._note_high_watermarks(high_watermarks)
-        self._store({checkpoints.HIGH_WATERMARK_FILE: self.high_watermarks})
-
-    async def store_high_watermarks_in_background(
-        self, high_watermarks: Mapping[TopicPartition, int]
-    ) -> None:
-        """Store high watermarks as `store_high_watermarks` does, but off the loop."""
-        self._note_high_watermarks(high_watermarks)
-        offsets = {checkpoints.HIGH_WATERMARK_FILE: dict(self.high_watermarks)}
-        await run_whole(self._files, partial(self._store, offsets))
-
-    def _note_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        for key, offset in high_watermarks.items():
-            if key in self.logs:
-                self.high_watermarks[key] = offset
-
-    def _store(self, offsets: Mapping[str, Offsets]) -> None:
-        """Write each file that has changed since this process wrote it last."""
-        for name, content in offsets.items():
-            data = checkpoints.encode_offsets(content)
-            if self._stored.get(name) != data:
-                self._files.replace(self.file(name), data)
-                self._stored[name] = data
 
     # The end
 
@@ -463,7 +364,7 @@ class LogDirectory:
         for log in self.every_log:
             # A log that has been closed already raises no error.
             log.close()
-        self.checkpoint()
+        self.checkpoints.store()
         self._files.replace(
             self.file(checkpoints.CLEAN_SHUTDOWN_FILE), checkpoints.CLEAN_SHUTDOWN_CONTENT
         )

@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 def apply_retention(log: Log, now_ms: int | None) -> int:
     """Delete segments that exceed the topic's retention; log one line for the partition."""
     try:
-        count = log.apply_retention(log.high_watermark, now_ms)
+        count = log.deletion.apply_retention(log.high_watermark, now_ms)
     except StorageError:
         raise
     except Exception as error:

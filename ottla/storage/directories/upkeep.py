@@ -1,13 +1,24 @@
-"""The schedule of log upkeep: pure, on the monotonic clock, so that a changed wall clock stops
-nothing.
+"""The upkeep of the logs of all directories, and its schedule.
 
-Ages are measured by the wall clock, as in Kafka, except for some time after it has leapt forward:
-see `ottla.base.ageing`.
+The schedule follows the monotonic clock, so that a changed wall clock stops nothing. Ages are
+measured by the wall clock, as in Kafka, except for some time after it has leapt forward: see
+`ottla.base.ageing`.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
+from ottla.base.ageing import AgeingClock
+from ottla.base.clock import Clock
+from ottla.base.errors import StorageError
 from ottla.base.options import Snapshot
+from ottla.base.slices import Slices
+from ottla.storage.directories.failures import DirectoryFailures
+from ottla.storage.directories.retention import apply_retention
+from ottla.storage.files import checkpoints
+from ottla.storage.files.checkpoints import TopicPartition
+from ottla.storage.log.log import Log
 
 
 class Intervals(NamedTuple):
@@ -31,7 +42,7 @@ class Intervals(NamedTuple):
         )
 
 
-class Rounds:
+class Schedule:
     """The tasks that are due; `now` is the monotonic clock's, in seconds."""
 
     def __init__(self, now: float) -> None:
@@ -49,3 +60,66 @@ class Rounds:
             return False
         self._last[kind] = now
         return True
+
+
+class LogUpkeep:
+    """The regular work on every log: flushes, deletion of files, checkpoints, retention, expiry."""
+
+    def __init__(
+        self, logs: Mapping[TopicPartition, Log], failures: DirectoryFailures, clock: Clock
+    ) -> None:
+        # The intervals of each kind of upkeep; set by the code that knows the broker's options.
+        self.intervals = Intervals()
+        self._logs = logs
+        self._failures = failures
+        self._clock = clock
+        self._schedule = Schedule(clock.monotonic())
+        self._ageing = AgeingClock(clock.time_ms(), clock.monotonic())
+
+    async def maintain(self) -> None:
+        """Do the upkeep that is due; to be called about every second.
+
+        Makes rolled segments durable, follows flush.ms, deletes files that are due, and
+        periodically writes checkpoints, applies retention and expires inactive producers.
+        """
+        for directory in self._failures.online():
+            try:
+                await directory.flush_due()
+                await directory.remove_deleted()
+            except (OSError, StorageError) as error:
+                self._failures.note(directory, error)
+        intervals, schedule, now = self.intervals, self._schedule, self._clock.monotonic()
+        now_ms = self._ageing.observe(self._clock.time_ms(), now)
+        if schedule.take_due(
+            "retention", intervals.retention_ms, now, intervals.first_retention_ms
+        ):
+            await self.tick_retention(now_ms)
+        if schedule.take_due("expiration", intervals.expiration_ms, now):
+            await self._forget_producers(now_ms)
+        names = []
+        if schedule.take_due("recovery points", intervals.recovery_points_ms, now):
+            names += [checkpoints.RECOVERY_POINT_FILE, checkpoints.CLEANER_FILE]
+        if schedule.take_due("log starts", intervals.log_starts_ms, now):
+            names.append(checkpoints.LOG_START_FILE)
+        if names:
+            for directory in self._failures.online():
+                with suppress(StorageError), self._failures.disk(directory):
+                    await directory.checkpoints.store_in_background(names)
+
+    async def tick_retention(self, now_ms: int | None = None) -> int:
+        """Apply retention to every log, up to its high watermark; return the number of deleted
+        segments.
+        """
+        count, slices = 0, Slices(self._clock)
+        for log in list(self._logs.values()):
+            if log.failure is None and log.upkeep_failure is None:
+                with suppress(StorageError):
+                    count += apply_retention(log, now_ms)
+            await slices.pause()
+        return count
+
+    async def _forget_producers(self, now_ms: int) -> None:
+        slices = Slices(self._clock)
+        for log in list(self._logs.values()):
+            log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
+            await slices.pause()

@@ -75,9 +75,9 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget the epochs that end before `start_offset`; the one that contains it begins there."""
         at = bisect_right(self.entries, start_offset, key=lambda entry: entry[1])
-        kept = [(epoch, start_offset) for epoch, _ in self.entries[at - 1 : at]]
-        if self.entries[:at] != kept:
-            self.entries[:at] = kept
+        first = [(epoch, start_offset) for epoch, _ in self.entries[at - 1 : at]]
+        if self.entries[:at] != first:
+            self.entries[:at] = first
             self.is_dirty = True
 
     def clear(self) -> None:

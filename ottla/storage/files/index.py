@@ -18,7 +18,7 @@ ENTRY_SIZE = 8
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
 
-class Place(NamedTuple):
+class IndexPosition(NamedTuple):
     """The position at which to search for an offset: exactly there if `is_exact`, else from there
     on.
 
@@ -53,24 +53,24 @@ class OffsetIndex:
         self._last.append(last_offset - self.base_offset)
         self._positions.append(position)
 
-    def lookup(self, offset: int) -> Place:
+    def lookup(self, offset: int) -> IndexPosition:
         """Return the position to find the first batch whose last offset is at least `offset`."""
         relative = offset - self.base_offset
         at = bisect_left(self._last, relative)
         appended = at - self._loaded
         if 0 <= appended < len(self._first) and self._first[appended] <= relative:
-            return Place(self._positions[at], self._last[at] + self.base_offset, True)
+            return IndexPosition(self._positions[at], self._last[at] + self.base_offset, True)
         if at == 0:
             # Most consumers begin at the first batch.
-            return Place(0, -1, relative == 0)
-        return Place(self._positions[at - 1], self._last[at - 1] + self.base_offset, False)
+            return IndexPosition(0, -1, relative == 0)
+        return IndexPosition(self._positions[at - 1], self._last[at - 1] + self.base_offset, False)
 
-    def floor(self, position: int) -> Place:
+    def floor(self, position: int) -> IndexPosition:
         """Return the last entry whose position is at or before `position`."""
         at = bisect_right(self._positions, position) - 1
         if at < 0:
-            return Place(0, -1, False)
-        return Place(self._positions[at], self._last[at] + self.base_offset, True)
+            return IndexPosition(0, -1, False)
+        return IndexPosition(self._positions[at], self._last[at] + self.base_offset, True)
 
     def truncate(self, position: int) -> None:
         """Forget the batches that begin at or after `position`."""

@@ -5,11 +5,13 @@ bytes were checked when they were appended. Both work without a segment.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import File
+from ottla.storage.files.index import IndexPosition
 from ottla.wire.records import batch, legacy, records
 from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
 from ottla.wire.records.legacy import SIZE_MIN
@@ -19,6 +21,7 @@ Read = Callable[[int, int], Buffer]
 
 _BATCHES_CHUNK_BYTES = 1024 * 1024
 _HEADERS_CHUNK_BYTES = 16 * 1024
+_BACKWARDS_BYTES = 64 * 1024
 # The most bytes that a batch may unpack to if a single record is looked for.
 _OPENED_BYTES_MAX = 4 * 1024 * 1024
 _OPENED_RECORDS_MAX = 50_000
@@ -30,16 +33,14 @@ class NotCached(Exception):
 
 def reader(file: File, *, only_if_cached: bool = False) -> Read:
     """Return a function that reads `file`: it waits for the device, or raises NotCached instead."""
-    if not only_if_cached:
-        return file.read_at
+    return partial(_read_if_cached, file) if only_if_cached else file.read_at
 
-    def read(position: int, size_bytes: int) -> Buffer:
-        data = file.read_at_if_cached(position, size_bytes)
-        if data is None:
-            raise NotCached
-        return data
 
-    return read
+def _read_if_cached(file: File, position: int, size_bytes: int) -> Buffer:
+    data = file.read_at_if_cached(position, size_bytes)
+    if data is None:
+        raise NotCached
+    return data
 
 
 def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
@@ -47,9 +48,9 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
 
     Stops at the first byte before `end` at which no such batch begins.
     """
-    wanted = _BATCHES_CHUNK_BYTES
+    chunk_bytes = _BATCHES_CHUNK_BYTES
     while end - position >= SIZE_MIN:
-        chunk = memoryview(read(position, min(wanted, end - position)))
+        chunk = memoryview(read(position, min(chunk_bytes, end - position)))
         at = size = 0
         while len(chunk) - at >= min(HEADER_SIZE, end - position - at) and at < len(chunk):
             header = header_at(chunk, at)
@@ -65,11 +66,11 @@ def batches(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
         if at == 0:
             # The batch is larger than the chunk: read again with room for it, unless the file ends
             # before.
-            if not size or len(chunk) < min(wanted, end - position):
+            if not size or len(chunk) < min(chunk_bytes, end - position):
                 return
-            wanted = size
+            chunk_bytes = size
         else:
-            wanted = _BATCHES_CHUNK_BYTES
+            chunk_bytes = _BATCHES_CHUNK_BYTES
         position += at
 
 
@@ -93,6 +94,23 @@ def headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
             yield position, header
             position += header.size_bytes
             limit = max(limit, start + len(chunk) - min(HEADER_SIZE, end - position))
+
+
+def headers_backwards(
+    read: Read, floor: Callable[[int], IndexPosition], end: int
+) -> Iterator[BatchHeader]:
+    """Yield the headers of the batches before `end` from the last to the first.
+
+    `floor` finds the last entry of the offset index up to a position.
+    """
+    while end:
+        entry = floor(max(0, end - _BACKWARDS_BYTES))
+        found = [header for _, header in headers(read, entry.position, end)]
+        start = entry.position
+        if entry.is_exact and not (found and found[0].last_offset == entry.last_offset):
+            start, found = 0, [header for _, header in headers(read, 0, end)]
+        yield from reversed(found)
+        end = start
 
 
 def _is_sound(read: Read, position: int, header: BatchHeader) -> bool:
@@ -139,13 +157,13 @@ def first_record_since(
     If the batch is too large for the event loop, its first record is returned: a search from there
     misses nothing.
     """
-    found = None
+    opened = None
     if header.records_count <= _OPENED_RECORDS_MAX:
-        found = _opened(data, header)
-    if found is None:
+        opened = _opened(data, header)
+    if opened is None:
         offset = max(header.base_offset, from_offset)
         return TimestampedOffset(header.max_timestamp, offset, header.leader_epoch)
-    for record in found:
+    for record in opened:
         if record.timestamp >= timestamp and record.offset >= from_offset:
             return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
     return None

@@ -48,27 +48,27 @@ def decode(data: Buffer) -> list[AbortedTransaction] | None:
     """Return a file's entries; None if it is damaged and must be rebuilt."""
     if len(data) % ENTRY.size:
         return None
-    found: list[AbortedTransaction] = []
+    entries: list[AbortedTransaction] = []
     for version, *fields in ENTRY.iter_unpack(data):
         entry = AbortedTransaction(*fields)
-        rises = not found or entry.last_offset > found[-1].last_offset
+        rises = not entries or entry.last_offset > entries[-1].last_offset
         if version != _VERSION or not rises or not 0 <= entry.first_offset < entry.last_offset:
             return None
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def collect(
     transactions: Iterable[AbortedTransaction], start_offset: int, end_offset: int
 ) -> AbortedFound:
     """Return the transactions with records in [start_offset, end_offset)."""
-    found = []
+    overlapping = []
     for entry in transactions:
         if entry.last_offset >= start_offset and entry.first_offset < end_offset:
-            found.append(entry)
+            overlapping.append(entry)
         if entry.last_stable_offset >= end_offset:
-            return AbortedFound(found, True)
-    return AbortedFound(found, False)
+            return AbortedFound(overlapping, True)
+    return AbortedFound(overlapping, False)
 
 
 class TransactionIndex:
@@ -111,13 +111,13 @@ class TransactionIndex:
 
     def clear(self, from_offset: int = 0) -> None:
         """Remove the aborted transactions whose marker is at or after `from_offset`."""
-        kept = [each for each in self.entries if each.last_offset < from_offset]
+        earlier = [entry for entry in self.entries if entry.last_offset < from_offset]
         path = self._path()
-        if self._files.exists(path) and (len(kept) != len(self.entries) or not kept):
+        if self._files.exists(path) and (len(earlier) != len(self.entries) or not earlier):
             self._files.remove(path)
-            if kept:
-                self._append(kept)
-        self._entries = kept
+            if earlier:
+                self._append(earlier)
+        self._entries = earlier
 
     def _read(self) -> bytes | None:
         path = self._path()

@@ -1,6 +1,8 @@
 """The result of reading a segment: whole batches, in memory or as a range of the file."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakSet
 
@@ -43,6 +45,10 @@ class FetchedRecords(NamedTuple):
         return not isinstance(self.records, FileRange) or self.records.is_cached()
 
 
+# Built from one tuple: the class's own constructor takes twice as long.
+new_records: Callable[[tuple[object, ...]], FetchedRecords] = partial(tuple.__new__, FetchedRecords)
+
+
 class SentRanges:
     """The ranges of one segment that are still referenced."""
 
@@ -65,6 +71,39 @@ class SentRanges:
         for records in self._ranges or ():
             if records.position + records.size_bytes > position:
                 records.is_void = True
+
+
+def recent_span(
+    last_offsets: list[int],
+    positions: list[int],
+    size_bytes: int,
+    offset: int,
+    limits: tuple[int | None, int, bool],
+) -> tuple[int, int, int] | None:
+    """Return position and size of the first batch to read, and the size of all batches to read.
+
+    The lists have the last offsets and the positions of the batches at the end of a file of
+    `size_bytes`; `limits` are the end offset, the most bytes, and whether the first batch is read
+    even if it is larger. Returns None if every batch ends before `offset`.
+    """
+    end_offset, max_bytes, at_least_one = limits
+    count = len(positions)
+    at = bisect_left(last_offsets, offset)
+    if at == count:
+        return None
+    position = positions[at]
+    stop = count if end_offset is None else bisect_left(last_offsets, end_offset)
+    if stop <= at:
+        return position, 0, 0
+    at += 1
+    first_size = (positions[at] if at < count else size_bytes) - position
+    size = (positions[stop] if stop < count else size_bytes) - position
+    if size > max_bytes:
+        if first_size > max_bytes:
+            size = first_size if at_least_one else 0
+        else:
+            size = positions[bisect_right(positions, position + max_bytes) - 1] - position
+    return position, first_size, size
 
 
 def range_size(

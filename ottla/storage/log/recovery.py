@@ -85,7 +85,7 @@ def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) ->
     """Make the directory of a new, empty log."""
     files.make_directories(directory)
     segment = Segment.create(files, directory, 0, config, now_ms)
-    segment.close()
+    segment.files.close()
     return LoadedLog(directory, [segment], 0, 0, 0, LeaderEpochs(), ProducerState())
 
 
@@ -117,10 +117,10 @@ class Account:
                 "recovering logs after a crash logs_loaded=%d mib_read=%d at=%s",
                 self.logs_count,
                 self.walked_bytes >> 20,
-                segment.path(LOG_SUFFIX),
+                segment.files.path(LOG_SUFFIX),
             )
         if not self._is_wanted():
-            raise StorageError(segment.directory, "the start was given up.")
+            raise StorageError(segment.files.directory, "the start was given up.")
 
 
 def load(
@@ -175,7 +175,7 @@ class _Loading:
         self._check_epochs(start, end)
         producers = self._load_producers(start, end)
         for segment in self.segments:
-            segment.close()
+            segment.files.close()
         flushed = end if self.expected.is_clean else min(self.expected.recovery_point, end)
         return LoadedLog(
             self.directory,
@@ -207,8 +207,8 @@ class _Loading:
     def _check_index_files(self) -> None:
         """Rebuild lost indexes of sealed segments; those of the last segment are read with its end."""
         for segment in self.segments[:-1]:
-            if segment.size_bytes and not segment.has_index_files():
-                segment.rebuild_indexes()
+            if segment.size_bytes and not segment.files.has_index_files():
+                segment.batches.rebuild_indexes()
                 segment.seal()
                 for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                     self.rebuilt.append(file_name(segment.base_offset, suffix))
@@ -237,31 +237,31 @@ class _Loading:
     def _recover_segment(self, segment: Segment) -> int:
         """Check every batch, rebuild the indexes, cut damaged bytes; return the next offset."""
         size = segment.size_bytes
-        segment.reset()
+        segment.batches.reset()
         self.recovered.add(segment.base_offset)
         # If only the process crashed, the bytes can be read, but may not be on the device yet.
-        segment.synced_bytes = -1
+        segment.files.synced_bytes = -1
         next_offset, position = segment.base_offset, 0
-        durable = told = 0
-        for found, header, _ in scan.batches(segment.file.read_at, 0, size):
+        durable = reported = 0
+        for start, header, _ in scan.batches(segment.file.read_at, 0, size):
             if header.base_offset < next_offset:
                 break
             if header.base_offset < self.expected.recovery_point:
-                durable = found
+                durable = start
             _note_epoch(self.epochs, header)
-            next_offset, position = segment.note_header(found, header)
-            if self.account is not None and position - told >= _ACCOUNT_BYTES:
-                self.account.walked(position - told, segment)
-                told = position
+            next_offset, position = segment.batches.note_header(start, header)
+            if self.account is not None and position - reported >= _ACCOUNT_BYTES:
+                self.account.walked(position - reported, segment)
+                reported = position
         if self.account is not None:
-            self.account.walked(position - told, segment)
+            self.account.walked(position - reported, segment)
         if self.config.flush_on_ack:
             _write_again(segment.file, durable, position)
         if position == size:
             return next_offset
         _log.error(
             "cutting a damaged log path=%s position=%d bytes=%d next_offset=%d",
-            segment.path(LOG_SUFFIX),
+            segment.files.path(LOG_SUFFIX),
             position,
             size - position,
             next_offset,
@@ -276,10 +276,10 @@ class _Loading:
         """
         removed = tuple(segment.base_offset for segment in segments)
         for segment in segments:
-            renamed = segment.mark_deleted()
-            segment.close()
+            renamed = segment.files.mark_deleted()
+            segment.files.close()
             _log.error("segment dropped reason=%s files=%s", reason, renamed)
-        self.segments = [each for each in self.segments if each.base_offset not in removed]
+        self.segments = [item for item in self.segments if item.base_offset not in removed]
         if self.truncation is not None and removed:
             self.truncation = self.truncation._replace(segments_removed=removed)
 
@@ -314,7 +314,7 @@ class _Loading:
             self.rebuilt.append(checkpoints.LEADER_EPOCH_FILE)
             self.epochs = LeaderEpochs()
             for segment in self.segments:
-                for _, header in segment.headers(0):
+                for _, header in segment.batches.headers(0):
                     _note_epoch(self.epochs, header)
         self.epochs.truncate_from_start(start)
 
@@ -327,12 +327,12 @@ class _Loading:
 
     def _first_and_last(self, start: int, end: int) -> Iterator[BatchHeader]:
         """Yield the headers of the first and last batch of the log; skip damaged bytes."""
-        behind = [each.base_offset for each in self.segments[1:]]
+        behind = [item.base_offset for item in self.segments[1:]]
         first = self.segments[bisect_right(behind, start)]
         last = self.segments[-1]
         for segment, offset in ((first, start), (last, max(end - 1, last.base_offset))):
-            position = segment.locate(offset)
-            header = None if position is None else segment.header_at(position)
+            position = segment.batches.locate(offset)
+            header = None if position is None else segment.batches.header_at(position)
             if header is not None:
                 yield header
 
@@ -347,18 +347,18 @@ class _Loading:
             if segment.base_offset in rewrite:
                 segment.transactions.clear()
         limit = min(rewrite, default=end)
-        place = Place(self.files, self.directory, start, end, self.now_ms)
-        state, damaged = load_producers(place, self.segments, min(limit, end), rewrite)
+        log_files = LogFiles(self.files, self.directory, start, end, self.now_ms)
+        state, damaged = load_producers(log_files, self.segments, min(limit, end), rewrite)
         self.rebuilt += damaged
         for segment in self.segments:
-            path = segment.path(TXN_INDEX_SUFFIX)
+            path = segment.files.path(TXN_INDEX_SUFFIX)
             if segment.base_offset in rewrite and self.files.exists(path):
                 sync_path(self.files, path)
         state.remove_expired(self.now_ms, self.config.producer_id_expiration_ms)
         return state
 
 
-class Place(NamedTuple):
+class LogFiles(NamedTuple):
     """The directory of a log, the offsets that it contains, and the current time (ms)."""
 
     files: FileSystem
@@ -369,37 +369,39 @@ class Place(NamedTuple):
 
 
 def load_producers(
-    place: Place, segments: list[Segment], snapshot_limit: int, rewrite: Collection[int] = ()
+    log_files: LogFiles, segments: list[Segment], snapshot_limit: int, rewrite: Collection[int] = ()
 ) -> tuple[ProducerState, list[str]]:
     """Read the newest snapshot up to `snapshot_limit` and replay the log from there to its end.
 
     Returns the state and the names of damaged snapshots. Damaged snapshots and snapshots past the
     end of the log are removed. `rewrite` is as in `replay`.
     """
-    stored, damaged = _newest_snapshot(place, snapshot_limit)
-    state = ProducerState(place.log_start_offset) if stored is None else stored
-    start = max(place.log_start_offset, state.end_offset)
-    replay(segments, state, start, place.now_ms, rewrite=rewrite)
-    state.end_offset = place.log_end_offset
+    stored, damaged = _newest_snapshot(log_files, snapshot_limit)
+    state = ProducerState(log_files.log_start_offset) if stored is None else stored
+    start = max(log_files.log_start_offset, state.end_offset)
+    replay(segments, state, start, log_files.now_ms, rewrite=rewrite)
+    state.end_offset = log_files.log_end_offset
     if stored is not None and len(state):
-        newest_first = chain.from_iterable(each.headers_backwards() for each in reversed(segments))
+        newest_first = chain.from_iterable(
+            segment.batches.headers_backwards() for segment in reversed(segments)
+        )
         state.add_earlier(islice(newest_first, _EARLIER_BATCHES))
     return state, damaged
 
 
-def _newest_snapshot(place: Place, limit: int) -> tuple[ProducerState | None, list[str]]:
+def _newest_snapshot(log_files: LogFiles, limit: int) -> tuple[ProducerState | None, list[str]]:
     damaged: list[str] = []
-    for name in reversed(place.files.list(place.directory)):
+    for name in reversed(log_files.files.list(log_files.directory)):
         offset = base_offset_of(name, SNAPSHOT_SUFFIX)
-        if offset < 0 or limit < offset <= place.log_end_offset:
+        if offset < 0 or limit < offset <= log_files.log_end_offset:
             continue
-        path = f"{place.directory}/{name}"
+        path = f"{log_files.directory}/{name}"
         if offset <= limit:
-            state = ProducerState.decode_snapshot(place.files.read(path), offset)
+            state = ProducerState.decode_snapshot(log_files.files.read(path), offset)
             if state is not None:
                 return state, damaged
             damaged.append(name)
-        place.files.remove(path)
+        log_files.files.remove(path)
     return None, damaged
 
 
@@ -420,14 +422,14 @@ def replay(
     for at, segment in enumerate(segments):
         if at + 1 < len(segments) and segments[at + 1].base_offset <= from_offset:
             continue
-        position = segment.locate(max(from_offset, segment.base_offset))
+        position = segment.batches.locate(max(from_offset, segment.base_offset))
         if position is None:
             continue
-        for found, header in segment.headers(position):
+        for start, header in segment.batches.headers(position):
             if not header.has_producer_id:
                 continue
             is_control = header.attributes & CONTROL_BIT
-            data = segment.file.read_at(found, header.size_bytes) if is_control else b""
+            data = segment.file.read_at(start, header.size_bytes) if is_control else b""
             marker = parse_marker(data, header)
             ended = state.note(header, header.base_offset, marker, now_ms)
             if ended is not None and ended.is_aborted and segment.base_offset in rewrite:
@@ -502,7 +504,7 @@ def begin_swap(files: FileSystem, cleaned: Segment) -> None:
     Its `.cleaned` files, and their names, are durable already.
     """
     rename_files(files, cleaned, SWAP_SUFFIX)
-    files.sync_directory(cleaned.directory)
+    files.sync_directory(cleaned.files.directory)
 
 
 def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
@@ -511,11 +513,11 @@ def rename_files(files: FileSystem, segment: Segment, ending: str) -> None:
     A swap beside a `.cleaned` file does not count as whole, so the log file gets a suffix last. It
     loses the suffix first, or the next start removes it.
     """
-    found = [suffix for suffix in SUFFIXES if files.exists(segment.path(suffix))]
-    for suffix in reversed(found) if ending else found:
-        plain = f"{segment.directory}/{file_name(segment.base_offset, suffix)}"
-        files.rename(segment.path(suffix), plain + ending)
-    segment.ending = ending
+    existing = [suffix for suffix in SUFFIXES if files.exists(segment.files.path(suffix))]
+    for suffix in reversed(existing) if ending else existing:
+        plain = f"{segment.files.directory}/{file_name(segment.base_offset, suffix)}"
+        files.rename(segment.files.path(suffix), plain + ending)
+    segment.files.ending = ending
 
 
 def _next_offset(files: FileSystem, path: str, base_offset: int) -> int:

@@ -39,7 +39,7 @@ class Aged(Protocol):
         ...
 
 
-class LogState(NamedTuple):
+class LogExtent(NamedTuple):
     """The properties of the log that the plan depends on; `size_bytes` is that of all segments."""
 
     log_start_offset: int
@@ -71,7 +71,7 @@ class Doomed:
             return []
         due = {path: None for due_ms, path in self._paths if now_ms is None or due_ms <= now_ms}
         if due:
-            self._paths = [each for each in self._paths if each[1] not in due]
+            self._paths = [entry for entry in self._paths if entry[1] not in due]
         return list(due)
 
     def forget(self) -> None:
@@ -79,7 +79,7 @@ class Doomed:
         self._paths.clear()
 
 
-def plan(segments: Sequence[Aged], state: LogState, config: LogConfig, now_ms: int) -> Plan:
+def plan(segments: Sequence[Aged], state: LogExtent, config: LogConfig, now_ms: int) -> Plan:
     """Return how many of `segments` (oldest first) to delete now; the last one only if it has data."""
     rules: list[tuple[Reason, Callable[[int], bool]]] = [
         (Reason.LOG_START, lambda at: _end(segments, at, state) <= state.log_start_offset)
@@ -100,7 +100,7 @@ def plan(segments: Sequence[Aged], state: LogState, config: LogConfig, now_ms: i
     return best
 
 
-def _count(segments: Sequence[Aged], state: LogState, is_due: Callable[[int], bool]) -> int:
+def _count(segments: Sequence[Aged], state: LogExtent, is_due: Callable[[int], bool]) -> int:
     for at in range(len(segments)):
         is_last = at == len(segments) - 1
         if is_last and not segments[at].size_bytes:
@@ -110,7 +110,7 @@ def _count(segments: Sequence[Aged], state: LogState, is_due: Callable[[int], bo
     return len(segments)
 
 
-def _end(segments: Sequence[Aged], at: int, state: LogState) -> int:
+def _end(segments: Sequence[Aged], at: int, state: LogExtent) -> int:
     """Return the offset after the last one of the segment."""
     return segments[at + 1].base_offset if at + 1 < len(segments) else state.log_end_offset
 

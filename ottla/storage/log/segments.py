@@ -46,33 +46,33 @@ class Segments:
     def damage(self) -> str | None:
         """Position of the first damaged bytes found so far; None if none were found."""
         for segment in self.items:
-            if segment.damaged_at >= 0:
-                return f"{segment.path(LOG_SUFFIX)} is damaged at byte {segment.damaged_at}."
+            if segment.batches.damaged_at >= 0:
+                return f"{segment.files.path(LOG_SUFFIX)} is damaged at byte {segment.batches.damaged_at}."
         return None
 
     def add(self, segment: Segment) -> None:
         """Append a segment to the list."""
         self.items.append(segment)
         self.bases.append(segment.base_offset)
-        segment.on_damage = self._on_damage
+        segment.batches.on_damage = self._on_damage
 
     def move_to(self, directory: str) -> None:
         """Use the new path of a renamed folder, also for the files that wait for their deletion."""
         self._doomed.forget()
         for segment in self.items:
-            segment.directory = directory
+            segment.files.directory = directory
 
     # Searching
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with records in [start_offset, end_offset)."""
-        found: list[AbortedTransaction] = []
+        transactions: list[AbortedTransaction] = []
         for segment in self.items[max(0, bisect_right(self.bases, start_offset) - 1) :]:
             part = txn_index.collect(segment.transactions.entries, start_offset, end_offset)
-            found += part.transactions
+            transactions += part.transactions
             if part.is_complete:
                 break
-        return found
+        return transactions
 
     def offset_for_timestamp(
         self, timestamp_ms: int, start_offset: int
@@ -80,9 +80,9 @@ class Segments:
         """Return the first record at or after both the time and the offset."""
         for segment in self.items:
             if segment.newest.timestamp >= timestamp_ms:
-                found = segment.find_timestamp(timestamp_ms, start_offset)
-                if found is not None:
-                    return found
+                record = segment.find_timestamp(timestamp_ms, start_offset)
+                if record is not None:
+                    return record
         return None
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
@@ -96,8 +96,8 @@ class Segments:
     def remove(self, start: int, end: int, due_ms: int) -> None:
         """Remove segments from the log; their files are deleted at `due_ms`."""
         for segment in self.items[start:end]:
-            self._doomed.add(segment.mark_deleted(), due_ms)
-            segment.close()
+            self._doomed.add(segment.files.mark_deleted(), due_ms)
+            segment.files.close()
         del self.items[start:end], self.bases[start:end]
 
     def void_ranges(self, start: int) -> None:
@@ -127,12 +127,12 @@ class Segments:
             return False
         end = at + len(replaced)
         for segment in replaced:
-            self._doomed.add(segment.mark_deleted(), due_ms)
-            segment.close()
+            self._doomed.add(segment.files.mark_deleted(), due_ms)
+            segment.files.close()
         self.items[at:end], self.bases[at:end] = [cleaned], [cleaned.base_offset]
-        cleaned.on_damage = self._on_damage
+        cleaned.batches.on_damage = self._on_damage
         merged = [segment.base_offset for segment in replaced[1:]]
-        recovery.remove_snapshots(self._files, cleaned.directory, merged.__contains__)
+        recovery.remove_snapshots(self._files, cleaned.files.directory, merged.__contains__)
         return True
 
     def take_deleted(self, now_ms: int | None = None) -> list[str]:
@@ -148,10 +148,10 @@ class Segments:
     def close_idle_files(self) -> None:
         """Close the descriptors of durable segments except the last; a read opens them again."""
         for segment in self.items[:-1]:
-            if segment.is_synced:
-                segment.close()
+            if segment.files.is_synced:
+                segment.files.close()
 
     def close(self) -> None:
         """Close all descriptors."""
         for segment in self.items:
-            segment.close()
+            segment.files.close()

@@ -88,7 +88,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ElectionResult:
     """The result of an election, the same for all instances."""
 
     active: str
@@ -97,24 +97,25 @@ class Verdict:
 
     def encode(self) -> bytes:
         """Return the encoded result."""
-        instances = [each.fields() for each in self.instances]
+        instances = [instance.fields() for instance in self.instances]
         return json.dumps({**asdict(self), "instances": instances}).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> "Verdict":
+    def decode(cls, data: bytes) -> "ElectionResult":
         """Decode a result that was encoded with `encode`."""
         known = json.loads(data)
-        instances = tuple(Candidate(**each) for each in known["instances"])
+        instances = tuple(Candidate(**item) for item in known["instances"])
         return cls(known["active"], instances, known["is_shutdown"])
 
 
-def elect(candidates: Sequence[Candidate]) -> Verdict:
+def elect(candidates: Sequence[Candidate]) -> ElectionResult:
     """Elect the instance that is already active, else the one that has waited longest."""
     ordered = sorted(
-        candidates, key=lambda each: (not each.is_active, each.since_ms, each.instance)
+        candidates,
+        key=lambda candidate: (not candidate.is_active, candidate.since_ms, candidate.instance),
     )
-    is_shutdown = any(each.asks_shutdown for each in candidates)
-    return Verdict(ordered[0].instance, tuple(ordered), is_shutdown)
+    is_shutdown = any(candidate.asks_shutdown for candidate in candidates)
+    return ElectionResult(ordered[0].instance, tuple(ordered), is_shutdown)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class ElectionSettings:
 class Election:
     """The membership of an instance in the election, in a thread of its own.
 
-    `on_change` is called in that thread after each change of `verdict`, `is_active` or `error`; it
+    `on_change` is called in that thread after each change of `result`, `is_active` or `error`; it
     must not block. `error` is a fatal error, such as a session timeout that the broker does not
     allow.
     """
@@ -140,7 +141,7 @@ class Election:
     def __init__(
         self, settings: ElectionSettings, candidate: Candidate, on_change: Callable[[], None]
     ) -> None:
-        self.verdict: Verdict | None = None
+        self.result: ElectionResult | None = None
         self.is_active = False
         self.error: OttlaError | None = None
         self._settings = settings
@@ -184,8 +185,8 @@ class Election:
         try:
             self._asks_again = False
             own = replace(self._candidate, is_active=self.is_active)
-            verdict = self._member.join(own)
-            self._publish(verdict, is_active=verdict.active == own.instance)
+            result = self._member.join(own)
+            self._publish(result, is_active=result.active == own.instance)
             while not (self._stopping.wait(self._interval_s) or self._asks_again):
                 if not self._member.beat():
                     return
@@ -218,9 +219,9 @@ class Election:
             self._publish(None, is_active=False)
         self._stopping.wait(_PAUSE_S)
 
-    def _publish(self, verdict: Verdict | None, *, is_active: bool) -> None:
-        if (verdict, is_active) != (self.verdict, self.is_active):
-            self.verdict, self.is_active = verdict, is_active
+    def _publish(self, result: ElectionResult | None, *, is_active: bool) -> None:
+        if (result, is_active) != (self.result, self.is_active):
+            self.result, self.is_active = result, is_active
             self._on_change()
 
 
@@ -236,14 +237,14 @@ class _Membership:
         self._session_s = settings.session_timeout_ms / 1000
         self._brokers = Brokers(settings.bootstrap, client_id=settings.application_id)
 
-    def join(self, own: Candidate) -> Verdict:
+    def join(self, own: Candidate) -> ElectionResult:
         """Join, elect if this member is the leader, and return the result."""
         self._brokers.timeout_s = self._session_s + _JOIN_MARGIN_S
         joined = self._join(own)
         self._member_id, self._generation_id = joined.member_id, joined.generation_id
         assignments: list[SyncGroupRequestAssignment] = []
         if joined.leader == joined.member_id:
-            candidates = {each.member_id: each.metadata for each in joined.members}
+            candidates = {member.member_id: member.metadata for member in joined.members}
             assignments = _assign(candidates)
         request = SyncGroupRequest(
             group_id=self._group_id,
@@ -256,7 +257,7 @@ class _Membership:
         synced = self._brokers.ask_coordinator(self._group_id, request, SyncGroupResponse)
         check(synced.error_code, subject=f"Group {self._group_id!r}")
         self.heard_at = time.monotonic()
-        return Verdict.decode(bytes(synced.assignment))
+        return ElectionResult.decode(bytes(synced.assignment))
 
     def _join(self, own: Candidate) -> JoinGroupResponse:
         request = JoinGroupRequest(
@@ -267,12 +268,12 @@ class _Membership:
             protocol_type=PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(name=_PROTOCOL, metadata=own.encode())],
         )
-        found = self._brokers.ask_coordinator(self._group_id, request, JoinGroupResponse)
-        if found.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = found.member_id
+        result = self._brokers.ask_coordinator(self._group_id, request, JoinGroupResponse)
+        if result.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = result.member_id
             return self._join(own)
-        check(found.error_code, subject=f"Group {self._group_id!r}")
-        return found
+        check(result.error_code, subject=f"Group {self._group_id!r}")
+        return result
 
     def beat(self) -> bool:
         """Send a heartbeat; return False if the group rebalances."""
@@ -320,6 +321,6 @@ class _Membership:
 
 
 def _assign(metadata: Mapping[str, bytes]) -> list[SyncGroupRequestAssignment]:
-    candidates = [Candidate(**json.loads(bytes(each))) for each in metadata.values()]
-    verdict = elect(candidates).encode()
-    return [SyncGroupRequestAssignment(member_id=each, assignment=verdict) for each in metadata]
+    candidates = [Candidate(**json.loads(bytes(item))) for item in metadata.values()]
+    result = elect(candidates).encode()
+    return [SyncGroupRequestAssignment(member_id=item, assignment=result) for item in metadata]

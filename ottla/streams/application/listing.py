@@ -12,7 +12,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.groups import Member, describe_group, list_groups
 from ottla.client.admin.offsets import PROGRESS, committed_offsets
 from ottla.client.brokers import Brokers
-from ottla.streams.application.election import PROTOCOL_TYPE, Candidate, Verdict, group_of
+from ottla.streams.application.election import PROTOCOL_TYPE, Candidate, ElectionResult, group_of
 
 _DRIVERS = group_of("")
 RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"
@@ -22,7 +22,7 @@ RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"
 class Instance:
     """A member of the election: what it sends about itself, its host, and whether it is active."""
 
-    told: Candidate
+    candidate: Candidate
     client_host: str
     is_active: bool
 
@@ -30,23 +30,23 @@ class Instance:
 def application_ids(brokers: Brokers) -> list[str]:
     """Return the ids of applications that run, or whose group still has progress."""
     groups = list_groups(brokers)
-    known = {each.group_id for each in groups}
-    found = {
-        each.group_id.removesuffix(_DRIVERS)
-        for each in groups
-        if each.protocol_type == PROTOCOL_TYPE and each.group_id.endswith(_DRIVERS)
+    known = {group.group_id for group in groups}
+    results = {
+        group.group_id.removesuffix(_DRIVERS)
+        for group in groups
+        if group.protocol_type == PROTOCOL_TYPE and group.group_id.endswith(_DRIVERS)
     }
     # A group without members has no protocol type; all other groups need not be described.
-    idle = {each.group_id for each in groups if not each.protocol_type} - found
+    idle = {group.group_id for group in groups if not group.protocol_type} - results
     shown = {
         name for name in idle if f"{name}{_DRIVERS}" in known or _is_application(brokers, name)
     }
-    return sorted(found | {each for each in shown if not each.endswith(_DRIVERS)})
+    return sorted(results | {item for item in shown if not item.endswith(_DRIVERS)})
 
 
 def _is_application(brokers: Brokers, group_id: str) -> bool:
     committed = committed_offsets(brokers, group_id, require_stable=False)
-    return any(each.metadata == PROGRESS for each in committed.values())
+    return any(item.metadata == PROGRESS for item in committed.values())
 
 
 def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
@@ -57,11 +57,11 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
         return []
-    verdicts = [Verdict.decode(each.told) for each in group.members if each.told]
+    results = [ElectionResult.decode(member.told) for member in group.members if member.told]
     # Members without an assignment are in an election.
-    active = verdicts[0].active if verdicts else None
-    found = [_instance(each, active) for each in group.members]
-    return sorted(found, key=lambda each: (not each.is_active, each.told.since_ms))
+    active = results[0].active if results else None
+    result = [_instance(member, active) for member in group.members]
+    return sorted(result, key=lambda item: (not item.is_active, item.candidate.since_ms))
 
 
 def _instance(member: Member, active: str | None) -> Instance:

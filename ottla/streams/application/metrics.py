@@ -36,8 +36,8 @@ Metrics = Mapping[MetricName, Metric]
 def task_metrics(thread_id: str, task_id: str, values: Mapping[str, float]) -> Metrics:
     """Return the metrics of a task. `values` are by metric name."""
     tags = ("task-id", task_id), ("thread-id", thread_id)
-    found = {}
+    results = {}
     for name, value in values.items():
         key = MetricName(name, GROUP, _DESCRIPTIONS[name], tags)
-        found[key] = Metric(key, value)
-    return found
+        results[key] = Metric(key, value)
+    return results

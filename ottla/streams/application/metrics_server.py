@@ -28,6 +28,14 @@ def families(application_id: str, progress: Progress) -> Iterator[Family]:
             for task, count in sorted(progress.dropped.items())
         ],
     )
+    yield counter(
+        "ottla_streams_misplaced_keys_total",
+        "Keys in another partition than murmur2 chooses, among the checked ones.",
+        [
+            (labels(application_id=application_id, topic=topic), count)
+            for topic, count in sorted(progress.misplaced_keys.items())
+        ],
+    )
     yield counter("ottla_streams_records_total", "Records read.", [(own, progress.records)])
     yield gauge("ottla_streams_lag", "Records that have not been read.", [(own, progress.lag)])
     yield gauge("ottla_streams_batch", "The last micro-batch, from 0.", [(own, progress.batch)])

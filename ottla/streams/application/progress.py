@@ -29,6 +29,10 @@ class Progress:
     batch_ms: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     """The number of records dropped since the queries started, by task: Kafka's dropped-records-total."""
+    misplaced_keys: Mapping[str, int] = field(default_factory=dict)
+    """The number of misplaced keys among the checked ones since the queries started, by topic
+    (docs/partitioning.md).
+    """
 
     @property
     def dropped_records(self) -> int:
@@ -59,6 +63,8 @@ def line(
     parts = [title, f"{rate:,.0f} records/s", f"lag {now.lag:,}"]
     parts.append(f"state {as_bytes(now.state_bytes)}")
     parts += [f"dropped {now.dropped_records:,}"] if now.dropped_records else []
+    misplaced = sum(now.misplaced_keys.values())
+    parts += [f"misplaced keys {misplaced:,}"] if misplaced else []
     parts += [f"watermark {mark}"] if mark else []
     whole = " | ".join([*parts, f"batch {now.batch} in {now.batch_ms:,} ms"])
     shorter = [title, f"{rate:,.0f}/s", *parts[2:]]
@@ -68,7 +74,7 @@ def line(
         else shorter
     )
     tries = [parts, shorter, shortest, *(shorter[:count] for count in (4, 3, 2, 1))]
-    for text in (whole, *(" | ".join(each) for each in tries)):
+    for text in (whole, *(" | ".join(item) for item in tries)):
         if width is None or len(text) <= width:
             return text
     return title[:width]

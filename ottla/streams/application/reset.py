@@ -56,9 +56,11 @@ def plan_reset(
     """
     folder = Path(checkpoint)
     groups = {application_id, group_of(application_id), *_ledgers(folder)}
-    known = {each.group_id for each in list_groups(brokers)}
-    found = [Removal(GROUP, name) for name in sorted(groups & known)]
-    topics = [each.name for each in list_topics(brokers) if is_internal(each.name, application_id)]
+    known = {listed.group_id for listed in list_groups(brokers)}
+    results = [Removal(GROUP, name) for name in sorted(groups & known)]
+    topics = [
+        listed.name for listed in list_topics(brokers) if is_internal(listed.name, application_id)
+    ]
     unknown = sorted(set(internal_topics) - set(topics))
     if unknown:
         raise ApiError(
@@ -66,33 +68,33 @@ def plan_reset(
             f"{unknown[0]} is not an internal topic of {application_id!r}; there are: "
             f"{', '.join(topics) or 'none'}.",
         )
-    found += [Removal(TOPIC, name) for name in internal_topics or topics]
+    results += [Removal(TOPIC, name) for name in internal_topics or topics]
     # The checkpoint is last, so that a reset that fails before can be repeated.
     if "://" in checkpoint or folder.is_dir():
-        found.append(Removal(CHECKPOINT, checkpoint))
-    return found
+        results.append(Removal(CHECKPOINT, checkpoint))
+    return results
 
 
 def running(brokers: Brokers, application_id: str) -> list[Group]:
     """Return the groups of an application that have members: its instances or other consumers."""
-    found = []
+    results = []
     for name in (group_of(application_id), application_id):
         try:
-            found.append(describe_group(brokers, name))
+            results.append(describe_group(brokers, name))
         except ApiError as error:
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-    return [each for each in found if each.members]
+    return [item for item in results if item.members]
 
 
 def refuse_while_running(groups: Sequence[Group], application_id: str) -> None:
     """Raise ApiError NON_EMPTY_GROUP if there is a group with members, as Kafka's tool does."""
-    for each in groups:
-        count = len(each.members)
+    for group in groups:
+        count = len(group.members)
         instances = "1 instance runs" if count == 1 else f"{count} instances run"
         raise ApiError(
             ErrorCode.NON_EMPTY_GROUP,
-            f"{application_id!r} cannot be reset now: {instances} (group {each.group_id!r}). Close them first; an "
+            f"{application_id!r} cannot be reset now: {instances} (group {group.group_id!r}). Close them first; an "
             "instance that was killed is removed after its session_timeout_ms, or immediately with --force.",
         )
 
@@ -102,15 +104,17 @@ def positions_of(
 ) -> dict[TopicPartition, int]:
     """Return the input positions of an application: from its checkpoint, else from its group."""
     shown = committed_offsets(brokers, application_id, require_stable=False)
-    found = {key: each.offset for key, each in shown.items() if each.offset >= 0}
+    results = {key: each.offset for key, each in shown.items() if each.offset >= 0}
     for query in sorted(Path(checkpoint).glob("*/")):
-        found |= _positions_in(query)
-    return {key: offset for key, offset in found.items() if not is_internal(key[0], application_id)}
+        results |= _positions_in(query)
+    return {
+        key: offset for key, offset in results.items() if not is_internal(key[0], application_id)
+    }
 
 
 def _positions_in(query: Path) -> dict[TopicPartition, int]:
     """Return the end of the last committed micro-batch of a query, or its starting offsets."""
-    done = [int(each.name) for each in (query / "commits").glob("*") if each.name.isdecimal()]
+    done = [int(item.name) for item in (query / "commits").glob("*") if item.name.isdecimal()]
     if done:
         lines = (query / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
         offset_lines = lines[_HEAD_LINES:] if lines[0] == _VERSION else []
@@ -131,12 +135,12 @@ def _positions_in(query: Path) -> dict[TopicPartition, int]:
 
 def _ledgers(folder: Path) -> list[str]:
     """Return the groups of the sinks' ledgers; they contain the query ids of the checkpoint."""
-    found = []
-    for each in sorted(folder.glob("*/metadata")):
-        if each.is_file():
-            known = json.loads(each.read_text(encoding="utf-8").splitlines()[-1])
-            found.append(f"{_LEDGER}{known['id']}")
-    return found
+    ledgers = []
+    for item in sorted(folder.glob("*/metadata")):
+        if item.is_file():
+            known = json.loads(item.read_text(encoding="utf-8").splitlines()[-1])
+            ledgers.append(f"{_LEDGER}{known['id']}")
+    return ledgers
 
 
 def execute_reset(

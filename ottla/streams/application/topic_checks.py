@@ -22,7 +22,7 @@ def check_topics(
     number of partitions. A sink topic may be missing if the brokers create topics automatically, or
     if the application has a custom production exception handler, which then handles each record.
     """
-    counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+    counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
     _check_exist("source", _missing_sources(topology, counts), application_id)
     check_sinks(brokers, topology, application_id, counts, handlers)
     topology.check_copartitioning(counts)
@@ -79,7 +79,7 @@ def _creates_topics(brokers: Brokers) -> bool:
     broker, *_ = brokers.retry(lambda: brokers.metadata([])).brokers
     resource = Resource(ResourceType.BROKER, str(broker.node_id))
     try:
-        found = describe_config(brokers, resource, names=[_CREATES])
+        result = describe_config(brokers, resource, names=[_CREATES])
     except ApiError:
         return True
-    return all(each.value == "true" for each in found if each.name == _CREATES)
+    return all(item.value == "true" for item in result if item.name == _CREATES)

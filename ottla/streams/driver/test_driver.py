@@ -143,8 +143,8 @@ class TestInputTopic(SnakeCase, Generic[K, V]):
 
     def pipe_record_list(self, records: Iterable[Record[Any, Any]]) -> None:
         """Pipe several records, each with its timestamp and headers."""
-        for each in records:
-            self.pipe_record(each)
+        for record in records:
+            self.pipe_record(record)
 
     def pipe_key_value_list(
         self,

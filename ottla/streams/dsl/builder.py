@@ -15,7 +15,13 @@ from ottla.streams.model.names import check_name
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.operators.tables import TableSource
 from ottla.streams.operators.views import global_view
-from ottla.streams.options.dsl_options import Consumed, Kept, Materialized, asked, of_kind
+from ottla.streams.options.dsl_options import (
+    Consumed,
+    Materialized,
+    TableOptions,
+    of_kind,
+    options_of,
+)
 from ottla.streams.processor.api import Supplier, TimestampExtractor
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.builders import StoreBuilder
@@ -61,7 +67,7 @@ class StreamsBuilder(SnakeCase):
         self,
         topic: str,
         consumed: Consumed[K, V] | Materialized[K, V] | None = None,
-        materialized: Kept[K, V] = None,
+        materialized: TableOptions[K, V] = None,
         *,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
@@ -87,7 +93,7 @@ class StreamsBuilder(SnakeCase):
         self,
         topic: str,
         consumed: Consumed[K, V] | Materialized[K, V] | None = None,
-        materialized: Kept[K, V] = None,
+        materialized: TableOptions[K, V] = None,
         *,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
@@ -164,7 +170,7 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
             (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
         )
         places = tuple(dict.fromkeys(listed)), None
-        if not places[0] or not all(isinstance(each, str) for each in places[0]):
+        if not places[0] or not all(isinstance(place, str) for place in places[0]):
             raise TopologyError(
                 f"a stream reads a topic, several topics or all that match a pattern, not {topics!r}"
             )
@@ -179,7 +185,7 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
 def _table_options(
     topic: str,
     consumed: Consumed[K, V] | Materialized[K, V] | None,
-    materialized: Kept[K, V],
+    materialized: TableOptions[K, V],
     given: Consumed[K, V],
 ) -> tuple[Consumed[K, V], Materialized[K, V]]:
     """Return the Consumed and the Materialized of a table.
@@ -190,6 +196,6 @@ def _table_options(
         raise TopologyError(f"a table is read from one topic, not from {topic!r}")
     if isinstance(consumed, Materialized):
         consumed, materialized = None, consumed
-    kept = asked(materialized, None)[1] or Materialized()
+    kept = options_of(materialized, None)[1] or Materialized()
     options = of_kind(consumed, Consumed, "how a topic is read") or given
     return replace(options, key=options.key or kept.key, value=options.value or kept.value), kept

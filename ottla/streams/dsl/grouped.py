@@ -22,7 +22,7 @@ from ottla.streams.model.windows import (
     UnlimitedWindows,
 )
 from ottla.streams.operators.windowed import OnLate
-from ottla.streams.options.dsl_options import Option, asked
+from ottla.streams.options.dsl_options import Option, options_of
 
 # Methods of tables that users may look for on a grouped stream.
 _OF_TABLES = frozenset(
@@ -42,13 +42,13 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
 
     def count(self, materialized: Option = None, named: Option = None) -> KTable[K, int]:
         """Count the records of each key."""
-        return KTable(self.grouping.count(asked(materialized, named)))
+        return KTable(self.grouping.count(options_of(materialized, named)))
 
     def reduce(
         self, reducer: Of2[V, V, V], materialized: Option = None, named: Option = None
     ) -> KTable[K, V]:
         """Combine the values of each key; the first value is the initial aggregate."""
-        return KTable(self.grouping.reduce(reducer, asked(materialized, named)))
+        return KTable(self.grouping.reduce(reducer, options_of(materialized, named)))
 
     @overload
     def aggregate(
@@ -72,7 +72,7 @@ class KGroupedStream(SnakeCase, Generic[K, V]):
         """Aggregate the values of each key; the aggregator takes (value, aggregate) or (key, value,
         aggregate).
         """
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         return KTable(self.grouping.aggregate(initializer, aggregator, None, table_options))
 
     @overload
@@ -130,13 +130,13 @@ class _WindowedKStream(SnakeCase, Generic[K, V]):
 
     def count(self, materialized: Option = None, named: Option = None) -> KTable[Windowed[K], int]:
         """Count the records of each key and window."""
-        return KTable(self._grouping.count(asked(materialized, named)))
+        return KTable(self._grouping.count(options_of(materialized, named)))
 
     def reduce(
         self, reducer: Of2[V, V, V], materialized: Option = None, named: Option = None
     ) -> KTable[Windowed[K], V]:
         """Combine the values of each key and window; the first value is the initial aggregate."""
-        return KTable(self._grouping.reduce(reducer, asked(materialized, named)))
+        return KTable(self._grouping.reduce(reducer, options_of(materialized, named)))
 
 
 @keeps_tables
@@ -163,7 +163,7 @@ class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         self, initializer: Any, aggregator: Any, materialized: Option = None, named: Option = None
     ) -> KTable[Windowed[K], Any]:
         """Aggregate the values of each key and window."""
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         return KTable(self._grouping.aggregate(initializer, aggregator, None, table_options))
 
 
@@ -218,7 +218,7 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         """Aggregate the values of each key and session; `merger` combines the aggregates of two
         sessions.
         """
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         merges = with_key(merger, 3, "a merger")
         return KTable(self._grouping.aggregate(initializer, aggregator, merges, table_options))
 
@@ -267,7 +267,7 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         named: Option = None,
     ) -> KTable[K, R]:
         """Aggregate the values of all streams by key."""
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         return KTable(groups.aggregate_cogroup(self._parts, initializer, None, table_options, None))
 
 
@@ -288,7 +288,7 @@ class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
         named: Option = None,
     ) -> KTable[Windowed[K], R]:
         """Aggregate the values of all streams by key and window."""
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         return KTable(
             groups.aggregate_cogroup(self._parts, initializer, None, table_options, self._spec)
         )
@@ -313,7 +313,7 @@ class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
 
         `merger` combines the aggregates of two sessions.
         """
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         merges = with_key(merger, 3, "a merger")
         return KTable(
             groups.aggregate_cogroup(self._parts, initializer, merges, table_options, self._spec)

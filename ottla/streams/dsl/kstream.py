@@ -25,9 +25,9 @@ from ottla.streams.options.dsl_options import (
     Name,
     Named,
     Option,
-    asked,
     name_of,
     of_kind,
+    options_of,
 )
 from ottla.streams.options.joins import Joined, StreamJoined
 from ottla.streams.processor.api import Processor
@@ -98,7 +98,7 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
 
     def to_table(self, materialized: Option = None, named: Option = None) -> "KTable[K, V]":
         """Convert the stream to a table: each record is an update of the value of its key."""
-        name, kept = asked(materialized, named)
+        name, kept = options_of(materialized, named)
         return KTable(streams.to_table(self.flow, kept or Materialized(), name))
 
     def process(

@@ -21,9 +21,9 @@ from ottla.streams.options.dsl_options import (
     Name,
     Named,
     Option,
-    asked,
     name_of,
     of_kind,
+    options_of,
 )
 from ottla.streams.options.joins import TableJoined
 from ottla.streams.serdes import Serde
@@ -88,7 +88,7 @@ class KTable(SnakeCase, Generic[K, V]):
         self, predicate: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, V]":
         """Keep the entries that satisfy the predicate."""
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         return KTable(tables.filter_table(self.flow, predicate, False, *table_options))
 
     @overload
@@ -103,7 +103,7 @@ class KTable(SnakeCase, Generic[K, V]):
         self, predicate: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, V]":
         """Drop the entries that satisfy the predicate."""
-        table_options = asked(materialized, named)
+        table_options = options_of(materialized, named)
         return KTable(tables.filter_table(self.flow, predicate, True, *table_options))
 
     def suppress(
@@ -150,7 +150,7 @@ class KTable(SnakeCase, Generic[K, V]):
         self, mapper: Any, materialized: Option = None, named: Option = None
     ) -> "KTable[K, Any]":
         """Replace the value of each entry."""
-        return KTable(tables.map_values(self.flow, mapper, *asked(materialized, named)))
+        return KTable(tables.map_values(self.flow, mapper, *options_of(materialized, named)))
 
     def transform_values(
         self,
@@ -163,18 +163,18 @@ class KTable(SnakeCase, Generic[K, V]):
 
         `stores` are names of stores; a Materialized and a Named may be among them.
         """
-        names = tuple(each for each in stores if isinstance(each, str))
-        for each in stores:
-            if not isinstance(each, str | Materialized | Named):
+        names = tuple(store for store in stores if isinstance(store, str))
+        for item in stores:
+            if not isinstance(item, str | Materialized | Named):
                 raise TopologyError(
-                    f"a transformer is connected to stores by their names, not by {each!r}"
+                    f"a transformer is connected to stores by their names, not by {item!r}"
                 )
-            if isinstance(each, Materialized):
-                materialized = each
-            elif isinstance(each, Named):
-                named = each
+            if isinstance(item, Materialized):
+                materialized = item
+            elif isinstance(item, Named):
+                named = item
         return KTable(
-            tables.transform_values(self.flow, supplier, names, *asked(materialized, named))
+            tables.transform_values(self.flow, supplier, names, *options_of(materialized, named))
         )
 
     @overload
@@ -315,7 +315,7 @@ class KGroupedTable(SnakeCase, Generic[K, V]):
 
     def count(self, materialized: Option = None, named: Option = None) -> KTable[K, int]:
         """Count the entries of each group."""
-        return KTable(self._flow.count(asked(materialized, named)))
+        return KTable(self._flow.count(options_of(materialized, named)))
 
     def reduce(
         self,
@@ -325,7 +325,7 @@ class KGroupedTable(SnakeCase, Generic[K, V]):
         named: Option = None,
     ) -> KTable[K, V]:
         """Combine the values of each group; `subtractor` removes an old value from the aggregate."""
-        return KTable(self._flow.reduce(adder, subtractor, asked(materialized, named)))
+        return KTable(self._flow.reduce(adder, subtractor, options_of(materialized, named)))
 
     @overload
     def aggregate(
@@ -355,4 +355,4 @@ class KGroupedTable(SnakeCase, Generic[K, V]):
     ) -> KTable[K, Any]:
         """Aggregate each group; functions take (value, aggregate) or (key, value, aggregate)."""
         folds = initializer, adder, subtractor
-        return KTable(self._flow.aggregate(folds, asked(materialized, named)))
+        return KTable(self._flow.aggregate(folds, options_of(materialized, named)))

@@ -31,9 +31,9 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
     except (ValueError, TypeError):
         # Builtins without a signature, such as int and max, take the values.
         return without_key, without_key
-    places = [each for each in parameters if each.kind in _POSITIONAL]
-    needed = sum(each.default is inspect.Parameter.empty for each in places)
-    if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
+    places = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+    needed = sum(place.default is inspect.Parameter.empty for place in places)
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
         return needed, None
     return needed, len(places)
 
@@ -48,7 +48,7 @@ def _checked(function: Any, what: str) -> Callable[..., Any]:
     """
     if callable(function):
         return function  # type: ignore[no-any-return]
-    method = next((each for each in _METHODS if callable(getattr(function, each, None))), None)
+    method = next((item for item in _METHODS if callable(getattr(function, item, None))), None)
     hint = f"; pass its method: {type(function).__name__}().{method}" if method else ""
     raise TypeError(f"{what} is a function, not {function!r}{hint}")
 
@@ -97,9 +97,9 @@ def evaluated(value: Any) -> Evaluated | OfSpark | None:
 
 def makes_pair(mapper: Any, what: str) -> Callable[[Any, Any], Any]:
     """Return a function that returns a key and a value, from a function or a pair of Columns."""
-    found = [*map(evaluated, mapper)] if isinstance(mapper, tuple) else []
-    if len(found) == 2 and found[0] is not None and found[1] is not None:
-        return Pair(found[0], found[1])
+    result = [*map(evaluated, mapper)] if isinstance(mapper, tuple) else []
+    if len(result) == 2 and result[0] is not None and result[1] is not None:
+        return Pair(result[0], result[1])
     if isinstance(mapper, tuple) or evaluated(mapper) is not None:
         raise TypeError(
             f"{what} is a function that makes a pair, or a pair of Columns such as (col('key'), col('value')), "

@@ -53,8 +53,8 @@ def remainder(left: Any, right: Any) -> Any:
         return None
     if isinstance(left, float):
         return math.nan if math.isinf(left) else math.fmod(left, right)
-    found = abs(left) % abs(right)
-    return -found if left < 0 else found
+    result = abs(left) % abs(right)
+    return -result if left < 0 else result
 
 
 def comparison(function: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -89,4 +89,4 @@ def each_character(change: Callable[[str], str], text: str) -> str:
     """
     if text.isascii():
         return change(text)
-    return "".join(found if len(found := change(each)) == 1 else each for each in text)
+    return "".join(result if len(result := change(item)) == 1 else item for item in text)

@@ -68,7 +68,7 @@ def _or(left: Any, right: Any) -> Any:
 
 
 def _first(*values: Any) -> Any:
-    return next((each for each in values if each is not None), None)
+    return next((item for item in values if item is not None), None)
 
 
 _LOOSE: dict[str, Callable[..., Any]] = {
@@ -169,10 +169,10 @@ class Column:
 
     def is_in(self, *values: Any) -> "Column":
         """Return True if the value equals one of the arguments."""
-        found = lit(False)
+        result = lit(False)
         for value in values:
-            found = found | (self == value)
-        return found
+            result = result | (self == value)
+        return result
 
     def concat(self, other: Any) -> "Column":
         """Append a string."""
@@ -211,7 +211,7 @@ class Column:
         return _of("substring", self, start, length)
 
     def __str__(self) -> str:
-        shown = [str(each) for each in self.operands]
+        shown = [str(operand) for operand in self.operands]
         match self.operation:
             case "field":
                 return f"col({'.'.join(self.operands)!r})"
@@ -288,20 +288,20 @@ def compiled(expression: Column) -> Evaluate:
             )
         case "spark":
             name, *values = operands
-            inner = [compiled(each) for each in values]
+            inner = [compiled(item) for item in values]
             if name in spark_functions.LAZY:
                 return spark_functions.LAZY[name](inner)
             if name in spark_functions.LOOSE:
                 return _applied(spark_functions.LOOSE[name], inner)
             return _strict(spark_functions.strict(name), inner)
-    inner = [compiled(each) for each in operands]
+    inner = [compiled(operand) for operand in operands]
     if expression.operation in _LOOSE:
         return _applied(_LOOSE[expression.operation], inner)
     return _strict(_STRICT[expression.operation], inner)
 
 
 def _applied(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
-    return lambda key, value: function(*[each(key, value) for each in inner])
+    return lambda key, value: function(*[item(key, value) for item in inner])
 
 
 def _strict(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
@@ -315,8 +315,8 @@ def _strict(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
         return evaluate_two
 
     def evaluate(key: Any, value: Any) -> Any:
-        found = [each(key, value) for each in inner]
-        return None if any(each is None for each in found) else function(*found)
+        results = [item(key, value) for item in inner]
+        return None if any(item is None for item in results) else function(*results)
 
     return evaluate
 
@@ -335,12 +335,14 @@ def _field(path: tuple[str, ...]) -> Evaluate:
         return _key if is_key else _value
 
     def evaluate(key: Any, value: Any) -> Any:
-        found = key if is_key else value
+        result = key if is_key else value
         for name in names:
-            if found is None:
+            if result is None:
                 return None
-            found = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
-        return found
+            result = (
+                result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
+            )
+        return result
 
     return evaluate
 

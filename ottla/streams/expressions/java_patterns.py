@@ -72,11 +72,11 @@ def split(value: str, pattern: str, limit: int) -> list[str]:
         raise ValueError(f"{pattern!r} matches the empty string: such a split is not supported")
     parts: list[str] = []
     place = 0
-    for found in compiled.finditer(value):
+    for result in compiled.finditer(value):
         if len(parts) + 1 == limit:
             break
-        parts.append(value[place : found.start()])
-        place = found.end()
+        parts.append(value[place : result.start()])
+        place = result.end()
     return [*parts, value[place:]]
 
 
@@ -84,12 +84,12 @@ def split(value: str, pattern: str, limit: int) -> list[str]:
 def of_like(pattern: str, escape: str) -> re.Pattern[str]:
     """Convert a pattern of LIKE: `_` matches one character, `%` any number of characters."""
     made, characters = [], iter(pattern)
-    for each in characters:
-        if each == escape:
+    for character in characters:
+        if character == escape:
             following = next(characters, "")
             if following not in ("_", "%", escape) or not following:
                 raise ValueError(f"{pattern!r}: {escape} must precede _, % or itself")
             made.append(re.escape(following))
         else:
-            made.append({"_": ".", "%": ".*"}.get(each, re.escape(each)))
+            made.append({"_": ".", "%": ".*"}.get(character, re.escape(character)))
     return re.compile("".join(made), re.DOTALL)

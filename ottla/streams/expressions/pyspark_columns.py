@@ -81,7 +81,7 @@ def _catalyst(column: Any) -> Any:
 
 
 def _items(sequence: Any) -> Iterator[Any]:
-    return (sequence.apply(each) for each in range(sequence.size()))
+    return (sequence.apply(item) for item in range(sequence.size()))
 
 
 def _translated(expression: Any) -> Column:
@@ -94,7 +94,7 @@ def _translated(expression: Any) -> Column:
     if name == "Alias":
         return _translated(children[0])
     if name == "CaseWhen":
-        return _case([_translated(each) for each in children])
+        return _case([_translated(child) for child in children])
     if name == "Cast":
         return _cast(expression, _translated(children[0]))
     if name == "UnresolvedFunction":
@@ -104,7 +104,7 @@ def _translated(expression: Any) -> Column:
         return _struct_of(children[1::2])
     if name not in _CLASSES:
         raise _UnknownError(f"nothing here means {expression.sql()}")
-    values = [_translated(each) for each in children]
+    values = [_translated(child) for child in children]
     if name in ("Like", "ILike"):
         values.append(Column("literal", (str(expression.escapeChar()),)))
     return _function(_CLASSES[name], values)
@@ -125,22 +125,22 @@ def _field(names: list[str]) -> Column:
     root, *path = names
     if root.lower() not in ("key", "value"):
         raise _UnknownError(f"{'.'.join(names)} is neither in key nor in value")
-    found = Column("field", (root.lower(),))
+    result = Column("field", (root.lower(),))
     for name in path:
-        found = Column("spark", ("extract", found, Column("literal", (name,))))
-    return found
+        result = Column("spark", ("extract", result, Column("literal", (name,))))
+    return result
 
 
 def _case(parts: list[Column]) -> Column:
     """Convert CASE WHEN: pairs of a condition and a value, and optionally the value of ELSE."""
     has_else = len(parts) % 2 == 1
-    found = parts[-1] if has_else else Column("literal", (None,))
+    result = parts[-1] if has_else else Column("literal", (None,))
     conditions, values = parts[: len(parts) - has_else : 2], parts[1 : len(parts) : 2]
-    alike = _alike([*values, found])
-    found = alike[-1]
+    alike = _alike([*values, result])
+    result = alike[-1]
     for condition, value in zip(reversed(conditions), reversed(alike[:-1]), strict=True):
-        found = Column("when", (_true(condition), value, found))
-    return found
+        result = Column("when", (_true(condition), value, result))
+    return result
 
 
 def _true(condition: Column) -> Column:
@@ -163,9 +163,9 @@ def _called(expression: Any, children: list[Any]) -> Column:
         raise _UnknownError(f"{given} is an aggregate")
     if name == "struct":
         return _struct_of(children)
-    values = [_translated(each) for each in children]
+    values = [_translated(child) for child in children]
     if name == "named_struct":
-        names = [each.operands[0] for each in values[::2] if each.operation == "literal"]
+        names = [value.operands[0] for value in values[::2] if value.operation == "literal"]
         if 2 * len(names) != len(values):
             raise _UnknownError("its names are not literal")
         return _struct(list(zip(names, values[1::2], strict=True)))
@@ -220,7 +220,7 @@ def _alike(values: list[Column]) -> list[Column]:
     """
     if not any(map(_is_double, values)):
         return values
-    return [Column("spark", ("cast double", each)) for each in values]
+    return [Column("spark", ("cast double", value)) for value in values]
 
 
 def _is_double(expression: Column) -> bool:

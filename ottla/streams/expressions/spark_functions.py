@@ -81,14 +81,14 @@ def _remainder(left: Any, right: Any) -> Any:
 
 def _whole_divide(left: Any, right: Any) -> int:
     left, right = _bits(left), _bits(_nonzero(right, "try_divide"))
-    found = abs(left) // abs(right)
-    return int(fitting(found if (left < 0) == (right < 0) else -found))
+    result = abs(left) // abs(right)
+    return int(fitting(result if (left < 0) == (right < 0) else -result))
 
 
 def _positive_remainder(left: Any, right: Any) -> Any:
     left, right = alike(left, _nonzero(right, "try_mod"))
-    found = remainder(left, right)
-    return remainder(found + right, right) if found < 0 else found
+    result = remainder(left, right)
+    return remainder(result + right, right) if result < 0 else result
 
 
 def _trying(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -115,7 +115,7 @@ def _double(function: Callable[..., float]) -> Callable[..., float]:
 
     @functools.wraps(function)
     def apply(*values: Any) -> float:
-        numbers = [floating(each) for each in values]
+        numbers = [floating(item) for item in values]
         try:
             return function(*numbers)
         except ValueError:
@@ -218,11 +218,11 @@ def _named_field(value: Any, name: Any) -> Any:
         raise TypeError(f"{value!r} has no field {name}: it has none at all")
     if hasattr(value, str(name)):
         return getattr(value, name)
-    same = (each for each in dir(value) if each.lower() == str(name).lower())
-    found = next(same, None)
-    if found is None:
+    same = (item for item in dir(value) if item.lower() == str(name).lower())
+    result = next(same, None)
+    if result is None:
         raise TypeError(f"{value!r} has no field {name}")
-    return getattr(value, found)
+    return getattr(value, result)
 
 
 def _element_at(value: Any, place: Any) -> Any:
@@ -279,8 +279,8 @@ def _or(inner: Sequence[Evaluate]) -> Evaluate:
 
 def _coalesce(inner: Sequence[Evaluate]) -> Evaluate:
     def evaluate(key: Any, value: Any) -> Any:
-        found = (each(key, value) for each in inner)
-        return next((each for each in found if each is not None), None)
+        result = (item(key, value) for item in inner)
+        return next((item for item in result if item is not None), None)
 
     return evaluate
 
@@ -296,19 +296,19 @@ def _null_safe_equal(left: Any, right: Any) -> bool:
 def _in(value: Any, *others: Any) -> bool | None:
     if value is None:
         return None
-    if any(each is not None and _EQUAL(value, each) for each in others):
+    if any(other is not None and _EQUAL(value, other) for other in others):
         return True
     return None if None in others else False
 
 
 def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     def choose(*values: Any) -> Any:
-        found = None
+        result = None
         for each in values:
-            if each is not None and (found is None or is_better(each, found)):
-                found = each
-        is_floating = is_whole(found) and any(isinstance(each, float) for each in values)
-        return floating(found) if is_floating else found
+            if each is not None and (result is None or is_better(each, result)):
+                result = each
+        is_floating = is_whole(result) and any(isinstance(item, float) for item in values)
+        return floating(result) if is_floating else result
 
     return choose
 
@@ -447,10 +447,10 @@ BRANCHES = frozenset(("coalesce", "greatest", "least"))
 def strict(name: str) -> Callable[..., Any]:
     """Return a function of STRICT, or the cast named `cast <type>` or `try_cast <type>`."""
     verb, _, kind = name.partition(" ")
-    found = cast_to(kind) if kind else None
-    if found is None:
+    result = cast_to(kind) if kind else None
+    if result is None:
         return STRICT[name]
-    return found if verb == "cast" else lambda value: _tried(found, value)
+    return result if verb == "cast" else lambda value: _tried(result, value)
 
 
 def _tried(cast: Callable[[Any], Any], value: Any) -> Any:

@@ -46,10 +46,10 @@ def _stripped(method: Callable[..., str], source_first: bool) -> Callable[..., s
 
 
 def _concat(*values: Any) -> Any:
-    if values and all(isinstance(each, bytes) for each in values):
+    if values and all(isinstance(item, bytes) for item in values):
         return b"".join(values)
-    if values and all(isinstance(each, list) for each in values):
-        return [one for each in values for one in each]
+    if values and all(isinstance(item, list) for item in values):
+        return [one for item in values for one in item]
     return "".join(map(text, values))
 
 
@@ -125,12 +125,12 @@ def _matches(value: str, pattern: str) -> bool:
 
 
 def _extracted(value: Any, pattern: Any, group: int = 1) -> str:
-    found = of_java(text(pattern)).search(text(value))
-    return "" if found is None else found[group] or ""
+    match = of_java(text(pattern)).search(text(value))
+    return "" if match is None else match[group] or ""
 
 
 def _regexp_replace(value: str, pattern: str, replacement: str) -> str:
-    return of_java(pattern).sub(lambda found: replaced(found, replacement), value)
+    return of_java(pattern).sub(lambda result: replaced(result, replacement), value)
 
 
 def _like(value: str, pattern: str, escape: str = "\\") -> bool:
@@ -149,8 +149,8 @@ def concat_ws(separator: Any, *values: Any) -> str | None:
     """Join the values that are not missing; lists are joined item by item."""
     if separator is None:
         return None
-    parts = (one for each in values for one in (each if isinstance(each, list) else (each,)))
-    return text(separator).join(text(each) for each in parts if each is not None)
+    parts = (one for item in values for one in (item if isinstance(item, list) else (item,)))
+    return text(separator).join(text(part) for part in parts if part is not None)
 
 
 TEXTS: dict[str, Callable[..., Any]] = {

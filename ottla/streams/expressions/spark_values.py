@@ -84,10 +84,10 @@ def floating(value: Any) -> float:
         stripped = value.strip(_BLANKS)
         if stripped.lower() in _SPECIAL:
             return _SPECIAL[stripped.lower()]
-        found = _FLOATING.fullmatch(stripped)
-        if found is None:
+        match = _FLOATING.fullmatch(stripped)
+        if match is None:
             raise ValueError(f"{value!r} is not a number")
-        return float(found[1])
+        return float(match[1])
     if isinstance(value, int | float | Decimal):
         return float(value)
     raise _no_cast(value, "a number")
@@ -135,7 +135,7 @@ def alike(left: Any, right: Any) -> tuple[Any, Any]:
     for value, other in ((left, right), (right, left)):
         if isinstance(value, str) and isinstance(other, bool | int | float | Decimal):
             read = flag if isinstance(other, bool) else whole if is_whole(other) else floating
-            return alike(*(read(each) if each is value else each for each in (left, right)))
+            return alike(*(read(item) if item is value else item for item in (left, right)))
     if isinstance(left, bool | str | bytes) or isinstance(right, bool | str | bytes):
         raise TypeError(f"Spark does not put {left!r} beside {right!r}: cast one of them")
     if isinstance(left, float) or isinstance(right, float):

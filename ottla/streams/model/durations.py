@@ -31,10 +31,10 @@ def milliseconds(duration: Duration) -> int:
     """Return a duration in milliseconds. Raises ValueError or TypeError if it is invalid or
     negative.
     """
-    found = signed_milliseconds(duration)
-    if found < 0:
-        raise ValueError(f"a duration of '{found}' ms is negative: use 0 or more")
-    return found
+    result = signed_milliseconds(duration)
+    if result < 0:
+        raise ValueError(f"a duration of '{result}' ms is negative: use 0 or more")
+    return result
 
 
 def signed_milliseconds(duration: Duration) -> int:

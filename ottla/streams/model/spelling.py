@@ -11,13 +11,13 @@ _KEPT = {"as", "with", "from", "in"}
 
 def snake_case(name: str) -> str:
     """Return the snake_case form of a name of Kafka Streams."""
-    found = _HUMP.sub("_", name).lower()
-    return found + "_" if found in _KEPT else found
+    result = _HUMP.sub("_", name).lower()
+    return result + "_" if result in _KEPT else result
 
 
 def _sentence(owner: type, name: str) -> str:
     """Return the error message for a missing attribute."""
-    known = [each for each in dir(owner) if not each.startswith("_")]
+    known = [item for item in dir(owner) if not item.startswith("_")]
     wanted = snake_case(name)
     near = [wanted] if wanted in known else difflib.get_close_matches(wanted, known, 1, 0.75)
     near = near or difflib.get_close_matches(name, known, 1, 0.75)

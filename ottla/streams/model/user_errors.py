@@ -55,7 +55,7 @@ def is_users(file: str) -> bool:
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:
     """Iterate over the frames of an error's traceback, the innermost last."""
-    return (each.tb_frame for each in _chain(error))
+    return (item.tb_frame for item in _chain(error))
 
 
 def _chain(error: BaseException) -> Iterator[TracebackType]:
@@ -68,13 +68,13 @@ def _chain(error: BaseException) -> Iterator[TracebackType]:
 def shorten(error: BaseException) -> None:
     """Remove the frames that are not the user's, if the innermost frame is the user's."""
     chain = list(_chain(error))
-    kept = [each for each in chain if is_users(each.tb_frame.f_code.co_filename)]
+    kept = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
     if not kept or kept[-1] is not chain[-1]:
         return
-    found: TracebackType | None = None
+    result: TracebackType | None = None
     for each in reversed(kept):
-        found = TracebackType(found, each.tb_frame, each.tb_lasti, each.tb_lineno)
-    error.__traceback__ = found
+        result = TracebackType(result, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    error.__traceback__ = result
 
 
 def tell_place(
@@ -88,7 +88,7 @@ def tell_place(
     `advice` replaces the hint for the error's type. Without a record the error is from a punctuator
     or from `init`.
     """
-    if any(each.startswith(_RAISED) for each in getattr(error, "__notes__", ())):
+    if any(item.startswith(_RAISED) for item in getattr(error, "__notes__", ())):
         return
     place = "" if node is None else f", in {node}"
     if metadata is None:
@@ -110,13 +110,13 @@ def _advice(error: Exception) -> str:
 
 def told(error: BaseException) -> str:
     """Return the text of an error for a terminal: type, message, notes and the user's frames."""
-    found = traceback.TracebackException.from_exception(error)
-    found.stack = traceback.StackSummary.from_list(
-        [frame for frame in found.stack if is_users(frame.filename)]
+    result = traceback.TracebackException.from_exception(error)
+    result.stack = traceback.StackSummary.from_list(
+        [frame for frame in result.stack if is_users(frame.filename)]
     )
-    found.__cause__ = found.__context__ = None
-    frames = "".join(found.stack.format()).rstrip()
-    message = "".join(found.format_exception_only()).strip()
+    result.__cause__ = result.__context__ = None
+    frames = "".join(result.stack.format()).rstrip()
+    message = "".join(result.format_exception_only()).strip()
     return f"{message}\n{frames}" if frames else message
 
 

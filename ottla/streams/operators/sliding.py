@@ -61,39 +61,39 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
             # Windows do not start before 0; Kafka emits nothing on close for these.
             self._process_early(record, close_time)
             return
-        found = self._walk_back(record, close_time)
-        if not found.is_known:
-            self._create(record, close_time, found)
+        result = self._walk_back(record, close_time)
+        if not result.is_known:
+            self._create(record, close_time, result)
         self._forward_closed(record, close_time)
 
     def _walk_back(self, record: Record[Any, Any], close_time: int) -> _Found:
         """Update the windows that contain the record, latest first, and note which are missing."""
         time, difference = record.timestamp, self._difference
-        found = _Found()
+        result = _Found()
         first = max(0, time - 2 * difference)
         for start, entry in list(
             self._store.fetch_range(record.key, first, time + 1, backward=True)
         ):
-            found.starts.add(start)
+            result.starts.add(start)
             end = start + difference
             if start == time + 1:
-                found.has_right = True
+                result.has_right = True
             elif end > time:
                 # A copy: an aggregator may modify the given aggregate in place.
-                found.right = found.right or self._store.fetch(record.key, start)
+                result.right = result.right or self._store.fetch(record.key, start)
                 self._fold_open(record, start, entry, close_time)
             elif end == time:
-                found.has_left = True
+                result.has_left = True
                 self._fold_open(record, start, entry, close_time)
                 if entry.timestamp >= time:
-                    found.is_known = True
-                    return found
-                found.previous = entry.timestamp
+                    result.is_known = True
+                    return result
+                result.previous = entry.timestamp
             else:
-                found.left = entry
-                found.previous = entry.timestamp
-                return found
-        return found
+                result.left = entry
+                result.previous = entry.timestamp
+                return result
+        return result
 
     def _fold_open(
         self, record: Record[Any, Any], start: int, entry: Entry | None, close_time: int
@@ -135,23 +135,23 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
     def _process_early(self, record: Record[Any, Any], close_time: int) -> None:
         """Process a record whose left window would start before 0: the window from 0 replaces it."""
         time = record.timestamp
-        found = _Found()
+        result = _Found()
         combined: Entry | None = None
         for start, entry in list(self._store.fetch_range(record.key, 0, time + 1)):
-            found.starts.add(start)
+            result.starts.add(start)
             if start == 0:
                 combined = entry
                 if entry.timestamp < time:
-                    found.previous = entry.timestamp
+                    result.previous = entry.timestamp
             elif start <= time:
-                found.right = self._store.fetch(record.key, start)
+                result.right = self._store.fetch(record.key, start)
                 self._fold_open(record, start, entry, close_time)
             else:
-                found.has_right = True
+                result.has_right = True
         latest = NO_TIMESTAMP if combined is None else combined.timestamp
-        if found.right is None and latest > time:
-            found.right = combined
-        self._create_right(record, found)
-        if found.previous is not None and found.previous + 1 not in found.starts:
-            self._fold_open(record, found.previous + 1, None, close_time)
+        if result.right is None and latest > time:
+            result.right = combined
+        self._create_right(record, result)
+        if result.previous is not None and result.previous + 1 not in result.starts:
+            self._fold_open(record, result.previous + 1, None, close_time)
         self._fold_open(record, 0, combined, close_time)

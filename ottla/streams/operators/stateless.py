@@ -68,8 +68,8 @@ def several(result: Any, what: str) -> Iterable[Any]:
     if not result:
         return ()
     try:
-        found: Iterable[Any] = result if type(result) is list else iter(result)
-        return found
+        outcome: Iterable[Any] = result if type(result) is list else iter(result)
+        return outcome
     except TypeError:
         raise TypeError(f"a mapper of {what}, not {result!r}") from None
 

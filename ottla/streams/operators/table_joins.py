@@ -143,7 +143,7 @@ class _JoinGetter:
         value = self._operator.result(this and this.value, other and other.value)
         if value is None:
             return None
-        return ValueAndTimestamp(value, max(each.timestamp for each in (this, other) if each))
+        return ValueAndTimestamp(value, max(item.timestamp for item in (this, other) if item))
 
 
 class _TableJoinProcessor(AnyProcessor):

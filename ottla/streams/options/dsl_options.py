@@ -386,14 +386,16 @@ _SHAPES = {
     "timestamped_window": ("window",),
 }
 
-Kept = Materialized[K, V] | str | None
+TableOptions = Materialized[K, V] | str | None
 """How a table is stored, or only the name of its store."""
 
 Option = Materialized[Any, Any] | Named | str | None
 """A Materialized or a name. A string names the store or the operator, as the parameter's name says."""
 
 
-def asked(materialized: Option, named: Option) -> tuple[str | None, Materialized[Any, Any] | None]:
+def options_of(
+    materialized: Option, named: Option
+) -> tuple[str | None, Materialized[Any, Any] | None]:
     """Return an operator's name and Materialized, which may be given in either order as in Kafka."""
     if isinstance(materialized, Named) or isinstance(named, Materialized):
         materialized, named = named, materialized

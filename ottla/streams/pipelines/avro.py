@@ -14,8 +14,8 @@ def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
     schema, registry = fields.text("avro"), fields.text("registry")
     given = {"avro": schema, "registry": registry}
     if kind != "avro":
-        for name, found in given.items():
-            if found is not None:
+        for name, result in given.items():
+            if result is not None:
                 fields.error(name, f"{name} requires format avro, not {kind}.")
         return None
     if registry is not None and not registry.text.startswith(("http://", "https://")):

@@ -75,7 +75,7 @@ def references(step: Step | Sink) -> list[tuple[str, Text, int]]:
     there.
     """
     if isinstance(step, SqlStep):
-        return [(each.name, step.sql, each.start) for each in sql_text.tables(step.sql.text)]
+        return [(table.name, step.sql, table.start) for table in sql_text.tables(step.sql.text)]
     return [(step.origin.text, step.origin, 0)]
 
 
@@ -148,7 +148,7 @@ class _Checker:
                         place, f"{what}: sql must be a query (SELECT …), not {first.text}."
                     )
             return
-        for text in (each for operation in step.operations for each in texts_of(operation)):
+        for text in (item for operation in step.operations for item in texts_of(operation)):
             sql_text.check_shape(text, what, self._problems)
 
     def _check_sink_texts(self, sink: Sink) -> None:
@@ -183,7 +183,7 @@ class _Checker:
             nonlocal found
             if name in path:
                 circle = [*path[path.index(name) :], name]
-                first = min(circle, key=lambda each: steps[each].place)
+                first = min(circle, key=lambda item: steps[item].place)
                 at = circle.index(first)
                 whole = [*circle[at:-1], *circle[:at], first]
                 message = f"step {first}: cyclic reference: {' reads '.join(whole)}."
@@ -201,7 +201,7 @@ class _Checker:
     def _check_use(self) -> None:
         used: set[str] = set()
         for sink in self._pipeline.sinks.values():
-            used |= {each for name in self._known(sink) for each in self._upstream(name)}
+            used |= {item for name in self._known(sink) for item in self._upstream(name)}
         for noun, tables in (("source", self._pipeline.sources), ("step", self._pipeline.steps)):
             for name, table in tables.items():
                 if name not in used and self._pipeline.sinks:
@@ -212,12 +212,12 @@ class _Checker:
         """Yield a table and all tables that it depends on."""
         yield name
         step = self._pipeline.steps.get(name)
-        for each in self._known(step) if step is not None else ():
-            yield from self._upstream(each)
+        for item in self._known(step) if step is not None else ():
+            yield from self._upstream(item)
 
     def _parts(self, sink: Sink) -> list[Source | Step]:
         tables = self._pipeline.tables()
-        return [tables[each] for name in self._known(sink) for each in self._upstream(name)]
+        return [tables[item] for name in self._known(sink) for item in self._upstream(name)]
 
     def _check_sink(self, sink: Sink) -> None:
         parts = self._parts(sink)
@@ -272,7 +272,7 @@ def texts_of(operation: Operation) -> list[Text]:
 
 def _is_grouped(part: Source | Step) -> bool:
     if isinstance(part, ColumnStep):
-        return any(isinstance(each, GroupBy) for each in part.operations)
+        return any(isinstance(operation, GroupBy) for operation in part.operations)
     if not isinstance(part, SqlStep):
         return False
     words = [token.lower for token in sql_text.tokens(part.sql.text)]
@@ -281,5 +281,5 @@ def _is_grouped(part: Source | Step) -> bool:
 
 def _has_watermark(part: Source | Step) -> bool:
     if isinstance(part, ColumnStep):
-        return any(isinstance(each, Watermark) for each in part.operations)
+        return any(isinstance(operation, Watermark) for operation in part.operations)
     return isinstance(part, Source) and part.watermark is not None

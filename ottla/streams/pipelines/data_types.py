@@ -34,8 +34,8 @@ def check_type(text: str) -> str:
 
 
 def _check_field(text: str) -> str:
-    name, found, kind = _name_and_type(text)
-    return check_type(kind) if found else f"A struct field must be name: type, not {name!r}."
+    name, result, kind = _name_and_type(text)
+    return check_type(kind) if result else f"A struct field must be name: type, not {name!r}."
 
 
 def _name_and_type(text: str) -> tuple[str, bool, str]:
@@ -56,7 +56,7 @@ def split(text: str) -> Iterator[str]:
 
 def columns_of(schema: str) -> dict[str, str]:
     """Return names and types of `a int, b string`; ValueError names the wrong column."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for part in split(schema):
         name, is_found, kind = _name_and_type(part)
         kind = re.sub(r"(?i)\s+(not\s+null|comment\s+'.*')\s*$", "", kind).strip()
@@ -67,7 +67,7 @@ def columns_of(schema: str) -> dict[str, str]:
         wrong = check_type(kind)
         if wrong:
             raise ValueError(f"Column {name}: {wrong}")
-        if name in found:
+        if name in results:
             raise ValueError(f"Column {name} is defined twice.")
-        found[name] = kind
-    return found
+        results[name] = kind
+    return results

@@ -37,7 +37,7 @@ class Text:
     def at_line(self, line: int, column: int) -> Place:
         """Return the position of a line (from 1) and column (from 0) of the text."""
         lines = self.text.split("\n")
-        whole = sum(len(each) + 1 for each in lines[: line - 1])
+        whole = sum(len(item) + 1 for item in lines[: line - 1])
         return self.at(min(whole + column, len(self.text)))
 
     def __str__(self) -> str:
@@ -108,11 +108,11 @@ def _sentence(error: yaml.MarkedYAMLError) -> str:
     context = error.context
     if context and error.context_mark is not None:
         context += f" that begins in line {error.context_mark.line + 1}"
-    found = ", ".join(part for part in (context, error.problem) if part)
+    result = ", ".join(part for part in (context, error.problem) if part)
     # By far the most frequent cause: SQL and types contain colons.
-    is_colon = "mapping values" in found
+    is_colon = "mapping values" in result
     return (
-        f"{found}; a text that contains a colon and a space must be quoted" if is_colon else found
+        f"{result}; a text that contains a colon and a space must be quoted" if is_colon else result
     )
 
 
@@ -136,13 +136,13 @@ class _Builder:
             self._problems.error(place, "An alias must not refer to a node that contains it.")
             return Nothing(place)
         self._open.add(id(node))
-        found = self._built(node, place)
+        result = self._built(node, place)
         self._open.discard(id(node))
-        return found
+        return result
 
     def _built(self, node: yaml.Node, place: Place) -> Node:
         if isinstance(node, yaml.SequenceNode):
-            return Items(tuple(self.build(each) for each in node.value), place)
+            return Items(tuple(self.build(item) for item in node.value), place)
         if isinstance(node, yaml.MappingNode):
             return self._entries(node, place)
         assert isinstance(node, yaml.ScalarNode)
@@ -159,16 +159,16 @@ class _Builder:
         return Text(node.value, quoted)
 
     def _entries(self, node: yaml.MappingNode, place: Place) -> Entries:
-        found: dict[str, tuple[Text, Node]] = {}
+        entries: dict[str, tuple[Text, Node]] = {}
         for key, value in node.value:
             name = self.build(key)
             if not isinstance(name, Text):
                 self._problems.error(_place(key.start_mark), "A key must be a scalar.")
-            elif name.text in found:
-                first = found[name.text][0].place.line
+            elif name.text in entries:
+                first = entries[name.text][0].place.line
                 self._problems.error(
                     name.place, f"Duplicate key {name.text} (first in line {first})."
                 )
             else:
-                found[name.text] = (name, self.build(value))
-        return Entries(tuple(found.values()), place)
+                entries[name.text] = (name, self.build(value))
+        return Entries(tuple(entries.values()), place)

@@ -87,7 +87,7 @@ def _operation(operation: Operation) -> str:
             return f"up to {operation.delay} late"
         case GroupBy():
             window = operation.window
-            keys = [str(each) for each in operation.columns]
+            keys = [str(column) for column in operation.columns]
             keys += [] if window is None else [f"windows of {window.size}"]
             return f"{', '.join(operation.aggregates)} by {', '.join(keys)}"
 

@@ -43,8 +43,8 @@ class Fields:
 
     def place(self, name: str | None = None) -> Place:
         """Return the position of a key; if it is missing, that of the mapping's name or start."""
-        found = (key.place for key, _ in self.node if key.text == name)
-        return next(found, self.name_place or self.node.place)
+        result = (key.place for key, _ in self.node if key.text == name)
+        return next(result, self.name_place or self.node.place)
 
     def error(self, name: str | None, message: str) -> None:
         """Note a problem at a key."""
@@ -74,8 +74,8 @@ class Fields:
 
     def word(self, name: str, default: str = "") -> str:
         """Return a text without its position."""
-        found = self.text(name)
-        return default if found is None else found.text
+        result = self.text(name)
+        return default if result is None else result.text
 
     def texts(self, name: str, *, required: bool = False) -> tuple[Text, ...]:
         """Return a list of texts; a single one may be written without a list."""
@@ -87,25 +87,25 @@ class Fields:
         if not isinstance(node, Items):
             self._wrong(name, node, "a list of texts")
             return ()
-        wrong = [each for each in node if not isinstance(each, Text)]
+        wrong = [item for item in node if not isinstance(item, Text)]
         for each in wrong:
             self.problems.error(
                 each.place, f"{self.what}: {name} must contain texts, not {kind_of(each)}."
             )
         if not node.items:
             self.error(name, f"{name} is an empty list.")
-        return tuple(each for each in node if isinstance(each, Text))
+        return tuple(item for item in node if isinstance(item, Text))
 
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         """Return one of the allowed words."""
-        found = self.text(name)
-        if found is None:
+        result = self.text(name)
+        if result is None:
             return default
-        if found.text in choices:
-            return found.text
+        if result.text in choices:
+            return result.text
         self.problems.error(
-            found.place,
-            f"{self.what}: invalid value {found.text!r} for {name}. {suggest(found.text, choices)}",
+            result.place,
+            f"{self.what}: invalid value {result.text!r} for {name}. {suggest(result.text, choices)}",
         )
         return default
 
@@ -131,14 +131,14 @@ class Fields:
         if not isinstance(node, Entries):
             self._wrong(name, node, "a mapping of names to texts")
             return {}
-        found = {}
+        results = {}
         for key, value in node:
             if isinstance(value, Text):
-                found[key.text] = value
+                results[key.text] = value
             else:
                 message = f"{self.what}: {name}.{key.text} must be a text, not {kind_of(value)}."
                 self.problems.error(key.place, message)
-        return found
+        return results
 
     def below(self, name: str, what: str, *, required: bool = False) -> "Fields | None":
         """Return the fields of a nested mapping."""
@@ -152,27 +152,27 @@ class Fields:
 
     def named(self, name: str, noun: str) -> Mapping[str, "Fields"]:
         """Return the mappings inside a mapping by their names, as in `sources`."""
-        found: dict[str, Fields] = {}
+        results: dict[str, Fields] = {}
         outer = self.below(name, name)
         for key, value in outer.node if outer is not None else ():
             if isinstance(value, Entries):
                 what = f"{noun} {key.text}"
-                found[key.text] = Fields(value, what, self.problems, key.place)
+                results[key.text] = Fields(value, what, self.problems, key.place)
             else:
                 message = f"{noun} {key.text}: expected a mapping of keys, not {kind_of(value)}."
                 self.problems.error(key.place, message)
-        return found
+        return results
 
     def pick(self, names: Sequence[str], purpose: str) -> str | None:
         """Return the only key of some that is present; None, with the problem noted, if not exactly
         one is.
         """
-        found = [name for name in names if name in self]
-        if len(found) == 1:
-            return found[0]
+        results = [name for name in names if name in self]
+        if len(results) == 1:
+            return results[0]
         offered = " or ".join((", ".join(names[:-1]), names[-1]))
-        if found:
-            self.error(found[1], f"only one of {' and '.join(found)} is allowed.")
+        if results:
+            self.error(results[1], f"only one of {' and '.join(results)} is allowed.")
             return None
         near = [
             (key, hint)
@@ -195,14 +195,14 @@ class Fields:
                 )
 
     def _parsed(self, name: str, wanted: str, parse: Callable[[str], T], default: T) -> T:
-        found = self.text(name)
-        if found is None:
+        result = self.text(name)
+        if result is None:
             return default
         try:
-            return parse(found.text)
+            return parse(result.text)
         except (ValueError, KeyError):
             self.problems.error(
-                found.place, f"{self.what}: {name} must be {wanted}, not {found.text!r}."
+                result.place, f"{self.what}: {name} must be {wanted}, not {result.text!r}."
             )
             return default
 

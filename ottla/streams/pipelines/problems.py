@@ -53,13 +53,13 @@ class Problems:
     @property
     def has_errors(self) -> bool:
         """True if there are errors, so that the file cannot run."""
-        return any(each.severity == ERROR for each in self._found)
+        return any(item.severity == ERROR for item in self._found)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown name: the closest known name, or all known names."""
     names = sorted(set(known))
-    lower = {each.lower(): each for each in names}
+    lower = {item.lower(): item for item in names}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {lower[near[0]]}?"

@@ -55,7 +55,7 @@ def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
         problems.error(
             name.place, "the pipeline: name may only contain letters, digits, -, _ and '.'."
         )
-    found = Pipeline(
+    result = Pipeline(
         name="" if name is None else name.text,
         bootstrap=fields.word("bootstrap"),
         checkpoint=fields.word("checkpoint"),
@@ -72,13 +72,13 @@ def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
         if part not in fields:
             fields.error(None, f"{part} is missing.")
     fields.close()
-    return found
+    return result
 
 
 def _all(
     fields: Fields, key: str, noun: str, read: Callable[[str, Fields], T | None]
 ) -> Mapping[str, T]:
-    found: dict[str, T] = {}
+    results: dict[str, T] = {}
     for name, below in fields.named(key, noun).items():
         if not _NAME.fullmatch(name):
             below.error(
@@ -87,17 +87,17 @@ def _all(
             )
         value = read(name, below)
         if value is not None:
-            found[name] = value
-    return found
+            results[name] = value
+    return results
 
 
 def _read_source(name: str, fields: Fields) -> Source | None:
     which = fields.pick(_READS, "no input")
     if which is None:
         return None
-    found = _read_files(name, fields) if which == "files" else _read_topics(name, fields)
+    result = _read_files(name, fields) if which == "files" else _read_topics(name, fields)
     fields.close()
-    return found
+    return result
 
 
 def _read_topics(name: str, fields: Fields) -> TopicSource | None:
@@ -162,13 +162,13 @@ def read_schema(fields: Fields, *, required: bool = False) -> Mapping[str, str] 
         message = f"{fields.what}: schema must be a mapping of names to types, not a list."
         fields.problems.error(node.place, message)
         return None
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for column, kind in fields.pairs("schema").items():
-        found[column] = kind.text
+        results[column] = kind.text
         wrong = data_types.check_type(kind.text)
         if wrong:
             fields.problems.error(kind.place, f"{fields.what}: schema.{column}: {wrong}")
-    return found
+    return results
 
 
 def _read_files(name: str, fields: Fields) -> FileSource | None:
@@ -228,8 +228,8 @@ def _read_step(name: str, fields: Fields) -> Step | None:
     fields.close()
     operations: list[Operation] = []
     if isinstance(node, Items):
-        read = (_read_operation(each, fields) for each in node)
-        operations = [each for each in read if each is not None]
+        read = (_read_operation(item, fields) for item in node)
+        operations = [item for item in read if item is not None]
     elif node is not None:
         fields.error("do", f"do must be a list of operations, not {kind_of(node)}.")
     if origin is None:
@@ -248,9 +248,9 @@ def _read_operation(node: Node, step: Fields) -> Operation | None:
     which = fields.pick(_OPERATIONS, "no operation")
     if which is None:
         return None
-    found = _OPERATION_READERS[which](fields)
+    result = _OPERATION_READERS[which](fields)
     fields.close()
-    return found
+    return result
 
 
 def _read_where(fields: Fields) -> Operation | None:

@@ -25,9 +25,9 @@ def read_sink(name: str, fields: Fields) -> Sink | None:
     if which is None:
         return None
     origin = fields.text("from", required=True)
-    found = _READERS[which](name, fields, origin or Text("", fields.place()))
+    result = _READERS[which](name, fields, origin or Text("", fields.place()))
     fields.close()
-    return found
+    return result
 
 
 def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
@@ -36,7 +36,7 @@ def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
     kind = fields.choice("format", _VALUES, "json")
     if kind == "record" and key is not None:
         fields.error("key", "format record uses the column key: omit this option.")
-    found = TopicSink(
+    result = TopicSink(
         name=name,
         place=fields.place(),
         origin=origin,
@@ -48,12 +48,12 @@ def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
         key=key,
         compression=fields.choice("compression", _CODECS, ""),
     )
-    return None if topic is None else found
+    return None if topic is None else result
 
 
 def _mirror(name: str, fields: Fields, origin: Text) -> Sink | None:
     topic = fields.text("mirror")
-    found = MirrorSink(
+    result = MirrorSink(
         name=name,
         place=fields.place(),
         origin=origin,
@@ -62,7 +62,7 @@ def _mirror(name: str, fields: Fields, origin: Text) -> Sink | None:
         groups=fields.texts("groups"),
         offsets_topic=fields.word("offsets_topic", f"{topic}.mirror-offsets"),
     )
-    return None if topic is None else found
+    return None if topic is None else result
 
 
 def _files(name: str, fields: Fields, origin: Text) -> Sink | None:
@@ -74,7 +74,7 @@ def _files(name: str, fields: Fields, origin: Text) -> Sink | None:
         by = below.choice("by", _PERIODS, "day")
         below.close()
     kind = fields.choice("format", FILE_FORMATS, "parquet")
-    found = FileSink(
+    result = FileSink(
         name=name,
         place=fields.place(),
         origin=origin,
@@ -85,7 +85,7 @@ def _files(name: str, fields: Fields, origin: Text) -> Sink | None:
         by=by or "",
         options=fields.pairs("options"),
     )
-    return None if path is None else found
+    return None if path is None else result
 
 
 def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
@@ -102,7 +102,7 @@ def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
             "do not write a password into a file: name the environment variable that contains it "
             "with password_variable.",
         )
-    found = JdbcSink(
+    result = JdbcSink(
         name=name,
         place=fields.place(),
         origin=origin,
@@ -115,11 +115,11 @@ def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
         password_variable=fields.word("password_variable"),
         driver=fields.word("driver"),
     )
-    if found.mode == "update" and not found.key:
+    if result.mode == "update" and not result.key:
         fields.error("mode", "mode update needs a key, to identify the row to replace.")
-    if found.latest_by is not None and not found.key:
+    if result.latest_by is not None and not result.key:
         fields.error("latest_by", "latest_by needs a key: the latest row of each key is kept.")
-    return None if url is None or table is None else found
+    return None if url is None or table is None else result
 
 
 def _console(name: str, fields: Fields, origin: Text) -> Sink | None:

@@ -101,7 +101,7 @@ _END_OF_TABLES = (
 
 def tables(sql: str) -> list[TableName]:
     """Return the tables that a query names after FROM, JOIN and commas, except its own WITH names."""
-    found: list[TableName] = []
+    results: list[TableName] = []
     own = _own_names(sql)
     levels = [_Level(False)]
     words = list(tokens(sql))
@@ -117,8 +117,8 @@ def tables(sql: str) -> list[TableName]:
             level.in_tables = _in_tables(level, token, before)
         name = _table_after(token, level, words, position)
         if name is not None and name.name.lower() not in own:
-            found.append(name)
-    return found
+            results.append(name)
+    return results
 
 
 def _opens_arguments(before: Token | None, after: Token | None) -> bool:

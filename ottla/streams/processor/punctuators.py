@@ -55,8 +55,8 @@ class Punctuators:
     def replace(self, schedules: Iterable[Schedule]) -> None:
         """Replace all punctuators."""
         self._heap.clear()
-        for each in schedules:
-            self.add(each)
+        for schedule in schedules:
+            self.add(schedule)
 
     def run(self, now: int, call: Callable[[str, Callable[[int], Any], int], None]) -> None:
         """Run the punctuators that are due: pass node, function and time of each to `call`."""

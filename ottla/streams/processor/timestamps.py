@@ -37,8 +37,8 @@ class OfColumn:
 
     def __call__(self, record: TimestampedRecord, partition_time: int) -> int:
         """Return the expression's value."""
-        found: int = self._expression(record.key, record.value)
-        return found
+        result: int = self._expression(record.key, record.value)
+        return result
 
 
 def extractor_of(extractor: Any) -> Any:

@@ -98,7 +98,7 @@ class StoreQueryParameters(SnakeCase):
         partition.
         """
         kind = self.queryable_store_type
-        if not all(isinstance(each, kind.stores) for each in view.stores):
+        if not all(isinstance(store, kind.stores) for store in view.stores):
             raise StreamsError(f"store {self.store_name} is not a {kind.name} store")
         if self.partition is None:
             return view
@@ -164,10 +164,16 @@ class StateQueryResult(SnakeCase, Generic[R]):
         """Return the only result that is not None; None if all are; ValueError if there are
         several.
         """
-        found = [each for each in self.partition_results.values() if each.result is not None]
-        if len(found) > 1:
-            raise ValueError(f"{len(found)} partitions have a result; call get_partition_results()")
-        return found[0] if found else None
+        results = [
+            partition_result
+            for partition_result in self.partition_results.values()
+            if partition_result.result is not None
+        ]
+        if len(results) > 1:
+            raise ValueError(
+                f"{len(results)} partitions have a result; call get_partition_results()"
+            )
+        return results[0] if results else None
 
 
 class PositionBound(SnakeCase):
@@ -231,7 +237,7 @@ class StateQueryRequest(SnakeCase, Generic[R]):
         if is_global:
             return StateQueryResult({}, self._of(view, 0))
         wanted = view.partitions if self.partitions is None else sorted(self.partitions)
-        return StateQueryResult({each: self._of(view, each) for each in wanted})
+        return StateQueryResult({item: self._of(view, item) for item in wanted})
 
     def _of(self, view: StoreView, partition: int) -> QueryResult[R]:
         if partition not in view.partitions:
@@ -410,8 +416,8 @@ class WindowRangeQuery(Query[Any]):
 
     def ask(self, store: Any) -> Any:
         """Return a KeyValueIterator of windowed keys and values."""
-        found = store.fetch(self.key) if self.times is None else store.fetch_all(*self.times)
-        return _kept(found, lambda value: value)
+        result = store.fetch(self.key) if self.times is None else store.fetch_all(*self.times)
+        return _kept(result, lambda value: value)
 
 
 @dataclass(frozen=True)
@@ -468,5 +474,5 @@ class MultiVersionedKeyQuery(Query[Any]):
 
     def ask(self, store: Any) -> Any:
         """Return an iterator of VersionedRecords."""
-        found = list(store.versions(self.key, *self.times))
-        return iter(found[::-1] if self.result_order is ResultOrder.ASCENDING else found)
+        results = list(store.versions(self.key, *self.times))
+        return iter(results[::-1] if self.result_order is ResultOrder.ASCENDING else results)

@@ -59,14 +59,14 @@ class StoreView(SnakeCase):
 
     def _first(self, ask: Callable[[Any], Any]) -> Any:
         with self._lock:
-            found = (ask(store) for store in self.stores)
-            return self._plain(next((each for each in found if each is not None), None))
+            result = (ask(store) for store in self.stores)
+            return self._plain(next((item for item in result if item is not None), None))
 
     def _walk(self, ask: Ask) -> KeyValueIterator[Any, Any]:
         """Return the entries that an iteration over all stores finds now."""
         with self._lock:
-            found = [entry for store in self.stores for entry in ask(store)]
-        return KeyValueIterator((key, self._plain(value)) for key, value in found)
+            results = [entry for store in self.stores for entry in ask(store)]
+        return KeyValueIterator((key, self._plain(value)) for key, value in results)
 
     def of_partition(self, partition: int) -> "StoreView":
         """Return a view of one partition."""
@@ -214,10 +214,10 @@ class KeyValueStoreFacade(KeyValueView):
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Set the value of a key that has none; return the existing value or None."""
-        found = self.get(key)
-        if found is None:
+        result = self.get(key)
+        if result is None:
             self.put(key, value)
-        return found
+        return result
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
         """Set the values of several keys, in order."""
@@ -226,9 +226,9 @@ class KeyValueStoreFacade(KeyValueView):
 
     def delete(self, key: Any) -> Any:
         """Remove a key; return its previous value."""
-        found = self.get(key)
+        result = self.get(key)
         self.put(key, None)
-        return found
+        return result
 
 
 class WindowStoreFacade(WindowView):
@@ -266,7 +266,7 @@ def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
         raise ValueError(
             f"store {builder.name!r} is an operator's internal buffer and has no accessor"
         )
-    calls = " or ".join(f"{each}({builder.name!r})" for each in fitting)
+    calls = " or ".join(f"{item}({builder.name!r})" for item in fitting)
     kind = builder.kind.replace("_", " ")
     raise ValueError(
         f"store {builder.name!r} is a {kind} store, which {accessor} does not return: call {calls}"

@@ -30,17 +30,17 @@ class StreamTime:
             if not self._partitions:
                 self._partitions = self._found()
             asked = dict.fromkeys(self._partitions, MAX_TIMESTAMP)
-            found = list_offsets(self._brokers, asked) if asked else {}
+            result = list_offsets(self._brokers, asked) if asked else {}
         except (OttlaError, OSError):
             return ""
-        latest = max((each.timestamp for each in found.values()), default=-1)
+        latest = max((item.timestamp for item in result.values()), default=-1)
         if latest < 0:
             return ""
         return f"{datetime.fromtimestamp(latest // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def _found(self) -> list[TopicPartition]:
-        topics = [each for each in list_topics(self._brokers) if each.name in self._topics]
-        return [(each.name, number) for each in topics for number in range(len(each.partitions))]
+        topics = [listed for listed in list_topics(self._brokers) if listed.name in self._topics]
+        return [(topic.name, number) for topic in topics for number in range(len(topic.partitions))]
 
     def close(self) -> None:
         """Close the connections."""

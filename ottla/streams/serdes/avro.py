@@ -48,14 +48,14 @@ class _Avro:
         if self.schema == "bytes":
             return data
         try:
-            found: Any = fastavro.schemaless_reader(
+            result: Any = fastavro.schemaless_reader(
                 io.BytesIO(data), written or self.schema, self.schema if written else None
             )
         except (*_UNFIT, fastavro.read.SchemaResolutionError) as error:
             raise SerializationError(
                 f"the bytes are not {self.name}: {type(error).__name__} {error}"
             ) from error
-        return found if self.kind is None else reader(self.kind)(found)
+        return result if self.kind is None else reader(self.kind)(result)
 
 
 def avro_serde(
@@ -71,7 +71,7 @@ def avro_serde(
         return Serde(avro.encode, avro.decode, f"avro({avro.name})")
     asked = Schema(avro.text), registry
     return registered(
-        lambda found: _framed(avro, Registration(*asked, found, registers)),
+        lambda result: _framed(avro, Registration(*asked, result, registers)),
         subject,
         f"avro({avro.name})",
     )

@@ -27,24 +27,24 @@ def schema_id_of(data: bytes) -> int:
             f"{len(data)} bytes are too few for the schema registry's wire format; "
             "was it written without a registry? use a serde without a registry"
         )
-    magic, found = _HEADER.unpack_from(data)
+    magic, result = _HEADER.unpack_from(data)
     if magic != _MAGIC:
         raise SerializationError(
             f"the first byte is {magic}, not the {_MAGIC} of the schema registry's wire format; "
             "was it written without a registry? use a serde without a registry"
         )
-    return int(found)
+    return int(result)
 
 
 def _varint(number: int) -> bytes:
     # Indexes are never negative: zigzag only doubles them.
     left = number << 1
-    found = bytearray()
+    result = bytearray()
     while left > 0x7F:
-        found.append(left & 0x7F | 0x80)
+        result.append(left & 0x7F | 0x80)
         left >>= 7
-    found.append(left)
-    return bytes(found)
+    result.append(left)
+    return bytes(result)
 
 
 def write_indexes(indexes: Sequence[int]) -> bytes:
@@ -59,20 +59,20 @@ def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
     count, position = _read_varint(data, position)
     if count == 0:
         return [0], position
-    found = []
+    results = []
     for _ in range(count):
         index, position = _read_varint(data, position)
-        found.append(index)
-    return found, position
+        results.append(index)
+    return results, position
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    found = shift = 0
+    result = shift = 0
     while position < len(data) and shift < 35:
         byte = data[position]
         position += 1
-        found |= (byte & 0x7F) << shift
+        result |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (found >> 1) ^ -(found & 1), position
+            return (result >> 1) ^ -(result & 1), position
         shift += 7
     raise SerializationError("the message indexes are truncated or too long")

@@ -61,7 +61,7 @@ def _write(value: Any) -> bytes:
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {field_.name: getattr(value, field_.name) for field_ in dataclasses.fields(value)}
     if isinstance(value, set | frozenset):
         return sorted(value)
     if _is_model(type(value)):
@@ -105,7 +105,7 @@ def _class_reader(kind: Any) -> Callable[[Any], Any]:
 
 
 def _optional_reader(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
-    kinds = [each for each in arguments if each is not type(None)]
+    kinds = [argument for argument in arguments if argument is not type(None)]
     if len(kinds) > 1:
         return _same
     inner = reader(kinds[0])
@@ -119,7 +119,7 @@ def _dataclass_reader(kind: type) -> Callable[[Any], Any]:
         if not readers:
             # Resolved only when needed: a class may have fields of its own type.
             hints = typing.get_type_hints(kind)
-            names = [each.name for each in dataclasses.fields(typing.cast(Any, kind))]
+            names = [field_.name for field_ in dataclasses.fields(typing.cast(Any, kind))]
             readers.update({name: reader(hints[name]) for name in names})
         known = {name: readers[name](value) for name, value in fields.items() if name in readers}
         return kind(**known)

@@ -43,14 +43,14 @@ def _lists(inner: Serde[T]) -> Serde[list[T | None]]:
         if data[:1] != _VARIABLE:
             raise ValueError("a list must begin with byte 0 or 1")
         (count,) = _INT.unpack_from(data, 1)
-        found: list[T | None] = []
+        lists: list[T | None] = []
         position = 5
         for _ in range(count):
             (size,) = _INT.unpack_from(data, position)
             end = position + 4 + max(0, size)
-            found.append(None if size < 0 else inner.deserialize(data[position + 4 : end]))
+            lists.append(None if size < 0 else inner.deserialize(data[position + 4 : end]))
             position = end
-        return found
+        return lists
 
     return Serde(write, read, f"list_serde({inner!r})")
 
@@ -60,12 +60,12 @@ def _read_constant(inner: Serde[T], data: bytes, length: int) -> list[T | None]:
     middle = 5 + 4 * missing_count
     missing = {_INT.unpack_from(data, place)[0] for place in range(5, middle, 4)}
     (count,) = _INT.unpack_from(data, middle)
-    found: list[T | None] = []
+    results: list[T | None] = []
     position = middle + 4
     for number in range(count):
         if number in missing:
-            found.append(None)
+            results.append(None)
             continue
-        found.append(inner.deserialize(data[position : position + length]))
+        results.append(inner.deserialize(data[position : position + length]))
         position += length
-    return found
+    return results

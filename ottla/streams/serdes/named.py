@@ -122,11 +122,11 @@ class Serdes(SnakeCase):
         """
         if deserializer is not None:
             return Serde(kind, deserializer)
-        found = _BY_TYPE.get(kind)
-        if found is None:
-            known = ", ".join(each.__name__ for each in _BY_TYPE)
+        result = _BY_TYPE.get(kind)
+        if result is None:
+            known = ", ".join(item.__name__ for item in _BY_TYPE)
             raise TypeError(f"serde_from supports {known}; for {kind!r} use Serdes.json(…) or avro")
-        return found
+        return result
 
     @staticmethod
     def json(kind: type[T] | None = None) -> Serde[T]:
@@ -149,8 +149,8 @@ class Serdes(SnakeCase):
         Data written with other schemas of the subject is converted to this one.
         """
         door = open_door("ottla.streams.serdes.avro", "fastavro", "ottla[avro]")
-        found: Serde[T] = door.avro_serde(schema, kind, registry, subject, registers)
-        return found
+        result: Serde[T] = door.avro_serde(schema, kind, registry, subject, registers)
+        return result
 
     @staticmethod
     def protobuf(
@@ -166,8 +166,8 @@ class Serdes(SnakeCase):
         `avro`.
         """
         door = open_door("ottla.streams.serdes.protobuf", "protobuf", "ottla[protobuf]")
-        found: Serde[T] = door.protobuf_serde(kind, registry, subject, registers)
-        return found
+        result: Serde[T] = door.protobuf_serde(kind, registry, subject, registers)
+        return result
 
     @staticmethod
     def time_windowed(key: Serde[K], window_size_ms: int) -> Serde[Windowed[K]]:

@@ -43,7 +43,7 @@ def protobuf_serde(
 
     if registry is None:
         return Serde(write, read, name)
-    return registered(lambda found: _framed(kind, registry, found, registers), subject, name)
+    return registered(lambda result: _framed(kind, registry, result, registers), subject, name)
 
 
 def _encode(kind: Any, message: Any) -> bytes:

@@ -39,15 +39,15 @@ class Schema:
         """Return the request body that registers the schema."""
         body: dict[str, Any] = {"schema": self.text, "schemaType": self.kind}
         if self.references:
-            body["references"] = [vars(each) for each in self.references]
+            body["references"] = [vars(reference) for reference in self.references]
         return body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> "Schema":
         """Read a response body; the type is AVRO if it is missing."""
         references = tuple(
-            SchemaReference(each["name"], each["subject"], each["version"])
-            for each in body.get("references") or ()
+            SchemaReference(item["name"], item["subject"], item["version"])
+            for item in body.get("references") or ()
         )
         return cls(body["schema"], body.get("schemaType") or "AVRO", references)
 
@@ -93,8 +93,8 @@ class SchemaRegistry:
         """Return id and version of a schema that is registered under a subject."""
         known = self._places.get((subject, schema))
         if known is None:
-            found = self._ask(f"/subjects/{_quoted(subject)}", schema.to_json())
-            known = int(found["id"]), int(found["version"])
+            result = self._ask(f"/subjects/{_quoted(subject)}", schema.to_json())
+            known = int(result["id"]), int(result["version"])
             self._places[subject, schema] = known
         return known
 

@@ -53,14 +53,14 @@ def check_serdes(*serdes: Any) -> None:
     """Raise TypeError, with the correct form, for arguments that are not serdes; None is the
     default.
     """
-    for each in serdes:
-        if each is None or isinstance(each, Serde):
+    for serde in serdes:
+        if serde is None or isinstance(serde, Serde):
             continue
-        name = getattr(each, "__name__", repr(each))
-        if isinstance(each, type):
+        name = getattr(serde, "__name__", repr(serde))
+        if isinstance(serde, type):
             hint = f"Serdes.serde_from({name}) or Serdes.json({name})"
         else:
-            hint = f"Serdes.{name}()" if callable(each) else "one of Serdes"
+            hint = f"Serdes.{name}()" if callable(serde) else "one of Serdes"
         raise TypeError(f"expected a serde, not {name}: use {hint}")
 
 
@@ -103,32 +103,32 @@ def _read_one(what: str, packed: struct.Struct, data: bytes) -> Any:
 
 
 def _read_double(data: bytes) -> float:
-    found: float = _read_one("a double", _DOUBLE, data)
-    return found
+    result: float = _read_one("a double", _DOUBLE, data)
+    return result
 
 
 def _read_int(data: bytes) -> int:
-    found: int = _read_one("an integer", _INT, data)
-    return found
+    result: int = _read_one("an integer", _INT, data)
+    return result
 
 
 def read_long(data: bytes) -> int:
     """Read a 64-bit number, big-endian; ValueError for data of another length."""
     try:
-        found: int = _LONG.unpack(data)[0]
+        result: int = _LONG.unpack(data)[0]
     except struct.error:
         raise ValueError(f"a long has {_LONG.size} bytes, not {len(data)}") from None
-    return found
+    return result
 
 
 def _read_short(data: bytes) -> int:
-    found: int = _read_one("a short", _SHORT, data)
-    return found
+    result: int = _read_one("a short", _SHORT, data)
+    return result
 
 
 def _read_float(data: bytes) -> float:
-    found: float = _read_one("a float", _FLOAT, data)
-    return found
+    result: float = _read_one("a float", _FLOAT, data)
+    return result
 
 
 STRING: Serde[str] = Serde(str.encode, bytes.decode, "string")
@@ -169,7 +169,7 @@ def changes(value: Serde[T]) -> Serde[Change[T]]:
 def _changes(value: Serde[T]) -> Serde[Change[T]]:
     def write(change: Change[T]) -> bytes:
         new, old = value.to_bytes(change.new_value), value.to_bytes(change.old_value)
-        lengths = (-1 if each is None else len(each) for each in (new, old))
+        lengths = (-1 if item is None else len(item) for item in (new, old))
         return _CHANGE.pack(*lengths, change.is_latest) + (new or b"") + (old or b"")
 
     def read(data: bytes) -> Change[T]:

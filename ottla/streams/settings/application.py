@@ -108,7 +108,7 @@ def checkpoint_of(state_dir: str | None, application_id: str) -> str:
 def known_options() -> tuple[str, ...]:
     """Return the names of all keyword arguments of KafkaStreams."""
     fields = dataclasses.fields(AppSettings)
-    return ("application_id", "bootstrap_servers", *(each.name for each in fields))
+    return ("application_id", "bootstrap_servers", *(field_.name for field_ in fields))
 
 
 def check_names(words: Iterable[str]) -> None:

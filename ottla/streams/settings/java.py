@@ -55,13 +55,13 @@ def find_java_home() -> str:
 
 def _homes() -> list[str]:
     """Return the installed Java runtimes: JAVA_HOME, then the one on PATH."""
-    found = []
+    homes = []
     if os.environ.get("JAVA_HOME"):
-        found.append(os.environ["JAVA_HOME"])
+        homes.append(os.environ["JAVA_HOME"])
     on_path = shutil.which("java")
     if on_path is not None:
-        found.append(str(Path(on_path).resolve().parent.parent))
-    return found
+        homes.append(str(Path(on_path).resolve().parent.parent))
+    return homes
 
 
 def _bundled_home() -> str | None:
@@ -81,8 +81,8 @@ def version_of(home: str) -> int | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     # Java prints its version to standard error.
-    found = _VERSION.search(done.stderr)
-    return int(found.group(1)) if found and done.returncode == 0 else None
+    match = _VERSION.search(done.stderr)
+    return int(match.group(1)) if match and done.returncode == 0 else None
 
 
 def make_shim(home: str) -> str:

@@ -30,7 +30,7 @@ class Held(NamedTuple):
 def _context_size(held: Held) -> int:
     # Kafka's ProcessorRecordContext estimates its own size like this.
     topic = "" if held.metadata is None else held.metadata.topic
-    return 8 + 8 + len(topic) + 4 + sum(_header_size(each) for each in held.record.headers)
+    return 8 + 8 + len(topic) + 4 + sum(_header_size(header) for header in held.record.headers)
 
 
 def _header_size(header: Header) -> int:
@@ -40,7 +40,7 @@ def _header_size(header: Header) -> int:
 def _context(held: Held) -> tuple[Any, ...]:
     """Return the fields of a record other than key and value, as plain values."""
     record, metadata = held
-    headers = [tuple(each) for each in record.headers]
+    headers = [tuple(header) for header in record.headers]
     return record.timestamp, headers, None if metadata is None else tuple(metadata)
 
 
@@ -83,7 +83,7 @@ class SuppressBuffer:
         time, size_before, prior = (time, 0, old) if known is None else unpack(known)
         shared = old if old != prior else None
         size = 8 + len(key) + _context_size(held)
-        size += sum(len(each or b"") for each in (prior, shared, new))
+        size += sum(len(item or b"") for item in (prior, shared, new))
         self.size_bytes += size - size_before
         self._keys.put(key, pack((time, size, prior)))
         waiting = pack((old, new, change.is_latest, _context(held)))
@@ -219,8 +219,8 @@ class OuterJoinStore:
     def put(self, place: OuterKey, record: Record[Any, Any]) -> None:
         """Add a record."""
         stored = _PLACE.pack(place.timestamp, place.side) + place.key
-        found = self._waiting.get(stored)
-        waiting = [] if found is None else unpack(found)
+        result = self._waiting.get(stored)
+        waiting = [] if result is None else unpack(result)
         waiting.append((self._value(place).to_bytes(record.value), _context(Held(record, None))))
         self._waiting.put(stored, pack(waiting))
 

@@ -28,8 +28,8 @@ class KeyValueIterator(Iterator[KeyValue[K, V]], Generic[K, V]):
     def __next__(self) -> KeyValue[K, V]:
         if self._ahead is _NOTHING:
             return next(self._entries)
-        found, self._ahead = self._ahead, _NOTHING
-        return found
+        result, self._ahead = self._ahead, _NOTHING
+        return result
 
     def next(self) -> KeyValue[K, V]:
         """Return the next entry; StopIteration if there is none."""

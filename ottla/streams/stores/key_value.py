@@ -52,10 +52,10 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
         """Set the value of a key that has none; return the existing value or None."""
-        found = self.get(key)
-        if found is None:
+        result = self.get(key)
+        if result is None:
             self.put(key, value)
-        return found
+        return result
 
     def put_all(self, entries: list[tuple[K, V | None]]) -> None:
         """Set the values of several keys, in order."""
@@ -64,9 +64,9 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
 
     def delete(self, key: K) -> V | None:
         """Remove a key; return its previous value."""
-        found = self.get(key)
+        result = self.get(key)
         self.put(key, None)
-        return found
+        return result
 
     def range(self, low: K | None, high: K | None) -> KeyValueIterator[K, V]:
         """Iterate over the keys from `low` to `high`, both inclusive; None means unbounded."""
@@ -94,12 +94,12 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
         after = int.from_bytes(b"\0" + start, "big") + 1
         end = None if after >> (8 * len(start)) else after.to_bytes(len(start), "big")
         entries = self._walk(start, end, reverse=False)
-        return KeyValueIterator(self._read_entry(*each) for each in entries if each[0] != end)
+        return KeyValueIterator(self._read_entry(*entry) for entry in entries if entry[0] != end)
 
     def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> KeyValueIterator[K, V]:
         bounds = self._key.to_bytes(low), self._key.to_bytes(high)
         return KeyValueIterator(
-            self._read_entry(*each) for each in self._walk(*bounds, reverse=reverse)
+            self._read_entry(*item) for item in self._walk(*bounds, reverse=reverse)
         )
 
     def _walk(

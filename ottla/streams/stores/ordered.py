@@ -101,8 +101,8 @@ class MemoryBytes:
         # No key lies between a key and the same key followed by a zero byte.
         last = len(self._keys) if high is None else bisect_left(self._keys, high + b"\0")
         keys = self._keys[first:last]
-        found = [(key, self._values[key]) for key in keys if key in self._values]
-        return reversed(found) if reverse else iter(found)
+        results = [(key, self._values[key]) for key in keys if key in self._values]
+        return reversed(results) if reverse else iter(results)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over all keys; changes during the iteration may or may not be seen."""
@@ -130,8 +130,8 @@ class MemoryBytes:
 
     def clear(self) -> None:
         """Remove all keys."""
-        for each in (self._values, self._keys, self._fresh, self._removed):
-            each.clear()
+        for item in (self._values, self._keys, self._fresh, self._removed):
+            item.clear()
 
     def __len__(self) -> int:
         """Return the number of keys."""
@@ -194,10 +194,10 @@ class Segments:
         return True
 
     def _drop_old(self) -> None:
-        for each in [each for each in self._segments if each < self._oldest]:
-            self._segments.pop(each).clear()
+        for item in [segment for segment in self._segments if segment < self._oldest]:
+            self._segments.pop(item).clear()
             if self._by_time:
-                self._times.pop(each).clear()
+                self._times.pop(item).clear()
 
     def _open(self, segment: int) -> OrderedBytes:
         held = self._segments[segment] = self._open_map(str(segment))
@@ -213,8 +213,8 @@ class Segments:
         """Restore the state that `remember` returned."""
         latest, segments = remembered
         self._set_latest(latest)
-        for each in segments:
-            self._open(each)
+        for segment in segments:
+            self._open(segment)
 
     def get(self, time: int, key: bytes) -> bytes | None:
         """Return the value of a key at a time."""
@@ -224,15 +224,17 @@ class Segments:
     def between(self, time_from: int, time_to: int, *, reverse: bool) -> list[OrderedBytes]:
         """Return the maps that cover a time range, in the order of time."""
         low, high = time_from // self._interval_ms, time_to // self._interval_ms
-        found = sorted((each for each in self._segments if low <= each <= high), reverse=reverse)
-        return [self._segments[each] for each in found]
+        results = sorted(
+            (segment for segment in self._segments if low <= segment <= high), reverse=reverse
+        )
+        return [self._segments[item] for item in results]
 
     def in_time(self, time_from: int, time_to: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the keys in a time range; without an index, the result may contain nearby
         keys.
         """
         low, high = time_from // self._interval_ms, time_to // self._interval_ms
-        for number in sorted(each for each in self._segments if low <= each <= high):
+        for number in sorted(item for item in self._segments if low <= item <= high):
             segment = self._segments[number]
             if not self._by_time:
                 yield from segment.scan()

@@ -129,14 +129,14 @@ class SessionStore(SnakeCase, Generic[K, V]):
     ) -> Iterator[tuple[Windowed[K], V]]:
         low, high = bounds
         first = max(0, times[0], self._segments.first_visible)
-        found = []
+        results = []
         for stored, data in self._segments.in_time(first, _FOREVER):
             end, start = _TAIL.unpack_from(stored, len(stored) - 16)
             key = stored[:-16]
             is_within = (low is None or low <= key) and (high is None or key <= high)
             if first <= end and start <= times[1] and is_within:
-                found.append((key, start, end, data))
-        for key, start, end, data in reversed(found) if backward else found:
+                results.append((key, start, end, data))
+        for key, start, end, data in reversed(results) if backward else results:
             window = unchecked_session((start, end))
             yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 
@@ -159,12 +159,12 @@ class SessionStore(SnakeCase, Generic[K, V]):
     def find_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed[K], V]]:
         """Iterate over sessions of all keys that ended between two times, both inclusive, by time."""
         first = earliest_end
-        found = []
+        results = []
         for stored, data in self._segments.in_time(first, latest_end):
             end, start = _TAIL.unpack_from(stored, len(stored) - 16)
             if first <= end <= latest_end:
-                found.append((end, start, stored[:-16], data))
-        for end, start, key, data in sorted(found):
+                results.append((end, start, stored[:-16], data))
+        for end, start, key, data in sorted(results):
             window = unchecked_session((start, end))
             yield Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 

@@ -77,8 +77,8 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
 
     def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
         """Delete the value of a key as of a time; return its previous value."""
-        found = self.get_as_of(key, timestamp)
-        return None if self.put(key, None, timestamp) is None else found
+        result = self.get_as_of(key, timestamp)
+        return None if self.put(key, None, timestamp) is None else result
 
     def get(self, key: K, as_of: Instant | None = None) -> VersionedRecord[V] | None:
         """Return the latest value of a key, or its value at a time."""

@@ -177,16 +177,16 @@ class WindowStore(SnakeCase, Generic[K, V]):
     ) -> KeyValueIterator[Windowed[K], V]:
         (time_from, time_to), (low, high) = times, bounds
         first = max(time_from, self._segments.first_visible)
-        found = []
+        results = []
         for stored, data in self._segments.in_time(first, time_to):
             start = _TAIL.unpack_from(stored, len(stored) - 12)[0]
             key = stored[:-12]
             is_within = (low is None or low <= key) and (high is None or key <= high)
             if first <= start <= time_to and is_within:
-                found.append((start, key, data))
+                results.append((start, key, data))
         if self._by_time:
-            found.sort()
-        return KeyValueIterator(map(self._entry, reversed(found) if backward else found))
+            results.sort()
+        return KeyValueIterator(map(self._entry, reversed(results) if backward else results))
 
     def _entry(self, found: tuple[int, bytes, bytes]) -> tuple[Windowed[K], V]:
         start, key, data = found

@@ -63,8 +63,8 @@ class RecordCache:
         self, name: str, kind: str, changelog: Changelog | None, value: Serde[Any]
     ) -> "CachedTable":
         """Create and return the cache of a table's store; `value` is the serde of its values."""
-        found = self._tables[name] = CachedTable(self, kind, changelog, value)
-        return found
+        result = self._tables[name] = CachedTable(self, kind, changelog, value)
+        return result
 
     def find(self, name: str) -> "CachedTable | None":
         """Return the cache of a store; None if it has none."""

@@ -82,7 +82,7 @@ class DroppedRecords:
     def rate(self) -> float:
         """Return the dropped records per second, over the last minute as Kafka's Rate does."""
         now = self._clock()
-        recent = [each for each in self._windows if now - each[0] < _WINDOWS * _WINDOW_MS]
+        recent = [window for window in self._windows if now - window[0] < _WINDOWS * _WINDOW_MS]
         if not recent:
             return 0.0
         # Kafka's Rate assumes that all windows but one have been complete.

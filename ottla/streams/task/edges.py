@@ -88,8 +88,8 @@ class Failures:
         return ErrorHandlerContext(topic, partition, offset, raw.headers, node, *read, dead_letters)
 
     def _resumes(self, response: Response) -> bool:
-        for each in response.dead_letter_queue_records:
-            self._task.write(each)
+        for letter in response.dead_letter_queue_records:
+            self._task.write(letter)
         resumes = response.result is Result.RESUME
         if resumes:
             # The handler has logged it.
@@ -193,7 +193,7 @@ class Reader:
             resolve(source.key, defaults.key),
             changes(value) if source.carries_changes else value,
         )
-        self._read_key, self._read_value = (each.deserialize for each in self._serdes)
+        self._read_key, self._read_value = (serde.deserialize for serde in self._serdes)
 
     def read(self, topic: str, raw: TopicRecord) -> Record[Any, Any] | None:
         """Return the record with its timestamp; None if it is dropped."""
@@ -290,9 +290,9 @@ class Writer:
 
     def _bound(self, topic: str) -> _Serdes:
         key, value = self._serdes
-        found = key.of(topic, is_key=True), value.of(topic, is_key=False)
-        self._of[topic] = found
-        return found
+        result = key.of(topic, is_key=True), value.of(topic, is_key=False)
+        self._of[topic] = result
+        return result
 
     def write(self, record: Record[Any, Any]) -> None:
         """Write a record. Raises SerializationError if the topic's serdes cannot serialize it."""

@@ -92,7 +92,7 @@ class Task:
         """The bytes of the current record; None if they are no longer known."""
         self.stores: dict[str, StateStore] = {}
         self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
-        self.punctuators = {each: Punctuators() for each in PunctuationType}
+        self.punctuators = {item: Punctuators() for item in PunctuationType}
         self._output = output
         self._failures = Failures(settings.exception_handlers, self)
         self.now = NO_TIMESTAMP
@@ -224,7 +224,7 @@ class Task:
     def _add_source(self, source: Source) -> None:
         order = len(self.contexts)
         defaults, extractor = self.settings.defaults, self.settings.default_timestamp_extractor
-        internal = any(each in self.topology.internal_topics for each in source.topics)
+        internal = any(item in self.topology.internal_topics for item in source.topics)
         own_extractor = None if internal else extractor
         reader = Reader(source, defaults, self._failures, order, own_extractor)
         for topic in source.topics:

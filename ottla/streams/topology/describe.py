@@ -86,15 +86,15 @@ class _Placed:
 
     def grow(self, count: int) -> None:
         self.size += count
-        for each in self.predecessors:
-            each.grow(count)
+        for predecessor in self.predecessors:
+            predecessor.grow(count)
 
 
 def _java_hash(text: str) -> int:
-    found = 0
+    result = 0
     for character in text:
-        found = (31 * found + ord(character)) & _MASK
-    return found ^ (found >> 16)
+        result = (31 * result + ord(character)) & _MASK
+    return result ^ (result >> 16)
 
 
 def _hash_set_order(names: Iterable[str]) -> list[str]:
@@ -130,7 +130,7 @@ def _place(nodes: Sequence[DescribedNode]) -> list[_Placed]:
 
 
 def _names(places: Sequence[_Placed]) -> str:
-    return ", ".join(each.node.name for each in places) or "none"
+    return ", ".join(place.node.name for place in places) or "none"
 
 
 def _text(placed: _Placed) -> str:
@@ -148,8 +148,8 @@ def _text(placed: _Placed) -> str:
 
 def _described(placed: _Placed) -> NodeDescription:
     node, names = placed.node, tuple(placed.node.names)
-    above = tuple(each.node.name for each in placed.predecessors)
-    below = tuple(each.node.name for each in placed.successors)
+    above = tuple(predecessor.node.name for predecessor in placed.predecessors)
+    below = tuple(successor.node.name for successor in placed.successors)
     if node.kind == "source":
         return NodeDescription(node.name, above, below, names, node.other)
     if node.kind == "sink":
@@ -166,13 +166,13 @@ def describe(groups: Sequence[Sequence[DescribedNode]]) -> TopologyDescription:
     subtopologies, global_stores = [], []
     for number, nodes in enumerate(groups):
         places = _place(nodes)
-        described = [_described(each) for each in places]
+        described = [_described(place) for place in places]
         lines = "".join(f"    {_text(placed)}\n" for placed in places)
         if any(node.is_global for node in nodes):
             parts.append(
                 f"  Sub-topology: {number} for global store (will not generate tasks)\n{lines}"
             )
-            first, *others = sorted(described, key=lambda each: bool(each.predecessors))
+            first, *others = sorted(described, key=lambda item: bool(item.predecessors))
             global_stores.append(GlobalStore(number, first, others[0]))
         else:
             parts.append(f"  Sub-topology: {number}\n{lines}\n")

@@ -73,8 +73,10 @@ def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
         if name not in depth:
             entered.add(name)
             # A line that closes a cycle is ignored.
-            found = [depth_of(each) for each in above[name] if each in depth or each not in entered]
-            depth[name] = 1 + max(found, default=-1)
+            results = [
+                depth_of(item) for item in above[name] if item in depth or item not in entered
+            ]
+            depth[name] = 1 + max(results, default=-1)
         return depth[name]
 
     for name in boxes:
@@ -94,9 +96,9 @@ def _untangled(layers: list[list[str]], lines: Sequence[Line]) -> list[list[str]
     for number in range(_PASSES):
         order = layers if number % 2 == 0 else layers[::-1]
         for layer in order:
-            places = {name: n / len(each) for each in layers for n, name in enumerate(each)}
+            places = {name: n / len(item) for item in layers for n, name in enumerate(item)}
             middles = {
-                name: sum(places[each] for each in near[name]) / len(near[name])
+                name: sum(places[item] for item in near[name]) / len(near[name])
                 if near[name]
                 else places[name]
                 for name in layer

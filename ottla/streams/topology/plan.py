@@ -210,7 +210,7 @@ class Graph:
         if not node.parents:
             chain = " -> ".join((name, *path))
             raise TopologyError(f"only windows close; there is none in {chain}")
-        return max(self.window_grace_ms(each, (name, *path)) for each in node.parents)
+        return max(self.window_grace_ms(parent, (name, *path)) for parent in node.parents)
 
     def is_versioned(self, name: str) -> bool:
         """Return True if the changes of a table come from a versioned store."""
@@ -225,7 +225,7 @@ class Graph:
         if not self.is_versioned(name):
             return None
         histories = [self.history_ms(parent) for parent in node.parents]
-        return min((each for each in histories if each is not None), default=None)
+        return min((history for history in histories if history is not None), default=None)
 
     def copartition(self, *steps: str) -> None:
         """Declare that steps must be copartitioned."""
@@ -238,7 +238,7 @@ class Graph:
             return [node.topic]
         if isinstance(node, SourceNode):
             return list(node.topics)
-        return [topic for each in node.parents for topic in self._topics_above(each)]
+        return [topic for parent in node.parents for topic in self._topics_above(parent)]
 
     def plan(self) -> Plan:
         """Freeze the plan: merge sources, propagate versions, and order the steps as Kafka does."""
@@ -248,7 +248,7 @@ class Graph:
             if isinstance(node, RepartitionNode):
                 nodes[name] = replace(node, keeps_null_keys=name in keeping)
             elif isinstance(node, OperatorNode) and hasattr(node.operator, "versioned_semantics"):
-                versioned = any(_is_versioned(nodes, each) for each in node.parents)
+                versioned = any(_is_versioned(nodes, parent) for parent in node.parents)
                 operator: Any = replace(
                     node.operator,  # type: ignore[type-var]
                     versioned_semantics=versioned,
@@ -287,7 +287,7 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
                 )
             merged[node.name] = known.name
     return {
-        name: replace(node, parents=tuple(merged.get(each, each) for each in node.parents))
+        name: replace(node, parents=tuple(merged.get(parent, parent) for parent in node.parents))
         for name, node in nodes.items()
         if name not in merged
     }
@@ -301,21 +301,21 @@ def _is_versioned(nodes: dict[str, PlanNode], name: str) -> bool:
     node = nodes[name]
     if isinstance(node, OperatorNode) and node.output_versioned is not None:
         return node.output_versioned
-    return bool(node.parents) and all(_is_versioned(nodes, each) for each in node.parents)
+    return bool(node.parents) and all(_is_versioned(nodes, parent) for parent in node.parents)
 
 
 def _above_null_key_joins(nodes: dict[str, PlanNode]) -> set[str]:
     """Return the steps above outer joins."""
-    found: set[str] = set()
+    results: set[str] = set()
     pending: list[PlanNode] = [
         node for node in nodes.values() if isinstance(node, OperatorNode) and node.takes_null_keys
     ]
     while pending:
         for parent in pending.pop().parents:
-            if parent not in found:
-                found.add(parent)
+            if parent not in results:
+                results.add(parent)
                 pending.append(nodes[parent])
-    return found
+    return results
 
 
 def _in_order(nodes: dict[str, PlanNode], priorities: dict[str, int]) -> Iterator[str]:

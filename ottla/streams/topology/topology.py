@@ -106,7 +106,7 @@ class Topology(SnakeCase):
         if len(topics) == 1 and isinstance(topics[0], re.Pattern):
             places: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
         else:
-            places = tuple(_topic_name(each) for each in topics), None
+            places = tuple(_topic_name(topic) for topic in topics), None
         check_serdes(key, value)
         source = Source(name, *places, key, value, timestamp_extractor, offset_reset)
         self.add(source)
@@ -154,7 +154,7 @@ class Topology(SnakeCase):
 
         The topic may be a function of the value, of key and value, or of key, value and context.
         """
-        wrong = next((each for each in parents if not isinstance(each, str)), None)
+        wrong = next((parent for parent in parents if not isinstance(parent, str)), None)
         if wrong is not None:
             raise TopologyError(
                 f"a sink is added with its name, its topic and its parents; {wrong!r} must be a keyword argument: key=, "
@@ -293,8 +293,8 @@ class Topology(SnakeCase):
             before = () if node.is_global else node.topics
             for matching, topics in ((source, before), (node, source.topics)):
                 pattern = matching.pattern
-                found = () if pattern is None else (t for t in topics if re.fullmatch(pattern, t))
-                for topic in found:
+                result = () if pattern is None else (t for t in topics if re.fullmatch(pattern, t))
+                for topic in result:
                     raise TopologyError(
                         f"pattern {pattern!r} of source {matching.name} matches topic {topic!r} that another "
                         f"source reads: leave it out of the pattern"
@@ -337,10 +337,10 @@ class Topology(SnakeCase):
 
     def subtopologies(self) -> list[list[TopologyNode]]:
         """Return the nodes by sub-topology, including those of global stores."""
-        found: dict[str, list[TopologyNode]] = {}
+        results: dict[str, list[TopologyNode]] = {}
         for node in self.nodes.values():
-            found.setdefault(self._root(node.name), []).append(node)
-        return list(found.values())
+            results.setdefault(self._root(node.name), []).append(node)
+        return list(results.values())
 
     def describe(self) -> TopologyDescription:
         """Return Kafka's description of the sub-topologies."""

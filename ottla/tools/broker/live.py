@@ -1,12 +1,14 @@
-"""The live line of `ottla up`: the broker's throughput, updated twice a second on a terminal.
+"""The live line of `ottla up`: throughput and state, updated twice a second on a terminal.
 
 It is drawn with a carriage return, which costs the broker 0.1 ms a second and needs no import. Log
 lines are printed above it.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from ottla.cluster.image import NO_CONTROLLER
 from ottla.server.node import Node
 from ottla.tools.output import StatusLine, size_text
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -17,8 +19,20 @@ _PARTITIONS_A_SECOND = 20_000
 _GROUPS_A_SECOND = 2_000
 
 
+class Cluster(NamedTuple):
+    """The state of a cluster of several brokers; the controller is -1 while there is none."""
+
+    live_brokers: int
+    brokers: int
+    under_replicated: int
+    controller: int
+
+
 class Totals(NamedTuple):
-    """Counters since the start (`at` is a time in seconds), and the current number of objects."""
+    """Counters since the start (`at` is a time in seconds), and the current number of objects.
+
+    `cluster` is None for a cluster of one broker.
+    """
 
     at: float
     records: int
@@ -27,13 +41,14 @@ class Totals(NamedTuple):
     partitions: int
     groups: int
     connections: int
+    cluster: Cluster | None = None
 
 
 class LiveLine:
     """A status line that runs on the broker's loop from `start` to `stop`."""
 
-    def __init__(self, node: Node, line: StatusLine) -> None:
-        self._node = node
+    def __init__(self, nodes: Sequence[Node], line: StatusLine) -> None:
+        self._nodes = nodes
         self._line = line
         self._last: Totals
         self._timer: asyncio.TimerHandle | None = None
@@ -61,17 +76,30 @@ class LiveLine:
         self._schedule()
 
     def _read(self) -> Totals:
-        broker = self._node.broker
-        traffic = broker.replicas.traffic()
+        brokers = [node.broker for node in self._nodes]
+        traffic = [broker.replicas.traffic() for broker in brokers]
+        groups = [broker.groups.list_groups(ListGroupsRequest()).groups for broker in brokers]
         return Totals(
             asyncio.get_running_loop().time(),
-            traffic.appended_records,
-            traffic.appended_bytes,
-            traffic.fetched_bytes,
-            len(broker.replicas.all_partitions()),
-            len(broker.groups.list_groups(ListGroupsRequest()).groups),
-            self._node.connections_count,
+            sum(item.appended_records for item in traffic),
+            sum(item.appended_bytes for item in traffic),
+            sum(item.fetched_bytes for item in traffic),
+            sum(len(broker.replicas.all_partitions()) for broker in brokers),
+            sum(map(len, groups)),
+            sum(node.connections_count for node in self._nodes),
+            self._read_cluster() if len(self._nodes) > 1 else None,
         )
+
+    def _read_cluster(self) -> Cluster:
+        live = [node for node in self._nodes if node.failure is None]
+        ids = [node.node_id for node in live if node.broker.controller.is_active]
+        under_replicated = sum(
+            partition.isr is not None and len(partition.isr.isr) < len(partition.isr.replicas)
+            for node in live
+            for partition in node.broker.replicas.all_partitions()
+        )
+        controller = ids[0] if ids else NO_CONTROLLER
+        return Cluster(len(live), len(self._nodes), under_replicated, controller)
 
 
 def text_of(before: Totals, now: Totals) -> str:
@@ -85,7 +113,21 @@ def text_of(before: Totals, now: Totals) -> str:
         _count(now.groups, "group"),
         _count(now.connections, "connection"),
     ]
+    if now.cluster is not None:
+        words += _cluster_words(now.cluster)
     return " · ".join(words)
+
+
+def _cluster_words(cluster: Cluster) -> list[str]:
+    brokers = _count(cluster.brokers, "broker")
+    if cluster.live_brokers < cluster.brokers:
+        brokers = f"{cluster.live_brokers} of {brokers}"
+    controller = "none" if cluster.controller == NO_CONTROLLER else str(cluster.controller)
+    return [
+        brokers,
+        f"{cluster.under_replicated:,} under-replicated",
+        f"controller {controller}",
+    ]
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,6 +1,7 @@
 """Kafka's configuration files: Java properties, as `server.properties` uses them."""
 
 import re
+from collections.abc import Mapping
 
 from ottla.base.errors import ConfigError
 
@@ -22,6 +23,16 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
             raise ConfigError(f"{source}, line {number}: {line!r} is not of the form name=value")
         settings[_unescape(name)] = _unescape(value)
     return settings
+
+
+def write_properties(settings: Mapping[str, str]) -> str:
+    """Return the text of a configuration file with these settings."""
+    return "".join(f"{name}={_escape(value)}\n" for name, value in settings.items())
+
+
+def _escape(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return escaped.replace("\t", "\\t").replace("\f", "\\f")
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError
 from ottla.cluster.options.option_tables import refuse_unknown_names
+from ottla.tools.broker import layout
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
@@ -57,6 +58,51 @@ def broker_settings(command_line: UpOptions) -> dict[str, str]:
         settings["log.dirs"] = DEFAULT_DATA if command_line.data is None else command_line.data
     if command_line.metrics_port is not None:
         settings["metrics.listener"] = f"{DEFAULT_HOST}:{command_line.metrics_port}"
+    return settings
+
+
+# Options that each broker of a local cluster has a value of its own for.
+_OWN = (
+    "node.id",
+    "broker.id",
+    "listeners",
+    "advertised.listeners",
+    "log.dirs",
+    "log.dir",
+    "coordination.dir",
+    "zookeeper.connect",
+)
+
+
+def cluster_settings(command_line: UpOptions, count: int) -> list[dict[str, str]]:
+    """Return the settings of each broker of a cluster on this machine, ids from 1.
+
+    ConfigError as in `broker_settings`, or if an option would give all brokers the same identity.
+    """
+    refuse_unknown_names(command_line.options)
+    _refuse_conflicts(command_line)
+    common = {**command_line.file, **command_line.options}
+    for name in _OWN:
+        if name in common:
+            raise ConfigError(
+                f"{name} cannot be set with --brokers or --processes: each broker has its own. "
+                "Omit it, or run each broker with `ottla broker start`."
+            )
+    host = command_line.host or DEFAULT_HOST
+    shown = f"[{host}]" if ":" in host else host
+    port = DEFAULT_PORT if command_line.port is None else command_line.port
+    data = command_line.data or DEFAULT_DATA
+    settings = []
+    for number in range(1, count + 1):
+        own = {
+            "node.id": str(number),
+            "listeners": f"PLAINTEXT://{shown}:{port + number - 1 if port else 0}",
+            "log.dirs": layout.log_directory(data, number),
+        }
+        if command_line.metrics_port is not None:
+            first = command_line.metrics_port
+            own["metrics.listener"] = f"{DEFAULT_HOST}:{first + number - 1 if first else 0}"
+        settings.append({**common, **own})
     return settings
 
 

@@ -1,21 +1,14 @@
-"""`ottla up`: run one broker, a cluster of one, in the foreground until Ctrl-C."""
+"""`ottla up`: run one broker or a cluster on this machine, in the foreground until Ctrl-C."""
 
-import contextlib
-import logging
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ottla.base import logs
-from ottla.cluster.options.option_tables import unknown_names
-from ottla.server import loop
+from ottla.server.local_cluster import LocalCluster
 from ottla.server.node import Node
 from ottla.tools import options
-from ottla.tools.broker.levels import parse_levels
-from ottla.tools.broker.live import LiveLine
+from ottla.tools.broker import layout, processes, serving
 from ottla.tools.broker.properties import parse_properties
 from ottla.tools.broker.settings import (
     DEFAULT_DATA,
@@ -23,17 +16,23 @@ from ottla.tools.broker.settings import (
     DEFAULT_PORT,
     UpOptions,
     broker_settings,
+    cluster_settings,
 )
 from ottla.tools.output import Output, StatusLine, note
 
 
 @click.command("up")
+@click.option("--brokers", type=click.IntRange(1, 100), default=1, show_default=True,
+              help="The number of brokers.")  # fmt: skip
+@click.option("--processes", "has_processes", is_flag=True,
+              help="Run each broker in a process of its own, so that every core works.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT",
-              help=f"The port to listen on; 0 for any free port.  [default: {DEFAULT_PORT}]")  # fmt: skip
+              help="The port to listen on, the next ones for more brokers; 0 for any free ports."
+                   f"  [default: {DEFAULT_PORT}]")  # fmt: skip
 @click.option("--host", metavar="HOST",
               help=f"The address to listen on; 0.0.0.0 for all.  [default: {DEFAULT_HOST}]")  # fmt: skip
 @click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False),
-              help=f"The log directory.  [default: {DEFAULT_DATA}]")  # fmt: skip
+              help=f"The log directory, or the folder for those of all brokers.  [default: {DEFAULT_DATA}]")  # fmt: skip
 @click.option(
     "--option",
     "-o",
@@ -51,17 +50,9 @@ from ottla.tools.output import Output, StatusLine, note
     "ignored, as in Kafka.",
 )
 @click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT",
-              help="Serve /metrics for Prometheus and /healthz on this port of 127.0.0.1.")  # fmt: skip
-@click.option(
-    "--log-level",
-    "log_levels",
-    multiple=True,
-    metavar="[LOGGER=]LEVEL",
-    help="Log level on standard error: trace, debug, info, warning, error or fatal; may be "
-    "repeated with levels of single loggers, like ottla.controller=debug.  [default: warning]",
-)
-@click.option("--log-format", type=click.Choice([logs.TEXT, logs.JSON]), default=logs.TEXT,
-              show_default=True, help="The log format: text lines, or one JSON object per line.")  # fmt: skip
+              help="Serve /metrics for Prometheus and /healthz on this port of 127.0.0.1 (the next "
+                   "ones for more brokers).")  # fmt: skip
+@serving.logging_options
 @options.formatted
 def command(
     output: Output,
@@ -72,22 +63,16 @@ def command(
     config: str | None,
     **words: Any,
 ) -> None:
-    """Start a broker on this machine and run it until Ctrl-C.
+    """Start one broker or more on this machine and run them until Ctrl-C.
 
     \b
     ottla up
+    ottla up --brokers 3
     ottla up --port 0 --data /tmp/trial --option num.partitions=3
     """
-    levels = parse_levels(words["log_levels"])
-    line = StatusLine(sys.stderr) if sys.stderr.isatty() and not output.is_json else None
-    logs.configure(
-        line or sys.stderr,
-        level=levels.level,
-        levels=levels.single,
-        log_format=words["log_format"],
-    )
+    line = serving.configure_logs(output, words["log_levels"], words["log_format"])
     file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
-    _report_unknown(file)
+    serving.report_unknown(file)
     command_line = UpOptions(
         host=host,
         port=port,
@@ -96,39 +81,34 @@ def command(
         options=settings,
         file=file,
     )
-    _serve(broker_settings(command_line), output, line)
-
-
-def _report_unknown(file: Mapping[str, str]) -> None:
-    """Report the unknown names in a file if --log-level hides the broker's own warning."""
-    if not logging.getLogger(Node.__module__).isEnabledFor(logging.WARNING):
-        for sentence in unknown_names(file):
-            note(sentence)
-
-
-def _serve(settings: dict[str, str], output: Output, line: StatusLine | None) -> None:
-    data = settings.get("log.dirs") or settings["log.dir"]
-    node = Node(settings)
-    live = None if line is None else LiveLine(node, line)
-
-    def announce(node: Node) -> None:
-        host = f"[{node.host}]" if ":" in node.host else node.host
-        bootstrap = f"{host}:{node.port}"
-        sentence = f"Ottla is ready on {bootstrap} (data in {data})"
-        facts = {"bootstrap": bootstrap, "data": data, "cluster_id": node.cluster_id}
-        if node.monitoring_address is not None:
-            facts["metrics"] = "http://{}:{}/metrics".format(*node.monitoring_address)
-            sentence += f"\nMetrics are on {facts['metrics']}"
-        # The reader of standard output may have ended; the broker continues without it.
-        with contextlib.suppress(BrokenPipeError):
-            output.done(sentence, **facts)
-
-        if live is not None:
-            live.start()
-
-    try:
-        loop.run(node, announce)
-    finally:
-        if live is not None:
-            live.stop()
+    if words["has_processes"]:
+        _run_processes(command_line, words, output)
+    elif words["brokers"] > 1:
+        _run_cluster(command_line, words["brokers"], output, line)
+    else:
+        _run_broker(broker_settings(command_line), output, line)
     note("Ottla has stopped.")
+
+
+def _run_broker(settings: dict[str, str], output: Output, line: StatusLine | None) -> None:
+    data = settings.get("log.dirs") or settings["log.dir"]
+    layout.refuse_cluster(data)
+    serving.serve(Node(settings), lambda node: [node], output, line, data)
+
+
+def _run_cluster(
+    command_line: UpOptions, count: int, output: Output, line: StatusLine | None
+) -> None:
+    data = command_line.data or DEFAULT_DATA
+    settings = cluster_settings(command_line, count)
+    layout.check_cluster(data, count)
+    cluster = LocalCluster(settings, layout.coordination(data))
+    serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data)
+
+
+def _run_processes(command_line: UpOptions, words: dict[str, Any], output: Output) -> None:
+    data, count = command_line.data or DEFAULT_DATA, words["brokers"]
+    settings = cluster_settings(command_line, count)
+    layout.check_cluster(data, count)
+    logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
+    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output)

@@ -86,14 +86,14 @@ def _counted(instances: list[Instance]) -> str:
 def _dropped(instances: list[Instance]) -> dict[str, int] | None:
     """Return the active instance's dropped records by task, or None if its metrics are unavailable."""
     for each in instances:
-        host, _, port = each.told.metrics.rpartition(":")
+        host, _, port = each.candidate.metrics.rpartition(":")
         if not each.is_active or not host:
             continue
         reached = each.client_host if host in _ANY_HOST else host
         try:
             return read_dropped(f"{reached}:{port}")
         except (OSError, ValueError) as error:
-            note(f"The metrics of {each.told.metrics} cannot be read: {error}.")
+            note(f"The metrics of {each.candidate.metrics} cannot be read: {error}.")
     return None
 
 
@@ -102,7 +102,7 @@ def _said_of_dropped(dropped: dict[str, int] | None) -> str:
 
 
 def _member(name: str, instance: Instance) -> dict[str, Any]:
-    info = instance.told
+    info = instance.candidate
     return {
         "application_id": name,
         "instance": info.instance,

@@ -14,6 +14,7 @@ from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState
 from ottla.cluster.options import option_tables
 from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.zk.port import Coordination
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.term_context import Dependencies
@@ -118,10 +119,13 @@ class World:
             options=self.options,
             topic_options=lambda _: option_tables.topic_snapshot(self.options(), {}),
             port_of=lambda broker: self.port(broker.id),
-            connect=self.tree.session,
+            connect=self._connect,
         )
         broker = BrokerImage(broker_id, "127.0.0.1", 9000 + broker_id)
         return Controller(self.tree.session(), broker, dependencies)
+
+    async def _connect(self) -> Coordination:
+        return self.tree.session()
 
     async def start(self, broker_id: int = 1) -> Controller:
         """Start a broker's controller."""

@@ -178,6 +178,33 @@ async def test_memory_depends_on_received_bytes(wire_of) -> None:
     assert len(wire.connection._private) <= 2 * 1024 * 1024
 
 
+async def test_part_of_a_small_frame_costs_its_own_size(wire_of, framed, echo) -> None:
+    """It has no buffer; one read completes it and brings the frames that follow."""
+    wire = wire_of(echo)
+    stream = framed(b"a" * 5000) + framed(b"b" * 5000) + framed(b"c" * 5000)
+    wire.receive(stream[:7000])
+    assert wire.endpoint.budget.held_bytes == wire.connection.memory.held_bytes == 7000 - 5004
+    wire.receive(stream[7000:])
+    assert wire.endpoint.frames == [b"a" * 5000, b"b" * 5000, b"c" * 5000]
+    assert wire.transport.writes == 2
+    assert wire.endpoint.budget.held_bytes == 0
+
+
+async def test_a_frame_in_small_pieces_is_as_old_as_its_first_byte(wire_of, framed, echo) -> None:
+    """The age does not depend on the number of reads; the next frame has a time of its own."""
+    wire, times = wire_of(echo), []
+    stream = framed(b"x" * 50)
+    for byte in stream[:-1]:
+        wire.receive(bytes([byte]))
+        times.append(wire.connection.frame_started_at)
+    assert len(set(times)) == 2
+    # The size has its own buffer; the frame counts from the first byte after it.
+    assert len(set(times[4:])) == 1
+    wire.receive(stream[-1:] + stream[:2])
+    assert wire.connection.frame_started_at > times[-1]
+    assert wire.endpoint.frames == [b"x" * 50]
+
+
 async def test_connection_waits_if_the_budget_is_exhausted(wire_of, framed, echo) -> None:
     """A frame that exceeds the memory of all connections waits."""
     wire = wire_of(echo)

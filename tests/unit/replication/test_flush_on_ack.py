@@ -34,10 +34,16 @@ def count_syncs(broker: LogsBroker, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_no_append_is_acknowledged_at_once(broker: LogsBroker, acks: int) -> None:
-    """The fast path checks this before it appends."""
-    assert not durable(broker).acknowledges_at_once(acks)
+    """With flush.on.ack it waits for the flush, without it there is nothing to wait for."""
     broker.create("u")
-    assert broker.partition("u").acknowledges_at_once(acks)
+    for partition, waits in ((durable(broker), True), (broker.partition("u"), False)):
+        info = partition.append_as_leader(batch(b"x"), acks=acks)
+        answer = partition.acknowledgement(acks, info.last_offset + 1, 10)
+        assert (answer is not None) == waits
+        if answer is not None:
+            assert not answer.done()
+            async with asyncio.timeout(20):
+                assert await answer == ErrorCode.NONE
 
 
 async def test_appends_during_a_flush_share_the_next_one(

@@ -50,7 +50,7 @@ def begin(broker: LogsBroker, **config: str) -> Log:
     broker.create("t", config=config)
     broker.write("t", *(b"%d" % number for number in range(20)))
     assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
-    future = broker.directories.future("t", 0)
+    future = broker.directories.moves.future("t", 0)
     assert future is not None
     return future
 
@@ -86,6 +86,72 @@ async def test_records_are_durable_when_the_copy_replaces_the_log(broker: LogsBr
     assert (found.directory, found.log_end_offset) == ("/y/t-0", 20)
 
 
+async def test_records_marks_and_deletions_are_synced_off_the_loop(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the copy's new name is synced in the step in which it replaces the log."""
+    future = begin(broker)
+    await until(lambda: future.log_end_offset == 20)
+    assert future.recovery_point < 20
+    in_background = broker.files.in_background
+    is_on_loop = [True]
+    synced: list[str] = []
+
+    def elsewhere(work: Callable[[], Any]) -> Any:
+        def run() -> Any:
+            is_on_loop[0] = False
+            try:
+                return work()
+            finally:
+                is_on_loop[0] = True
+
+        return in_background(run)
+
+    def noting(name: str) -> Callable[..., Any]:
+        operation = getattr(broker.files, name)
+
+        def noted(path: str, *arguments: Any) -> Any:
+            if is_on_loop[0]:
+                synced.append(path)
+            return operation(path, *arguments)
+
+        return noted
+
+    monkeypatch.setattr(broker.files, "in_background", elsewhere)
+    for name in ("sync_directory", "replace"):
+        monkeypatch.setattr(broker.files, name, noting(name))
+    await moved(broker)
+    await until(lambda: not broker.tasks._running)
+    assert broker.partition("t").log.recovery_point == 20
+    assert synced == ["/y"]
+    assert [name.rpartition("-")[2] for name in broker.files.list("/x") if "t-0" in name] == [
+        "delete"
+    ]
+
+
+async def test_a_move_that_is_cancelled_in_its_last_step_leaves_no_mark(broker: LogsBroker) -> None:
+    """A log that stays in its directory can be served while another directory is offline."""
+    begin(broker)
+    await until(lambda: broker.files.exists("/x/t-0/superseded"))
+    broker.directories.moves.cancel("t", 0)
+    await until(lambda: not broker.tasks._running)
+    assert broker.partition("t").log.directory == "/x/t-0"
+    assert not broker.files.exists("/x/t-0/superseded")
+
+
+async def test_a_crash_after_the_preparation_leaves_the_log(broker: LogsBroker) -> None:
+    """The mark is removed by the next start, and the move continues."""
+    begin(broker)
+    await until(lambda: broker.files.exists("/x/t-0/superseded"))
+    broker.files = broker.files.kill()
+    open_directories(broker)
+    log = broker.directories.get("t", 0)
+    assert log is not None
+    assert (log.directory, log.log_end_offset) == ("/x/t-0", 20)
+    assert not broker.files.exists("/x/t-0/superseded")
+    assert broker.directories.moves.future("t", 0) is not None
+
+
 async def test_move_resumes_after_a_restart(broker: LogsBroker) -> None:
     """The move resumes as soon as the replica is loaded."""
     begin(broker)
@@ -100,7 +166,7 @@ async def test_deleting_a_topic_ends_its_move(broker: LogsBroker) -> None:
     begin(broker)
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
     await until(lambda: not broker.tasks._running)
-    assert broker.directories.future("t", 0) is None
+    assert broker.directories.moves.future("t", 0) is None
     assert all("-delete" in name for name in broker.files.list("/y") if name.startswith("t-"))
 
 
@@ -109,7 +175,7 @@ async def test_truncated_records_are_not_in_the_copy(broker: LogsBroker) -> None
     future = begin(broker)
     log = broker.partition("t").log
     await until(lambda: future.log_end_offset == 20)
-    log.truncate_to(10)
+    log.truncation.truncate_to(10)
     broker.write("t", b"x")
     expected = [*(b"%d" % number for number in range(10)), b"x"]
     assert await moved(broker) == expected
@@ -119,7 +185,7 @@ async def test_deleted_records_are_not_copied(broker: LogsBroker) -> None:
     """A copy that has not reached the log start begins there, even inside a batch."""
     begin(broker)
     log = broker.partition("t").log
-    log.advance_log_start_offset(15)
+    log.truncation.advance_log_start_offset(15)
     assert await moved(broker) == [b"%d" % number for number in range(15, 20)]
     assert broker.partition("t").log.log_start_offset == 15
 
@@ -127,7 +193,7 @@ async def test_deleted_records_are_not_copied(broker: LogsBroker) -> None:
 async def test_offsets_without_records_at_the_end_are_kept(broker: LogsBroker) -> None:
     """Compaction and truncation may leave such offsets; the next record follows them."""
     begin(broker)
-    broker.partition("t").log.skip_to(30)
+    broker.partition("t").log.truncation.skip_to(30)
     assert len(await moved(broker)) == 20
     broker.write("t", b"next")
     assert broker.partition("t").log.log_end_offset == 31
@@ -186,7 +252,7 @@ async def test_records_of_old_formats_are_moved_unchanged(broker: LogsBroker) ->
     log = broker.partition("t").log
     log.append_as_follower(data)
     broker.write("t", b"new")
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     assert broker.replicas.move_log("t", 0, "/y") is ErrorCode.NONE
     partition = broker.partition("t")
     await until(lambda: partition.log.directory == "/y/t-0")
@@ -204,5 +270,5 @@ async def test_damaged_log_stays_and_its_copy_is_deleted(broker: LogsBroker) -> 
     assert log.is_being_copied
     await until(lambda: not broker.tasks._running)
     assert broker.partition("t").log is log
-    assert broker.directories.future("t", 0) is None
+    assert broker.directories.moves.future("t", 0) is None
     assert not log.is_being_copied

@@ -4,6 +4,7 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import PartitionState
+from ottla.replication.partition import ACKS_ALL
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch
 
 
@@ -107,8 +108,8 @@ async def test_wait_for_the_high_watermark(broker: LogsBroker) -> None:
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b")
     partition = broker.partition("t")
-    first = partition.wait_for_high_watermark(1, 60)
-    second = partition.wait_for_high_watermark(2, 60)
+    first = partition.wait_for_acknowledgement(ACKS_ALL, 1, 60)
+    second = partition.wait_for_acknowledgement(ACKS_ALL, 2, 60)
     partition.follower_fetched(OTHER, 1, 0)
     assert await first is ErrorCode.NONE
     assert not second.done()

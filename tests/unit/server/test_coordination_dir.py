@@ -38,7 +38,7 @@ def _lose_tree(folder: Path) -> None:
 
 
 def _lose_journal(folder: Path) -> None:
-    (folder / "cluster.snapshot").write_bytes(b"stands for one")
+    (folder / "cluster.snapshot").write_bytes(b"snapshot")
     (folder / "cluster.journal.0").unlink()
 
 

@@ -101,7 +101,7 @@ async def test_advanced_log_start_is_reported_in_time(broker: LogsBroker) -> Non
     broker.write("t", b"a")
     positions = [("t", 0, 1), ("t", 1, 0)]
     first = await broker.ask(fetch, request(broker, *positions, session_epoch=0), 12)
-    broker.partition("t").log.advance_log_start_offset(1)
+    broker.partition("t").log.truncation.advance_log_start_offset(1)
     broker.clock.now += 6.0  # type: ignore[attr-defined]
     following = request(broker, session_id=first.session_id, session_epoch=1)
     response = await broker.ask(fetch, following, 12)

@@ -79,8 +79,8 @@ class Compacted:
 
     def clean(self) -> bool:
         """Roll the log, make it durable, and run the cleaner once."""
-        self.log.roll()
-        self.log.flush()
+        self.log.rolling.roll()
+        self.log.durability.flush()
         return in_virtual_time(self.cleaner.clean_dirtiest())
 
     def pairs(self) -> list[tuple[int, bytes | None, bytes | None]]:

@@ -80,7 +80,7 @@ async def test_upkeep_without_a_free_descriptor_is_retried(error: int) -> None:
         files.faults.fail(operation, error=error, times=3)
     for _ in range(8):
         world.clock.now_ms += 61_000
-        await directories.maintain()
+        await directories.upkeep.maintain()
     assert world.failures == []
     assert log.recovery_point > 0
     assert files.exists("/a/recovery-point-offset-checkpoint")
@@ -97,7 +97,7 @@ def test_truncation_without_a_free_descriptor_makes_only_its_log_unusable(error:
         log.append_as_leader(make_batch(), 0)
     files.faults.fail("sync_directory", error=error)
     with pytest.raises(OutOfDescriptorsError):
-        log.truncate_to(3)
+        log.truncation.truncate_to(3)
     with pytest.raises(StorageError):
         log.append_as_leader(make_batch(), 0)
     other.append_as_leader(make_batch(), 0)

@@ -18,7 +18,7 @@ def written() -> Compacted:
     compacted = Compacted(segment_bytes=160)
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
-    compacted.log.roll()
+    compacted.log.rolling.roll()
     compacted.append((b"b", b"9"))
     return compacted
 
@@ -57,7 +57,7 @@ def test_reads_and_appends_continue_during_a_swap(is_first: bool) -> None:
 
     def read() -> None:
         assert compacted.pairs()[-2:] == LEFT
-        compacted.log.close_idle_files()
+        compacted.log.deletion.close_idle_files()
         assert compacted.pairs()[-2:] == LEFT
         compacted.append((b"c", b"new"))
 
@@ -83,8 +83,8 @@ def test_a_segment_that_retention_deletes_during_a_swap_stays_deleted(is_first: 
     log = compacted.log
 
     def delete() -> None:
-        log.advance_log_start_offset(9)
-        log.apply_retention(log.log_end_offset)
+        log.truncation.advance_log_start_offset(9)
+        log.deletion.apply_retention(log.log_end_offset)
 
     clean_with(compacted, delete, is_first=is_first)
     assert compacted.pairs() == LEFT[1:]

@@ -69,7 +69,7 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["topc"], "Commands: up, produce"),
+        (["topc"], "Commands: up, broker, produce"),
         (["topic", "lst"], "Commands: create, list"),
         (["topic", "create"], "Missing argument 'NAME'"),
         (["topic", "create", "t", "--partitions", "0"], "0 is not in the range"),

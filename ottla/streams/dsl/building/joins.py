@@ -92,16 +92,16 @@ def _arguments_of(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any
     kind, names, last = form
     refuse_serdes(words, f"a join with a {kind}", _SERDES[kind])
     given = {**dict(zip(names, arguments, strict=False)), **words}
-    found = [given.get(name) for name in names]
+    results = [given.get(name) for name in names]
     is_whole = len(arguments) <= len(names) and set(given) <= set(names)
-    has_functions = all(each is not None for each in found[:-1])
+    has_functions = all(item is not None for item in results[:-1])
     fits = "windows" not in given or isinstance(given["windows"], JoinWindows)
-    if not (is_whole and has_functions and fits and isinstance(found[-1], last | NoneType)):
+    if not (is_whole and has_functions and fits and isinstance(results[-1], last | NoneType)):
         raise TopologyError(
             f"a join with a {kind} is written (other, {', '.join(names[:-1])}), and optionally "
             f"{names[-1]}="
         )
-    return found
+    return results
 
 
 def join_streams(

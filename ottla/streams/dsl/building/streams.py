@@ -175,10 +175,10 @@ def _add_processor(
             )
     name = naming[0]
     if name is None:
-        name = next((each.name for each in stores if isinstance(each, Named)), None)
+        name = next((item.name for item in stores if isinstance(item, Named)), None)
     # Here a name given by the user takes no number, as in Kafka.
     named = flow.graph.new_name(naming[1]) if name is None else name
     check_name(named, "an operator")
-    connected = tuple(each for each in stores if not isinstance(each, Named))
+    connected = tuple(item for item in stores if not isinstance(item, Named))
     flow.graph.add(OperatorNode(named, (flow.node,), supplier, connected))
     return named

@@ -48,7 +48,7 @@ from ottla.streams.operators.views import (
     mapped_view,
     store_view,
 )
-from ottla.streams.options.dsl_options import Grouped, Materialized, Named, asked
+from ottla.streams.options.dsl_options import Grouped, Materialized, Named, options_of
 from ottla.streams.options.joins import TableJoined
 from ottla.streams.processor.api import (
     ProcessorContext,
@@ -126,8 +126,8 @@ def filter_table(
     versioned = _output_versioned(materialized, store)
     graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
 
-    def entry(key: Any, found: Entry) -> Entry | None:
-        return found if kept(key, found.value) is not None else None
+    def entry(key: Any, result: Entry) -> Entry | None:
+        return result if kept(key, result.value) is not None else None
 
     key = (materialized and materialized.key) or table.key
     value = (materialized and materialized.value) or table.value
@@ -148,9 +148,9 @@ def map_values(
     versioned = _output_versioned(materialized, store)
     graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
 
-    def entry(key: Any, found: Entry) -> Entry | None:
-        value = maps(key, found.value)
-        return None if value is None else ValueAndTimestamp(value, found.timestamp)
+    def entry(key: Any, result: Entry) -> Entry | None:
+        value = maps(key, result.value)
+        return None if value is None else ValueAndTimestamp(value, result.timestamp)
 
     key = (materialized and materialized.key) or table.key
     value = None if materialized is None else materialized.value
@@ -181,16 +181,16 @@ def transform_values(
             transformer = supplier()
             transformer.init(context)
 
-            def derive(key: Any, found: Entry | None) -> Entry | None:
+            def derive(key: Any, result: Entry | None) -> Entry | None:
                 # The view also calls the transformer for missing keys: it may return a value for
                 # them.
-                value = transformer.transform(key, None if found is None else found.value)
-                timestamp = NO_TIMESTAMP if found is None else found.timestamp
+                value = transformer.transform(key, None if result is None else result.value)
+                timestamp = NO_TIMESTAMP if result is None else result.timestamp
                 return None if value is None else ValueAndTimestamp(value, timestamp)
 
             return derived_getter(above.open(context), derive)
 
-        brought = (each.name for each in supplied_stores(supplier))
+        brought = (supplied_store.name for supplied_store in supplied_stores(supplier))
         return View((*above.stores, *stores, *brought), open_transformer)
 
     key = (materialized and materialized.key) or table.key
@@ -217,17 +217,21 @@ def group_by(table: TableFlow, selector: Any, grouped: Grouped[Any, Any]) -> Tab
 
 def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
     """Add a step that buffers changes."""
-    graph, asked = table.graph, suppressed
+    graph = table.graph
     if graph.is_versioned(table.name):
         raise TopologyError(
             "only changes of tables without versions can wait: suppress behind to_stream().to_table()"
         )
-    name = graph.new_name("KTABLE-SUPPRESS-") if asked.name is None else asked.name
+    name = graph.new_name("KTABLE-SUPPRESS-") if suppressed.name is None else suppressed.name
     check_name(name, "an operator")
-    until_close = asked.wait_ms is None
-    wait_ms = graph.window_grace_ms(table.name) if asked.wait_ms is None else asked.wait_ms
+    until_close = suppressed.wait_ms is None
+    wait_ms = (
+        graph.window_grace_ms(table.name) if suppressed.wait_ms is None else suppressed.wait_ms
+    )
     buffer_name = (
-        graph.new_store_name("KTABLE-SUPPRESS-") if asked.name is None else f"{asked.name}-store"
+        graph.new_store_name("KTABLE-SUPPRESS-")
+        if suppressed.name is None
+        else f"{suppressed.name}-store"
     )
     buffer = StoreBuilder(buffer_name, "suppress_buffer", table.key, table.value)
     table.enable_sending_old_values(True)
@@ -235,11 +239,11 @@ def suppress(table: TableFlow, suppressed: Suppressed) -> TableFlow:
         buffer,
         wait_ms,
         until_close,
-        asked.buffer.max_records_count,
-        asked.buffer.max_bytes_count,
-        asked.buffer.fails_when_full,
-        asked.idle_timeout_ms,
-        asked.on_late,
+        suppressed.buffer.max_records_count,
+        suppressed.buffer.max_bytes_count,
+        suppressed.buffer.fails_when_full,
+        suppressed.idle_timeout_ms,
+        suppressed.on_late,
     )
     graph.add(OperatorNode(name, (table.name,), operator, output_versioned=False))
 
@@ -291,17 +295,17 @@ def join_tables(
     for word in words:
         if word not in known:
             raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")
-    named = {each: [words[each]] if each in words else [] for each in known[:2]}
+    named = {item: [words[item]] if item in words else [] for item in known[:2]}
     options: list[Any] = []
     functions: list[Any] = []
-    for each in arguments:
-        is_function = callable(each) or evaluated(each) is not None
-        (functions if is_function else options).append(each)
-    options = [each for each in options if each is not None]
+    for argument in arguments:
+        is_function = callable(argument) or evaluated(argument) is not None
+        (functions if is_function else options).append(argument)
+    options = [option for option in options if option is not None]
     functions = [*named["extractor"], *functions, *named["joiner"]]
     joined = words.get("joined") or _only(options, TableJoined)
     kept = words.get("materialized") or _only(options, Materialized, str)
-    name, materialized = asked(kept, words.get("named") or _only(options, Named))
+    name, materialized = options_of(kept, words.get("named") or _only(options, Named))
     name = joined.name if joined is not None else name
     if options or len(functions) not in (1, 2) or (len(functions) == 2 and outer[1]):
         raise TopologyError(
@@ -321,10 +325,10 @@ def join_tables(
 
 def _only(options: list[Any], *kinds: type) -> Any:
     """Remove the first option of the given types from a list and return it."""
-    for each in options:
-        if isinstance(each, kinds):
-            options.remove(each)
-            return each
+    for option in options:
+        if isinstance(option, kinds):
+            options.remove(option)
+            return option
     return None
 
 
@@ -366,8 +370,8 @@ def join(
     graph.copartition(table.name, other.name)
 
     def enable(_force: bool) -> bool:
-        for each in (table, other):
-            each.enable_sending_old_values(True)
+        for item in (table, other):
+            item.enable_sending_old_values(True)
         for each_name in (*names, merged):
             graph.change_operator(each_name, send_old_values=True)
         return True

@@ -94,11 +94,11 @@ def _object(kind: Any) -> Structure:
         raise Unlike(f"the type hints of {name} are not known: {error}") from None
     fields: dict[str, ColumnType] = {}
     optional = set()
-    for each in dataclasses.fields(kind):
-        if not each.init:
-            raise Unlike(f"field {each.name} of {name} is not read from JSON")
-        fields[each.name], is_optional = _field_type(name, each.name, hints[each.name])
-        optional.update([each.name] if is_optional else [])
+    for field_ in dataclasses.fields(kind):
+        if not field_.init:
+            raise Unlike(f"field {field_.name} of {name} is not read from JSON")
+        fields[field_.name], is_optional = _field_type(name, field_.name, hints[field_.name])
+        optional.update([field_.name] if is_optional else [])
     _check_names(list(fields), name)
     return Structure(fields, optional=frozenset(optional))
 
@@ -109,9 +109,9 @@ def _check_names(names: list[str], owner: str) -> None:
     """
     if not names:
         raise Unlike(f"{owner} has no fields")
-    if not all(each.isascii() and each.isidentifier() for each in names):
+    if not all(name.isascii() and name.isidentifier() for name in names):
         raise Unlike(f"{owner} has fields whose names are not ASCII identifiers")
-    if len({each.lower() for each in names}) < len(names):
+    if len({name.lower() for name in names}) < len(names):
         raise Unlike(f"{owner} has fields whose names differ only in case")
 
 
@@ -119,7 +119,7 @@ def _field_type(owner: str, name: str, hint: Any) -> tuple[ColumnType, bool]:
     """Return a field's type, and True if it may be None."""
     optional = False
     if typing.get_origin(hint) in (typing.Union, UnionType):
-        kinds = [each for each in typing.get_args(hint) if each is not type(None)]
+        kinds = [argument for argument in typing.get_args(hint) if argument is not type(None)]
         optional = len(kinds) < len(typing.get_args(hint))
         if len(kinds) > 1:
             raise Unlike(f"field {name} of {owner} is one of several types")
@@ -147,12 +147,12 @@ def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnTyp
             made = {name: type_of(each, key, value) for name, each in pairs}
             _check_names(list(made), "a struct")
             return Structure(made, made=True)
-    found = [type_of(each, key, value) for each in operands]
+    results = [type_of(operand, key, value) for operand in operands]
     if expression.operation not in _RULES:
         raise Unlike(f"Spark has no {expression.operation}")
-    kind = _RULES[expression.operation](expression, found)
+    kind = _RULES[expression.operation](expression, results)
     if kind is None:
-        listed = " and ".join(_named(each) for each in found)
+        listed = " and ".join(_named(item) for item in results)
         raise Unlike(f"{expression.operation} of {listed} runs in Python")
     return kind
 
@@ -191,43 +191,43 @@ _Rule = Callable[[Column, list[ColumnType]], ColumnType | None]
 
 
 def _arithmetic(_: Column, found: list[ColumnType]) -> ColumnType | None:
-    if not all(each in _NUMBERS for each in found):
+    if not all(item in _NUMBERS for item in found):
         return None
     return Scalar.FLOAT if Scalar.FLOAT in found else Scalar.INT
 
 
 def _comparison(_: Column, found: list[ColumnType]) -> ColumnType | None:
-    is_numbers = all(each in _NUMBERS for each in found)
+    is_numbers = all(item in _NUMBERS for item in found)
     return Scalar.FLAG if is_numbers or _alike(found) is not None else None
 
 
 def _alike(found: list[ColumnType]) -> ColumnType | None:
     """Return the common type of all that are not None; None if there is none."""
-    known = {each for each in found if isinstance(each, Scalar)} - {Scalar.NOTHING}
-    if len(known) > 1 or not all(isinstance(each, Scalar) for each in found):
+    known = {item for item in found if isinstance(item, Scalar)} - {Scalar.NOTHING}
+    if len(known) > 1 or not all(isinstance(item, Scalar) for item in found):
         return None
     return known.pop() if known else Scalar.NOTHING
 
 
 def _takes(result: Scalar, *kinds: Scalar) -> _Rule:
-    def rule(_: Column, found: list[ColumnType]) -> ColumnType | None:
-        return result if all(each in kinds for each in found) else None
+    def rule(_: Column, outcome: list[ColumnType]) -> ColumnType | None:
+        return result if all(item in kinds for item in outcome) else None
 
     return rule
 
 
 def _strict(rule: _Rule) -> _Rule:
-    def strict(expression: Column, found: list[ColumnType]) -> ColumnType | None:
-        return Scalar.NOTHING if Scalar.NOTHING in found else rule(expression, found)
+    def strict(expression: Column, result: list[ColumnType]) -> ColumnType | None:
+        return Scalar.NOTHING if Scalar.NOTHING in result else rule(expression, result)
 
     return strict
 
 
 def _substring(expression: Column, found: list[ColumnType]) -> ColumnType | None:
     places = expression.operands[1:]
-    if not all(each.operation == "literal" for each in places):
+    if not all(place.operation == "literal" for place in places):
         raise Unlike("substring with arguments that are not constants runs in Python")
-    fits = all(abs(each.operands[0]) >> _INT_BITS - 1 == 0 for each in places)
+    fits = all(abs(place.operands[0]) >> _INT_BITS - 1 == 0 for place in places)
     return Scalar.TEXT if found == [Scalar.TEXT, Scalar.INT, Scalar.INT] and fits else None
 
 

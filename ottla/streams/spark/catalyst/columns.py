@@ -100,24 +100,24 @@ def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]
             pairs = zip(operands[::2], operands[1::2], strict=True)
             made = {name: emit(each, key, value, doubts) for name, each in pairs}
             return Value(kind, F.lit(True), made)
-    inner = [emit(each, key, value, doubts) for each in operands]
+    inner = [emit(operand, key, value, doubts) for operand in operands]
     if kind is Scalar.NOTHING:
         return Value(kind, F.lit(None))
     if expression.operation == "is_null":
         return Value(kind, _is_null(inner[0]))
-    found = _applied(expression.operation, kind, inner, doubts)
-    return Value(kind, found, plain=_plain(inner) if kind is Scalar.TEXT else None)
+    result = _applied(expression.operation, kind, inner, doubts)
+    return Value(kind, result, plain=_plain(inner) if kind is Scalar.TEXT else None)
 
 
 def _plain(inner: list[Value]) -> SparkColumn | None:
     """Return the condition under which a text is certainly ASCII: all texts it is made of are."""
-    found = None
-    for each in inner:
-        if each.kind is Scalar.TEXT:
-            if each.plain is None:
+    result = None
+    for item in inner:
+        if item.kind is Scalar.TEXT:
+            if item.plain is None:
                 return None
-            found = each.plain if found is None else found & each.plain
-    return found
+            result = item.plain if result is None else result & item.plain
+    return result
 
 
 def _field(path: tuple[str, ...], found: Value) -> Value:
@@ -135,10 +135,10 @@ def _is_null(value: Value) -> SparkColumn:
 def _applied(
     operation: str, kind: ColumnType, inner: list[Value], doubts: list[SparkColumn]
 ) -> SparkColumn:
-    columns = [each.column for each in inner]
-    if len({each.kind for each in inner if each.kind in (Scalar.INT, Scalar.FLOAT)}) > 1:
+    columns = [item.column for item in inner]
+    if len({item.kind for item in inner if item.kind in (Scalar.INT, Scalar.FLOAT)}) > 1:
         # If one operand is a floating-point number, convert both.
-        columns = [each.cast("double") for each in columns]
+        columns = [column.cast("double") for column in columns]
     if operation in _PLAIN:
         return _PLAIN[operation](*columns)
     if operation in _CASES:
@@ -149,12 +149,12 @@ def _applied(
         return _CASES[operation](columns[0])
     if kind is Scalar.FLOAT:
         return _OF_FLOATS[operation](*columns)
-    found = _OF_INTS[operation](*columns)
-    overflown = found.isNull()
+    result = _OF_INTS[operation](*columns)
+    overflown = result.isNull()
     for each in columns:
         overflown &= each.isNotNull()
     doubts.append(overflown)
-    return found
+    return result
 
 
 def _whole_number(value: int) -> SparkColumn:

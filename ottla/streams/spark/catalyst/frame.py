@@ -76,15 +76,15 @@ def spark_types(spark: SparkSession) -> SparkType:
     def ask(expression: OfSpark, key: ColumnType, value: ColumnType) -> ColumnType:
         empty = spark.createDataFrame([], f"key {_ddl(key)}, value {_ddl(value)}")
         try:
-            found = empty.select(expression.column).schema[0].dataType.simpleString()
+            result = empty.select(expression.column).schema[0].dataType.simpleString()
         except AnalysisException as error:
             raise TopologyError(
                 f"{expression} is not a valid expression of key and value: {error}"
             ) from None
-        if found not in _SPARKS:
+        if result not in _SPARKS:
             known = "bigint, double, string, boolean or binary"
-            raise TopologyError(f"{expression} is {found}: cast it to {known}")
-        return _SPARKS[found]
+            raise TopologyError(f"{expression} is {result}: cast it to {known}")
+        return _SPARKS[result]
 
     return ask
 
@@ -152,8 +152,8 @@ class _Builder:
         self._doubt("read", here, doubts)
         for place, step in enumerate(lowered.steps):
             states[place] = self._step(str(place), step, states[step.parent])
-        self._python += [states[each].keep for each in sorted(lowered.to_python)]
-        self._outputs += [(states[each.step], each) for each in lowered.outputs]
+        self._python += [states[item].keep for item in sorted(lowered.to_python)]
+        self._outputs += [(states[output.step], output) for output in lowered.outputs]
 
     def _doubt(self, name: str, keep: SparkColumn, doubts: list[SparkColumn]) -> None:
         if doubts:
@@ -189,16 +189,16 @@ class _Builder:
             added[self._prefix + name + field] = column
             return F.col(self._prefix + name + field)
 
-        found = read_json((text, parsed), kind, self._end, doubts, named)
+        result = read_json((text, parsed), kind, self._end, doubts, named)
         self._frame = self._frame.withColumns(added)
-        return found
+        return result
 
     def _step(self, name: str, step: Step, state: _State) -> _State:
         doubts: list[SparkColumn] = []
         keep = state.keep
         for number, (test, wanted) in enumerate(step.conditions):
-            found = self._value(f"{name}_if{number}", test, state, doubts)
-            holds = _sure(found.column)
+            result = self._value(f"{name}_if{number}", test, state, doubts)
+            holds = _sure(result.column)
             keep = keep & (holds if wanted else ~holds)
         self._doubt(name, state.keep, doubts)
         if step.conditions:
@@ -230,10 +230,10 @@ class _Builder:
         for side, held in (("key", state.key), ("value", state.value)):
             self._frame = self._frame.withColumn(side, held.whole)
         reached = state.keep & ~_any(self._python)
-        found = self._named(name, F.when(reached, expression.column))
+        result = self._named(name, F.when(reached, expression.column))
         self._frame = self._frame.drop("key", "value")
-        kind = _SPARKS[self._frame.select(found).schema[0].dataType.simpleString()]
-        return Value(kind, found if kind is Scalar.NOTHING else found.cast(_DDL[kind]))
+        kind = _SPARKS[self._frame.select(result).schema[0].dataType.simpleString()]
+        return Value(kind, result if kind is Scalar.NOTHING else result.cast(_DDL[kind]))
 
     def finish(self) -> DataFrame:
         """Return the rows of all records that are to be written or left to Python."""
@@ -250,7 +250,7 @@ class _Builder:
         frame = self._frame.where(_any([is_python, *(keep for keep, _ in rows)]))
         frame = frame.select("*", (F.lit(-1) - F.col("source")).alias("_rest"))
         rest = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
-        place = [F.when(is_python, F.col(each)).alias(each) for each in ("partition", "offset")]
+        place = [F.when(is_python, F.col(item)).alias(item) for item in ("partition", "offset")]
         if len(rows) == 1:
             ready = rows[0][1]
             only = [
@@ -263,7 +263,7 @@ class _Builder:
             *[e.alias(n) for _, row in rows for n, e in row.items() if n not in rest]
         ).schema
         names = {"target": "int", "key": "binary", "value": "binary"}
-        names |= {each.name: each.dataType.simpleString() for each in kinds}
+        names |= {kind.name: kind.dataType.simpleString() for kind in kinds}
         made = [(is_python, rest), *((keep & ~is_python, row) for keep, row in rows)]
         entries = [F.when(keep, _row(row, names)) for keep, row in made]
         together = F.inline(F.array_compact(F.array(*entries)))

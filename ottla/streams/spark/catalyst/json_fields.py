@@ -65,10 +65,10 @@ def read_json(
 
 def _holds(text: SparkColumn, parts: tuple[str, ...], pattern: str) -> SparkColumn:
     """Return a condition: the text contains one of the parts and matches the pattern."""
-    found = F.lit(False)
-    for each in parts:
-        found |= F.contains(text, F.lit(each))
-    return found & text.rlike(pattern)
+    result = F.lit(False)
+    for part in parts:
+        result |= F.contains(text, F.lit(part))
+    return result & text.rlike(pattern)
 
 
 def _has_floats(kind: Structure) -> bool:
@@ -91,16 +91,16 @@ def _structure(
         known = F.coalesce(
             F.schema_of_variant(F.try_variant_get(parsed, place, "variant")), F.lit("-")
         )
-        found = named(f"type{spelled}", known)
+        result = named(f"type{spelled}", known)
         if isinstance(each, Structure):
-            is_object = found.startswith("OBJECT")
-            allowed = is_object | (found == "VOID") if name in kind.optional else is_object
+            is_object = result.startswith("OBJECT")
+            allowed = is_object | (result == "VOID") if name in kind.optional else is_object
             fields[name] = _structure(parsed, place, each, is_there & is_object, collected)
         else:
             optional = name in kind.optional or each not in (Scalar.LIST, Scalar.DICT)
-            fields[name], allowed = _leaf(parsed, place, each, found)
+            fields[name], allowed = _leaf(parsed, place, each, result)
             # A dataclass accepts None for fields whose values it does not convert.
-            allowed |= (found == "VOID") & F.lit(optional)
+            allowed |= (result == "VOID") & F.lit(optional)
             fields[name] = Value(each, named(spelled, fields[name].column))
         doubts.append(is_there & ~allowed)
     return Value(kind, is_there, fields)

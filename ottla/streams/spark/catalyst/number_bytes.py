@@ -15,10 +15,10 @@ def read_whole(raw: SparkColumn, size: int) -> SparkColumn:
     """Return the signed integer in `size` bytes; null for another length."""
     fitting = F.when(F.length(raw) == size, raw)
     # A negative base makes the result signed.
-    found = F.conv(F.hex(fitting), 16, -10).cast("bigint")
+    result = F.conv(F.hex(fitting), 16, -10).cast("bigint")
     if size == 8:
-        return found
-    return F.when(found >= _INT, found - 2 * _INT).otherwise(found)
+        return result
+    return F.when(result >= _INT, result - 2 * _INT).otherwise(result)
 
 
 def read_double(bits: SparkColumn, doubts: list[SparkColumn]) -> SparkColumn:

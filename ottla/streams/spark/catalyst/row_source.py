@@ -35,16 +35,19 @@ from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.streams.serdes import Serde
 from ottla.streams.spark.catalyst.steps import LoweredSource, Way
+from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
 from ottla.streams.spark.connector.options import SparkOptions, Use
-from ottla.streams.spark.connector.source import OttlaSource
+from ottla.streams.spark.connector.source import OttlaSource, StreamReader
 from ottla.streams.spark.layout.envelopes import RECORDS
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.spark.stages.tasks import dropped_records, wall_clock_ms
 from ottla.streams.spark.stages.topology_source import (
+    READ_COLUMNS,
+    BundledTasks,
     BundleTask,
-    PipelineReader,
-    PipelineSink,
     SourceSettings,
+    TopologyBatches,
+    topology_sink,
 )
 from ottla.streams.stores.packing import pack, unpack
 from ottla.wire.records.columnar import ColumnDecoder
@@ -105,19 +108,19 @@ def columns_source(
     format_name: str, source_settings: SourceSettings, lowered: Sequence[LoweredSource]
 ) -> type[OttlaSource]:
     """Return the Data Source of one query; the settings are pickled with the class."""
-    outputs = [output for each in lowered for output in each.outputs]
+    outputs = [output for item in lowered for output in item.outputs]
     targets = [
         Target(
-            each.topic,
-            each.serdes[0] if each.key is Way.SERDE else None,
-            each.serdes[1] if each.value is Way.SERDE else None,
+            item.topic,
+            item.serdes[0] if item.key is Way.SERDE else None,
+            item.serdes[1] if item.value is Way.SERDE else None,
         )
-        for each in outputs
+        for item in outputs
     ]
     settings = Columns(
         source_settings,
         {topic: number for number, each in enumerate(lowered) for topic in each.topics},
-        tuple(each.kind for each in lowered),
+        tuple(item.kind for item in lowered),
         cast(Any, cloudpickle).dumps(targets),
     )
 
@@ -130,20 +133,28 @@ def columns_source(
             return ROWS
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return ColumnsReader(SparkOptions(self.options, Use.STREAM_READ), settings)
+            options = SparkOptions(self.options, Use.STREAM_READ)
+            batches = MicroBatches(options, TopologyBatches(source_settings))
+            return StreamReader(batches, RowReading(options, settings))
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-            return ColumnsSink(SparkOptions(self.options, Use.WRITE), settings)
+            options = SparkOptions(self.options, Use.WRITE)
+            return topology_sink(options, source_settings.shipment, FinishedRows(settings))
 
     return ColumnsSource
 
 
-class ColumnsReader(PipelineReader):
-    """Plans micro-batches as in PipelineReader, and reads their records."""
+class RowReading:
+    """Reads the ranges of a task as rows (ROWS)."""
 
     def __init__(self, options: SparkOptions, settings: Columns) -> None:
-        super().__init__(options, settings.source_settings)
+        self._options = options
         self._sources = settings.sources
+        self._bundled = BundledTasks(settings.source_settings)
+
+    def tasks(self, batch: BatchRanges) -> list[InputPartition]:
+        """Return the tasks of one batch."""
+        return self._bundled.tasks(batch)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task's ranges."""
@@ -153,13 +164,13 @@ class ColumnsReader(PipelineReader):
             Brokers(options.bootstrap, client_id=options.client_id) as brokers,
             Fetcher(brokers, options.fetch_settings) as fetcher,
         ):
-            for wanted in partition.ranges:
-                if wanted.topic not in self._sources:
+            for offsets in partition.ranges:
+                if offsets.topic not in self._sources:
                     # There is nothing to read, but Spark requires a task.
                     continue
-                decoder = ColumnDecoder(wanted.topic, wanted.partition, self._names)
-                for batch in fetcher.fetch(decoder, wanted.start, wanted.end):
-                    yield _rows(self._sources[wanted.topic], wanted.partition, batch)
+                decoder = ColumnDecoder(offsets.topic, offsets.partition, READ_COLUMNS)
+                for batch in fetcher.fetch(decoder, offsets.start, offsets.end):
+                    yield _rows(self._sources[offsets.topic], offsets.partition, batch)
 
 
 def _rows(source: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -182,8 +193,8 @@ def plain_bits(keys: pa.Array, values: pa.Array) -> pa.Array:
     """Return for each record if its key (PLAIN["key"]) and value are pure ASCII, so that the JVM
     need not check.
     """
-    found = _are_plain(keys) * PLAIN["key"] + _are_plain(values) * PLAIN["value"]
-    return pa.array(found.astype(np.int32))
+    result = _are_plain(keys) * PLAIN["key"] + _are_plain(values) * PLAIN["value"]
+    return pa.array(result.astype(np.int32))
 
 
 def _are_plain(column: pa.Array) -> Integers:
@@ -201,24 +212,24 @@ def _are_plain(column: pa.Array) -> Integers:
 
 
 def _packed(headers: list[dict[str, Any]] | None) -> bytes | None:
-    return pack([(each["key"], each["value"]) for each in headers]) if headers else None
+    return pack([(header["key"], header["value"]) for header in headers]) if headers else None
 
 
-class ColumnsSink(PipelineSink):
-    """Writes the records from the JVM, and processes the others in Python."""
+@dataclass(frozen=True)
+class FinishedRows:
+    """Converts the frame's rows to records, for the sink; pickled with it."""
 
-    def __init__(self, options: SparkOptions, settings: Columns) -> None:
-        super().__init__(options, settings.source_settings.shipment)
-        self.settings = settings
+    settings: Columns
 
-    def _opened(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the records of a task's batches: those from the JVM, and the others processed here."""
         return map(Finishing(self.settings).finish, batches)
 
 
 @functools.lru_cache(maxsize=16)
 def _unpickled(targets: bytes) -> list[Target]:
-    found: list[Target] = cast(Any, cloudpickle).loads(targets)
-    return found
+    result: list[Target] = cast(Any, cloudpickle).loads(targets)
+    return result
 
 
 class Finishing:
@@ -248,7 +259,7 @@ class Finishing:
     def _ready(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records that the JVM processed."""
         numbers = rows.column("target")
-        topics = pa.array([each.topic for each in self._targets], pa.string())
+        topics = pa.array([item.topic for item in self._targets], pa.string())
         columns = [
             pa.DictionaryArray.from_arrays(numbers, topics),
             pa.nulls(rows.num_rows, pa.int32()),
@@ -262,7 +273,7 @@ class Finishing:
     def _side(
         self, rows: pa.RecordBatch, name: str, serde_of: Callable[[Target], Serde[Any] | None]
     ) -> pa.Array:
-        found = rows.column(name)
+        result = rows.column(name)
         numbers = None
         for number, target in enumerate(self._targets):
             serde = serde_of(target)
@@ -274,8 +285,8 @@ class Finishing:
             made = [
                 serde.to_bytes(each) if own else None for own, each in zip(mine, held, strict=True)
             ]
-            found = pc.if_else(pa.array(mine), pa.array(made, pa.binary()), found)
-        return found
+            result = pc.if_else(pa.array(mine), pa.array(made, pa.binary()), result)
+        return result
 
     def _run(self, rows: pa.RecordBatch, places: Integers) -> list[tuple[Integers, pa.RecordBatch]]:
         """Process rows with their sub-topologies; return the output, with the row number of each
@@ -283,13 +294,13 @@ class Finishing:
         """
         taken = rows.take(pa.array(places))
         sources = -1 - np.asarray(taken.column("target"))
-        found = []
+        results = []
         for source in np.unique(sources).tolist():
             mine = np.flatnonzero(sources == source)
             read = _read(taken).take(pa.array(mine))
             for made in self._task(source).run(self._topics[source], read):
-                found.append((places[mine[made.places]], _written(made.topic, made.records)))
-        return found
+                results.append((places[mine[made.places]], _written(made.topic, made.records)))
+        return results
 
     def _task(self, source: int) -> PlainTask:
         number = self._settings.sub_topologies[source]
@@ -324,7 +335,7 @@ def _headers(packed: pa.Array) -> pa.Array:
     if packed.null_count == len(packed):
         return pa.nulls(len(packed), HEADERS_TYPE)
     entries = [
-        None if each is None else [{"key": key, "value": value} for key, value in unpack(each)]
-        for each in packed.to_pylist()
+        None if item is None else [{"key": key, "value": value} for key, value in unpack(item)]
+        for item in packed.to_pylist()
     ]
     return pa.array(entries, HEADERS_TYPE)

@@ -99,7 +99,7 @@ class LoweredSource:
         """True if processing of some records ends in the JVM: they are written from there, or
         filtered out.
         """
-        return bool(self.outputs) or any(each.conditions for each in self.steps)
+        return bool(self.outputs) or any(step.conditions for step in self.steps)
 
 
 def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[LoweredSource] | None:
@@ -108,29 +108,29 @@ def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[Lo
     Raises TopologyError if a Column of pyspark is in a step that runs in Python and has no
     equivalent there.
     """
-    found: list[LoweredSource] = []
+    results: list[LoweredSource] = []
     is_possible = not (layout.levels or layout.patterns or layout.created or layout.clock_topic)
-    is_possible = is_possible and all(len(each) == 1 for each in layout.routes.values())
+    is_possible = is_possible and all(len(route) == 1 for route in layout.routes.values())
     for number, kind in enumerate(layout.sub_topologies):
         if is_possible:
-            sources = (each for each in kind.topology.nodes.values() if isinstance(each, Source))
-            found += [_Walk(number, kind, each, spark_type).found for each in sources]
+            sources = (node for node in kind.topology.nodes.values() if isinstance(node, Source))
+            results += [_Walk(number, kind, source, spark_type).found for source in sources]
         else:
             _refuse_sparks(kind, {}, "it is in a stateful query")
-    for each in found:
+    for each in results:
         kind = layout.sub_topologies[each.kind]
         _refuse_sparks(kind, each.reasons, None)
-    return found if any(each.is_worth_it for each in found) else None
+    return results if any(item.is_worth_it for item in results) else None
 
 
 def _refuse_sparks(kind: SubTopology, reasons: dict[str, str], otherwise: str | None) -> None:
     for node in kind.topology.nodes.values():
         why = reasons.get(node.name, otherwise)
         held = expressions_of(node) if why is not None else []
-        for each in held:
-            if isinstance(each, OfSpark) and each.meaning is None:
+        for item in held:
+            if isinstance(item, OfSpark) and item.meaning is None:
                 raise TopologyError(
-                    f"{node.name} is the expression {each} of pyspark, which only the JVM evaluates ({each.why}), "
+                    f"{node.name} is the expression {item} of pyspark, which only the JVM evaluates ({item.why}), "
                     f"but this step runs in Python ({why}): write it with col() of ottla.streams or as a function"
                 )
 
@@ -139,10 +139,10 @@ def expressions_of(node: TopologyNode) -> list[Expression]:
     """Return the Column expressions of a node."""
     supplier = node.supplier if isinstance(node, ProcessorNode) else None
     held = list(vars(supplier).values()) if hasattr(supplier, "__dict__") else []
-    held += [one for each in held if isinstance(each, tuple) for one in each]
-    held += [one for each in held if isinstance(each, Pair) for one in (each.key, each.value)]
-    found = (each.column if isinstance(each, Evaluated) else each for each in held)
-    return [each for each in found if isinstance(each, Column | OfSpark)]
+    held += [one for item in held if isinstance(item, tuple) for one in item]
+    held += [one for item in held if isinstance(item, Pair) for one in (item.key, item.value)]
+    result = (item.column if isinstance(item, Evaluated) else item for item in held)
+    return [item for item in result if isinstance(item, Column | OfSpark)]
 
 
 class _Walk:
@@ -203,7 +203,7 @@ class _Walk:
             node = pending.pop()
             self.found.reasons.setdefault(node.name, "it follows a step in Python")
             below = self._children.get(node.name, [])
-            pending += [each for each in below if each.name not in self.found.reasons]
+            pending += [item for item in below if item.name not in self.found.reasons]
 
     def _lower(
         self, node: ProcessorNode, step: int, types: Types, as_read: tuple[bool, bool]
@@ -242,14 +242,14 @@ class _Walk:
         place: tuple[int, Types, tuple[bool, bool]],
     ) -> None:
         step, types, as_read = place
-        tests = [self._condition(each, types) for each in supplier.predicates]
+        tests = [self._condition(predicate, types) for predicate in supplier.predicates]
         self.found.nodes.add(node.name)
         arms = [*zip(supplier.children, range(len(tests)), strict=True)]
         if supplier.default_child is not None:
             arms.append((supplier.default_child, len(tests)))
         for child, number in arms:
-            conditions = [(each, False) for each in tests[:number]]
-            conditions += [(each, True) for each in tests[number : number + 1]]
+            conditions = [(test, False) for test in tests[:number]]
+            conditions += [(test, True) for test in tests[number : number + 1]]
             self._below(child, self._add(Step(step, child, tuple(conditions))), types, as_read)
 
     def _add(self, step: Step) -> int:
@@ -312,8 +312,8 @@ def _expression(function: Any) -> Expression:
 
 def _is_plain(kind: Structure) -> bool:
     """Return True if all structures in a structure were made by expressions."""
-    inner = [each for each in kind.fields.values() if isinstance(each, Structure)]
-    return all(each.made and _is_plain(each) for each in inner)
+    inner = [field_ for field_ in kind.fields.values() if isinstance(field_, Structure)]
+    return all(item.made and _is_plain(item) for item in inner)
 
 
 def _way(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Way:

@@ -130,8 +130,8 @@ def abort_shares(brokers: Brokers, shares: Sequence[Share]) -> None:
     for committer in dict.fromkeys(share.entry.committer for share in shares):
         _give_up(brokers, [Transaction(ledger.name, committer)])
     if ledger.read().batch_id < attempt.batch_id:
-        open_ones = [each for each in shares if each.producer and not each.is_recovered]
-        _give_up(brokers, [_transaction(ledger, each) for each in open_ones])
+        open_ones = [item for item in shares if item.producer and not item.is_recovered]
+        _give_up(brokers, [_transaction(ledger, share) for share in open_ones])
 
 
 def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
@@ -141,11 +141,11 @@ def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
     other. Their entries then differ only in the committer, and the last one is valid.
     """
     entry = shares[0].entry
-    found = [share.entry for share in shares if share.entry != entry]
-    if not found:
+    results = [share.entry for share in shares if share.entry != entry]
+    if not results:
         return entry
     latest = ledger.read(require_stable=False)
-    if any(replace(each, committer=latest.committer) != latest for each in (entry, *found)):
+    if any(replace(item, committer=latest.committer) != latest for item in (entry, *results)):
         raise ApiError(
             ErrorCode.PRODUCER_FENCED,
             f"Two runs of the query of {ledger.name!r} write the same batch: stop one of them.",
@@ -199,8 +199,8 @@ def _complete(
         for task, producer in enumerate(rest, len(shares))
         if producer is not None
     ]
-    lost = len(again) + sum(not _is_committed(brokers, each) for each in decided)
-    is_same = len(shares) == len(entry.transactions) and all(each.producer for each in again)
+    lost = len(again) + sum(not _is_committed(brokers, item) for item in decided)
+    is_same = len(shares) == len(entry.transactions) and all(item.producer for item in again)
     if lost and not is_same:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
@@ -224,7 +224,9 @@ def _sweep(
     brokers: Brokers, ledger: Ledger, known: Sequence[Producer | None], timeout_ms: int
 ) -> None:
     """Abort open transactions of earlier runs, except those of tasks that wrote in this batch."""
-    names = {ledger.transactional_id(task) for task, each in enumerate(known) if each is not None}
+    names = {
+        ledger.transactional_id(task) for task, producer in enumerate(known) if producer is not None
+    }
     with contextlib.suppress(OttlaError):
         for name in list_open(brokers, f"{ledger.name}-"):
             if name not in names:

@@ -62,7 +62,7 @@ class Entry:
         """Return the entry as the metadata of an offset; raise ConfigError if there are too many
         tasks.
         """
-        producers = [each or 0 for each in self.transactions]
+        producers = [transaction or 0 for transaction in self.transactions]
         known = [self.run_id, self.committer, producers, *self.earlier]
         text = json.dumps(known, separators=(",", ":"))
         if len(text) > _METADATA_MAX:
@@ -80,7 +80,9 @@ class Entry:
         if text.startswith(_PACKED):
             text = zlib.decompress(base64.b85decode(text.removeprefix(_PACKED))).decode()
         run_id, committer, transactions, *earlier = json.loads(text)
-        producers = tuple(Producer(*each) if each else None for each in transactions)
+        producers = tuple(
+            Producer(*transaction) if transaction else None for transaction in transactions
+        )
         return cls(run_id, Producer(*committer), batch_id, producers, tuple(earlier))
 
 
@@ -100,8 +102,8 @@ class Ledger:
         `require_stable`.
         """
         offsets = committed_offsets(self._brokers, self.name, require_stable=require_stable)
-        found = offsets.get(_PLACE)
-        return Entry() if found is None else Entry.decode(found.offset - 1, found.metadata)
+        result = offsets.get(_PLACE)
+        return Entry() if result is None else Entry.decode(result.offset - 1, result.metadata)
 
     def enter(self, run_id: str, turn: int, timeout_ms: int) -> tuple[Entry, bool]:
         """Return the entry as of this run, and True if this call took over the ledger.

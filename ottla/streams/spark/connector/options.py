@@ -123,24 +123,24 @@ def _json_of_topics(value: str) -> Mapping[str, Any]:
 
 
 def _assignment(value: str) -> tuple[TopicPartition, ...]:
-    found = []
+    results = []
     for topic, partitions in _json_of_topics(value).items():
         if not isinstance(partitions, list) or not all(isinstance(n, int) for n in partitions):
             raise ValueError('write the partitions as a list, as in {"flights": [0, 1]}')
-        found += [(topic, partition) for partition in partitions]
-    return tuple(sorted(found))
+        results += [(topic, partition) for partition in partitions]
+    return tuple(sorted(results))
 
 
 def _by_partition(value: str) -> Offsets:
-    found: Offsets = {}
+    results: Offsets = {}
     for topic, offsets in _json_of_topics(value).items():
         if not isinstance(offsets, dict):
             raise ValueError('write a number for each partition, as in {"flights": {"0": 23}}')
         for partition, number in offsets.items():
             if not (partition.isdecimal() and isinstance(number, int)):
                 raise ValueError('write a number for each partition, as in {"flights": {"0": 23}}')
-            found[topic, int(partition)] = number
-    return found
+            results[topic, int(partition)] = number
+    return results
 
 
 def _starting(value: str) -> Offsets | int:
@@ -151,10 +151,10 @@ def _starting(value: str) -> Offsets | int:
 def _ending(value: str) -> Offsets | int:
     if value.strip().lower() == "latest":
         return LATEST
-    found = _by_partition(value)
-    if EARLIEST in found.values():
+    result = _by_partition(value)
+    if EARLIEST in result.values():
         raise ValueError("-2 (earliest) cannot be an end")
-    return found
+    return result
 
 
 def _codec(value: str) -> int:
@@ -343,19 +343,19 @@ class SparkOptions:
     @property
     def bootstrap(self) -> str:
         """The bootstrap servers."""
-        found: str | None = self.get("kafka.bootstrap.servers", self.get("bootstrap"))
-        if found is None:
+        result: str | None = self.get("kafka.bootstrap.servers", self.get("bootstrap"))
+        if result is None:
             raise ConfigError(
                 "Option kafka.bootstrap.servers is missing: set it to a broker, host:port."
             )
-        parse_bootstrap(found)
-        return found
+        parse_bootstrap(result)
+        return result
 
     @property
     def group_id(self) -> str | None:
         """The consumer group that shows the progress; None if none is named."""
-        found: str | None = self.get("kafka.group.id", self.get("group.id"))
-        return found
+        result: str | None = self.get("kafka.group.id", self.get("group.id"))
+        return result
 
     @property
     def client_id(self) -> str:
@@ -407,9 +407,9 @@ class SparkOptions:
 
     def _check_sources(self) -> None:
         sources = ("subscribe", "subscribePattern", "assign")
-        given = [name for name in sources if name in self]
-        if len(given) != 1:
-            what = "none of them is" if not given else f"{' and '.join(given)} are"
+        named = [name for name in sources if name in self]
+        if len(named) != 1:
+            what = "none of them is" if not named else f"{' and '.join(named)} are"
             raise ConfigError(
                 f"Set exactly one of subscribe, subscribePattern and assign: {what} set."
             )

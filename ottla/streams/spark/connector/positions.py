@@ -68,14 +68,14 @@ class Positions:
 
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions that exist now: topics and partitions may be created later."""
-        found = self._brokers.retry(self._partitions)
-        self.known = frozenset(found)
-        return found
+        result = self._brokers.retry(self._partitions)
+        self.known = frozenset(result)
+        return result
 
     def sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the size of each partition in bytes, as stored (DescribeLogDirs)."""
-        wanted = list(partitions)
-        return self._brokers.retry(lambda: self._sizes(wanted))
+        keys = list(partitions)
+        return self._brokers.retry(lambda: self._sizes(keys))
 
     def rows_of(self, max_bytes: int, new: Offsets) -> int:
         """Return the number of new records that have about `max_bytes` bytes in total, at least
@@ -94,7 +94,7 @@ class Positions:
         return max(1, int(sum(filled.values()) * min(1.0, max_bytes / max(total, 1))))
 
     def _sizes(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
+        sizes: dict[TopicPartition, int] = {}
         by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for (topic, partition), leader in self._brokers.leaders(partitions).items():
             by_leader[leader][topic].append(partition)
@@ -107,8 +107,8 @@ class Positions:
             response = self._brokers.ask_node(leader, request, DescribeLogDirsResponse)
             for directory in response.results:
                 check(directory.error_code, subject=directory.log_dir)
-                found |= _sizes_in(directory)
-        return found
+                sizes |= _sizes_in(directory)
+        return sizes
 
     def _partitions(self) -> list[TopicPartition]:
         assigned: tuple[TopicPartition, ...] | None = self._options.get("assign")
@@ -129,13 +129,13 @@ class Positions:
     def _of_topics(self, names: Sequence[str]) -> list[TopicPartition]:
         if not names:
             return []
-        found: list[TopicPartition] = []
+        results: list[TopicPartition] = []
         for row in self._brokers.metadata(names).topics:
             if row.error_code:
                 code = ErrorCode(row.error_code)
                 raise ApiError(code, f"Topic {row.name!r}: {code.message}")
-            found += [(row.name or "", each.partition_index) for each in row.partitions]
-        return sorted(found)
+            results += [(row.name or "", partition.partition_index) for partition in row.partitions]
+        return sorted(results)
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the first offset of each partition."""
@@ -154,8 +154,8 @@ class Positions:
         return self._list(dict.fromkeys(partitions, time_ms))
 
     def _list(self, timestamps: Offsets) -> Offsets:
-        found = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
-        return {key: answer.offset for key, answer in found.items()}
+        result = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
+        return {key: answer.offset for key, answer in result.items()}
 
     def starting(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the starting offsets that the options specify."""
@@ -174,17 +174,17 @@ class Positions:
         if moments is not None:
             _check_names(f"{which}OffsetsByTimestamp", moments, partitions)
             return self._at_moments(which, moments)
-        given = self._options.get(f"{which}Offsets", default)
-        if isinstance(given, int):
-            return self._list(dict.fromkeys(partitions, given))
-        _check_names(f"{which}Offsets", given, partitions)
-        numbers: Offsets = dict(given)
+        offsets = self._options.get(f"{which}Offsets", default)
+        if isinstance(offsets, int):
+            return self._list(dict.fromkeys(partitions, offsets))
+        _check_names(f"{which}Offsets", offsets, partitions)
+        numbers: Offsets = dict(offsets)
         named = {key: offset for key, offset in numbers.items() if offset in (EARLIEST, LATEST)}
         return numbers | self._list(named)
 
     def _at_moments(self, which: str, moments: Offsets) -> Offsets:
-        found = self._list(moments)
-        late = [key for key, offset in found.items() if offset < 0]
+        result = self._list(moments)
+        late = [key for key, offset in result.items() if offset < 0]
         strategy = self._options.get("startingOffsetsByTimestampStrategy", "error")
         if late and which == "starting" and strategy == "error":
             topic, partition = late[0]
@@ -192,7 +192,7 @@ class Positions:
                 f"{topic}-{partition} has no record of {moments[late[0]]} (ms) or later. Set the "
                 "option startingOffsetsByTimestampStrategy=latest to start at its end."
             )
-        return found | self.latest(late)
+        return result | self.latest(late)
 
     def ranges(self, starts: Offsets, ends: Offsets) -> list[OffsetRange]:
         """Return the ranges that a batch reads, checked against the offsets that the partitions
@@ -202,7 +202,7 @@ class Positions:
         failOnDataLoss=false, returns the part that exists.
         """
         earliest, latest = self.earliest(ends), self.latest(ends)
-        found = []
+        results = []
         for key in sorted(ends):
             start, end = max(starts[key], earliest[key]), min(ends[key], latest[key])
             if (start, end) != (starts[key], ends[key]) and starts[key] < ends[key]:
@@ -211,8 +211,8 @@ class Positions:
                     f"from {starts[key]} to {ends[key]}."
                 )
                 self.report_data_loss(reason)
-            found.append(OffsetRange(*key, start, max(start, end)))
-        return found
+            results.append(OffsetRange(*key, start, max(start, end)))
+        return results
 
     def report_data_loss(self, reason: str) -> None:
         """Raise ApiError OFFSET_OUT_OF_RANGE unless failOnDataLoss is false."""
@@ -232,8 +232,8 @@ def _sizes_in(directory: DescribeLogDirsResult) -> dict[TopicPartition, int]:
     }
 
 
-def _check_names(option: str, given: Offsets, partitions: Sequence[TopicPartition]) -> None:
-    missing, unknown = set(partitions) - set(given), set(given) - set(partitions)
+def _check_names(option: str, named: Offsets, partitions: Sequence[TopicPartition]) -> None:
+    missing, unknown = set(partitions) - set(named), set(named) - set(partitions)
     for keys, what in (
         (missing, "does not name"),
         (unknown, "names, but the query does not read,"),

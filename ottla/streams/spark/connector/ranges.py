@@ -33,10 +33,10 @@ class OffsetRange:
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
     """Return the offsets by topic and partition, in a fixed order."""
-    found: JsonOffsets = {}
+    results: JsonOffsets = {}
     for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
+        results.setdefault(topic, {})[str(partition)] = offset
+    return results
 
 
 def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
@@ -50,7 +50,7 @@ def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 def least(*limits: int | None) -> int | None:
     """Return the smallest of the limits that are not None."""
-    return min((each for each in limits if each is not None), default=None)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def limit_offsets(start: Offsets, end: Offsets, max_rows: int) -> Offsets:
@@ -85,8 +85,10 @@ def split(
     total = sum(item.size for item in filled)
     # The last shares receive the remainder of rounding, so that the minimum is reached if there are
     # enough rows.
-    wanted = [max(1, math.ceil(min_partitions * item.size / total)) for item in filled]
-    return [part for item, count in zip(filled, wanted, strict=True) for part in _cut(item, count)]
+    part_counts = [max(1, math.ceil(min_partitions * item.size / total)) for item in filled]
+    return [
+        part for item, count in zip(filled, part_counts, strict=True) for part in _cut(item, count)
+    ]
 
 
 def _cut(item: OffsetRange, count: int) -> Iterable[OffsetRange]:

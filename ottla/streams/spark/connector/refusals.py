@@ -60,18 +60,18 @@ class Refusals:
         letters, self._letters = self._letters, []
         if not letters:
             return None
-        self._letter_topics = frozenset(each.topic for each in letters)
+        self._letter_topics = frozenset(letter.topic for letter in letters)
         headers = [
-            [{"key": key, "value": value} for key, value in each.headers] for each in letters
+            [{"key": key, "value": value} for key, value in letter.headers] for letter in letters
         ]
-        times = pa.array([each.timestamp * 1000 for each in letters], pa.timestamp("us", "UTC"))
+        times = pa.array([letter.timestamp * 1000 for letter in letters], pa.timestamp("us", "UTC"))
         return pa.table(
             {
-                "topic": pa.array([each.topic for each in letters], pa.string()),
-                "partition": pa.array([each.partition for each in letters], pa.int32()),
+                "topic": pa.array([letter.topic for letter in letters], pa.string()),
+                "partition": pa.array([letter.partition for letter in letters], pa.int32()),
                 "timestamp": times,
-                "key": pa.array([each.key for each in letters], pa.binary()),
-                "value": pa.array([each.value for each in letters], pa.binary()),
+                "key": pa.array([letter.key for letter in letters], pa.binary()),
+                "value": pa.array([letter.value for letter in letters], pa.binary()),
                 "headers": pa.array(headers, HEADERS_TYPE),
             }
         )
@@ -83,5 +83,5 @@ def _records(topic: str, rows: Rows) -> Iterator[ProducedRecord]:
     headers = [None] * count if rows.headers is None else rows.headers.to_pylist()
     columns = keys, rows.values.to_pylist(), rows.timestamps.tolist(), headers
     for key, value, timestamp, entries in zip(*columns, strict=True):
-        pairs = tuple((each["key"], each["value"]) for each in entries or ())
+        pairs = tuple((entry["key"], entry["value"]) for entry in entries or ())
         yield ProducedRecord(topic, key, value, timestamp, pairs)

@@ -10,7 +10,7 @@ optional key, topic, partition and headers.
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from ottla.base.errors import ApiError, ConfigError
 from ottla.client.brokers import Brokers
 from ottla.client.sender import TOPIC_REFUSALS, ColumnSender
 from ottla.client.transaction import Transaction
+from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.spark.connector.exactly_once import (
     Attempt,
     Share,
@@ -42,6 +43,8 @@ from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.columnar_partitioner import partitions_of
 from ottla.wire.records.columnar_varints import Integers
+
+Opened = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "value": ("binary", "string"),
@@ -68,34 +71,36 @@ class Written(WriterCommitMessage):
     share: Share | None = None
 
 
-class _Sink:
-    """Writes the rows of tasks; created in the driver, which rejects wrong columns."""
+class TaskWriter:
+    """Writes the rows of one task; created in the driver, which rejects wrong columns.
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    With `handlers` (which returns the application's exception handlers) rejected records are passed
+    to them; otherwise a rejected record is an error.
+    """
+
+    def __init__(
+        self,
+        options: SparkOptions,
+        schema: StructType,
+        handlers: Callable[[], ExceptionHandlers] | None = None,
+    ) -> None:
         self._options = options
         self._columns = _check_columns(options, schema)
+        self._handlers = handlers
         # The driver rejects a missing address, too.
         _ = options.bootstrap
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write all rows of a task; all in-sync replicas have acknowledged them on return."""
-        with self._brokers() as brokers:
-            return Written(self._send(brokers, _gather(iterator, self._columns), None))
+    def gather(self, iterator: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Yield the columns to be written, in larger tables."""
+        return _gather(iterator, self._columns)
 
-    def _brokers(self) -> Brokers:
-        options = self._options
-        return Brokers(options.bootstrap, client_id=options.client_id)
-
-    def _refusals(self) -> Refusals | None:
-        """Return the handler of records that brokers reject; if None, a rejected record is an
-        error.
-        """
-        return None
-
-    def _send(
-        self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None
+    def send(
+        self, brokers: Brokers, tables: Iterator[pa.Table], transaction: Transaction | None = None
     ) -> int:
-        refusals = self._refusals()
+        """Send all rows; all in-sync replicas have acknowledged them on return. Returns their
+        number.
+        """
+        refusals = None if self._handlers is None else Refusals(self._handlers())
         ask = None if refusals is None else refusals.ask
         with ColumnSender(brokers, self._options.send_settings, transaction, ask) as sender:
             router = _Router(sender, self._options, self._columns, refusals)
@@ -110,33 +115,51 @@ class _Sink:
             return sender.records_sent
 
 
-class BatchSink(_Sink, DataSourceArrowWriter):
+class BatchSink(DataSourceArrowWriter):
     """The writer of one batch."""
 
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
-        super().__init__(options, schema)
+        self._options = options
+        self._writer = TaskWriter(options, schema)
         if options.is_exactly_once:
             raise ConfigError(
                 "Option processingGuarantee=exactly_once is for streams: only the batches of a stream "
                 "have numbers, by which a repeated batch is recognized."
             )
 
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write all rows of a task; all in-sync replicas have acknowledged them on return."""
+        with _brokers(self._options) as brokers:
+            return Written(self._writer.send(brokers, self._writer.gather(iterator)))
 
-class StreamSink(_Sink, DataSourceStreamArrowWriter):
+
+class StreamSink(DataSourceStreamArrowWriter):
     """The writer of a stream: every micro-batch runs `write` in its tasks, then `commit` in the
     driver.
+
+    `opened` converts the batches that Spark passes to rows that `writer` writes.
     """
+
+    def __init__(
+        self, options: SparkOptions, writer: TaskWriter, opened: Opened | None = None
+    ) -> None:
+        self._options = options
+        self._writer = writer
+        self.opened = opened
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write all rows of a task; with exactly_once they become visible in `commit`."""
+        writer = self._writer
+        tables = writer.gather(iterator if self.opened is None else self.opened(iterator))
         if not self._options.is_exactly_once:
-            return super().write(iterator)
-        filled = (each for each in _gather(iterator, self._columns) if each.num_rows)
+            with self._patient_brokers() as brokers:
+                return Written(writer.send(brokers, tables))
+        filled = (table for table in tables if table.num_rows)
         first = next(filled, None)
-        with self._brokers() as brokers:
+        with self._patient_brokers() as brokers:
 
             def send(transaction: Transaction) -> int:
-                return self._send(brokers, itertools.chain([first], filled), transaction)
+                return writer.send(brokers, itertools.chain([first], filled), transaction)
 
             share = write_share(
                 brokers, _attempt(), None if first is None else send, self._options.transaction_ms
@@ -147,7 +170,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             continue
         return Written(share.records, share)
 
-    def _brokers(self) -> Brokers:
+    def _patient_brokers(self) -> Brokers:
         """Return brokers that are retried for as long as a batch may take, so that a broker's
         restart does not end a stream.
         """
@@ -163,7 +186,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
         """Make a batch visible; with at_least_once it is visible already."""
         shares = _shares(messages)
         if shares:
-            with self._brokers() as brokers:
+            with self._patient_brokers() as brokers:
                 commit_shares(brokers, shares, self._options.transaction_ms)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
@@ -172,12 +195,20 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
         if shares:
             # The next attempt aborts these transactions when it begins its own, so do not wait for
             # unreachable brokers.
-            with super()._brokers() as brokers:
+            with _brokers(self._options) as brokers:
                 abort_shares(brokers, shares)
 
 
+def _brokers(options: SparkOptions) -> Brokers:
+    return Brokers(options.bootstrap, client_id=options.client_id)
+
+
 def _shares(messages: Sequence[WriterCommitMessage | None]) -> list[Share]:
-    return [each.share for each in messages if isinstance(each, Written) and each.share is not None]
+    return [
+        message.share
+        for message in messages
+        if isinstance(message, Written) and message.share is not None
+    ]
 
 
 def _attempt() -> Attempt:
@@ -196,31 +227,31 @@ def _check_columns(options: SparkOptions, schema: StructType) -> list[str]:
     of a wrong type.
     """
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
-    wanted = ["value", "key", "partition", "headers"]
-    wanted += [] if "topic" in options else ["topic"]
-    wanted += ["timestamp"] if options.get("includeTimestamp", False) else []
-    found = [name for name in wanted if name in kinds]
-    if "value" not in found:
+    columns = ["value", "key", "partition", "headers"]
+    columns += [] if "topic" in options else ["topic"]
+    columns += ["timestamp"] if options.get("includeTimestamp", False) else []
+    written = [name for name in columns if name in kinds]
+    if "value" not in written:
         raise ConfigError("The data frame has no column value (binary or string) to write.")
-    if "topic" in wanted and "topic" not in found:
+    if "topic" in columns and "topic" not in written:
         raise ConfigError("Set the option topic, or add a column topic to the data frame.")
-    if "timestamp" in wanted and "timestamp" not in found:
+    if "timestamp" in columns and "timestamp" not in written:
         raise ConfigError(
             "Option includeTimestamp needs a column timestamp, which the data frame does not have."
         )
-    for name in found:
+    for name in written:
         if kinds[name] not in _KINDS[name]:
             raise ConfigError(
                 f"Column {name} is {kinds[name]}: it must be {' or '.join(_KINDS[name])}."
             )
-    return found
+    return written
 
 
 def _gather(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.Table]:
     gathered: list[pa.RecordBatch] = []
     size = 0
-    for each in batches:
-        gathered.append(each.select(columns))
+    for batch in batches:
+        gathered.append(batch.select(columns))
         size += gathered[-1].nbytes
         if size >= _GATHER_BYTES:
             yield pa.Table.from_batches(gathered)
@@ -257,10 +288,10 @@ class _Router:
         if not table.num_rows:
             return
         rows = self._rows(table)
-        wanted = self._column(table, "partition")
+        named = self._column(table, "partition")
         self._sticky += 1
         if self._topic is not None:
-            self._send_to(self._topic, rows, wanted)
+            self._send_to(self._topic, rows, named)
             return
         topics = _whole(table.column("topic")).dictionary_encode()
         if topics.null_count:
@@ -269,16 +300,16 @@ class _Router:
         for code, topic in enumerate(topics.dictionary.to_pylist()):
             chosen = np.flatnonzero(codes == code)
             part = _take(rows, chosen)
-            self._send_to(topic, part, None if wanted is None else wanted.take(chosen))
+            self._send_to(topic, part, None if named is None else named.take(chosen))
 
     def _rows(self, table: pa.Table) -> Rows:
         keys, headers = self._column(table, "key"), self._column(table, "headers")
         timestamps = np.full(table.num_rows, time.time_ns() // 1_000_000, np.int64)
-        given = self._column(table, "timestamp")
-        if given is not None:
-            milliseconds = pc.divide(given.cast(pa.int64()), 1000)
+        times = self._column(table, "timestamp")
+        if times is not None:
+            milliseconds = pc.divide(times.cast(pa.int64()), 1000)
             timestamps = np.where(
-                given.is_null(), timestamps, np.asarray(milliseconds.fill_null(0))
+                times.is_null(), timestamps, np.asarray(milliseconds.fill_null(0))
             )
         return Rows(
             _whole(table.column("value")).cast(pa.binary()),
@@ -290,24 +321,24 @@ class _Router:
     def _column(self, table: pa.Table, name: str) -> pa.Array | None:
         return _whole(table.column(name)) if name in self._columns else None
 
-    def _send_to(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
+    def _send_to(self, topic: str, rows: Rows, named: pa.Array | None) -> None:
         refusals = self._refusals
         if refusals is None:
-            self._send_parts(topic, rows, wanted)
+            self._send_parts(topic, rows, named)
             return
         known = refusals.of_topic(topic)
         try:
             if known is not None:
                 raise known
-            self._send_parts(topic, rows, wanted)
+            self._send_parts(topic, rows, named)
         except ApiError as error:
             # The error concerns the whole topic, and none of its rows have been sent.
             if error.code not in TOPIC_REFUSALS or topic in self._sent:
                 raise
             refusals.ask(topic, rows, error)
 
-    def _send_parts(self, topic: str, rows: Rows, wanted: pa.Array | None) -> None:
-        partitions = self._partitions(topic, rows, wanted)
+    def _send_parts(self, topic: str, rows: Rows, named: pa.Array | None) -> None:
+        partitions = self._partitions(topic, rows, named)
         # Small integers are sorted by counting. If all rows go to one partition they are in order
         # already.
         small = partitions.astype(np.uint8) if partitions.max() < 256 else partitions
@@ -320,23 +351,23 @@ class _Router:
         for partition, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
             self._sender.send(topic, partition, ordered.slice(start, end))
 
-    def _partitions(self, topic: str, rows: Rows, wanted: pa.Array | None) -> Integers:
+    def _partitions(self, topic: str, rows: Rows, named: pa.Array | None) -> Integers:
         count = self._partition_count(topic)
         sticky = self._sticky % count
         if rows.keys is None:
             partitions = np.full(len(rows.values), sticky, np.int64)
         else:
             partitions = partitions_of(rows.keys, count, sticky)
-        if wanted is None:
+        if named is None:
             return partitions
-        named = np.where(wanted.is_null(), partitions, np.asarray(wanted.fill_null(0), np.int64))
-        if named.min() < 0 or named.max() >= count:
-            wrong = named[(named < 0) | (named >= count)][0]
+        chosen = np.where(named.is_null(), partitions, np.asarray(named.fill_null(0), np.int64))
+        if chosen.min() < 0 or chosen.max() >= count:
+            wrong = chosen[(chosen < 0) | (chosen >= count)][0]
             raise ConfigError(
                 f"Topic {topic!r} has no partition {wrong}: the last one is {count - 1}. Add partitions, "
                 "or leave out the column partition to partition by key."
             )
-        return named
+        return chosen
 
     def _partition_count(self, topic: str) -> int:
         if topic not in self._partition_counts:

@@ -48,8 +48,8 @@ class TimeOrder:
             low, high = (now_ms, now), (_END_OF_TIME_MS, end)
         else:
             low, high = (min(self._since_ms, now_ms), begin), (now_ms, now)
-        self._since_ms, found = span.search(low, high)
-        return found
+        self._since_ms, result = span.search(low, high)
+        return result
 
 
 class _Span:
@@ -67,9 +67,9 @@ class _Span:
 
     def ends_at(self, time_ms: int) -> Offsets:
         """Return the offset at which each partition reaches a time."""
-        found = self._at(time_ms)
+        result = self._at(time_ms)
         return {
-            key: end if found[key] < 0 else min(max(found[key], self._begin[key]), end)
+            key: end if result[key] < 0 else min(max(result[key], self._begin[key]), end)
             for key, end in self._end.items()
         }
 

@@ -47,6 +47,8 @@ SINK = -1
 # The topic of envelopes without records, which count the records a task dropped. The name of a real
 # topic cannot contain a space.
 DROPPED_TOPIC = "dropped records"
+# The topic of envelopes without records, which count the misplaced keys of one topic.
+MISPLACED_TOPIC = "misplaced keys"
 # The low bits of a slot are a task's number. The bits above are chosen so that Spark's hash
 # distributes tasks evenly.
 _TASK_BITS = 20
@@ -73,9 +75,9 @@ class Slots:
         self._shuffle_partitions = shuffle_partitions
         count = task_count + shuffle_partitions
         assert count < 1 << _TASK_BITS, f"{task_count} tasks are too many"
-        found = [_spread(number, shuffle_partitions) for number in range(count)]
-        self.of_task: Integers = np.array(found[:task_count], np.int32)
-        self._carriers = found[task_count:]
+        results = [_spread(number, shuffle_partitions) for number in range(count)]
+        self.of_task: Integers = np.array(results[:task_count], np.int32)
+        self._carriers = results[task_count:]
 
     def carrier(self, origin: int) -> int:
         """Return the slot that carries rows of an origin past a stage."""
@@ -105,15 +107,15 @@ def _spark_hash(value: int) -> int:
     word = value * 0xCC9E2D51 & mask
     word = (word << 15 | word >> 17) & mask
     word = word * 0x1B873593 & mask
-    found = 42 ^ word
-    found = (found << 13 | found >> 19) & mask
-    found = found * 5 + 0xE6546B64 & mask
-    found ^= 4
-    found = (found ^ found >> 16) * 0x85EBCA6B & mask
-    found = (found ^ found >> 13) * 0xC2B2AE35 & mask
-    found ^= found >> 16
+    result = 42 ^ word
+    result = (result << 13 | result >> 19) & mask
+    result = result * 5 + 0xE6546B64 & mask
+    result ^= 4
+    result = (result ^ result >> 16) * 0x85EBCA6B & mask
+    result = (result ^ result >> 13) * 0xC2B2AE35 & mask
+    result ^= result >> 16
     # Spark takes the remainder of a signed number.
-    return found - (1 << 32) if found >> 31 else found
+    return result - (1 << 32) if result >> 31 else result
 
 
 def seal(records: pa.RecordBatch) -> bytes:
@@ -144,14 +146,14 @@ def topic_records(sealed: bytes | pa.RecordBatch) -> Iterator[TopicRecord]:
 
 
 def _headers(entries: Sequence[dict[str, Any]] | None) -> tuple[Header, ...]:
-    return tuple((each["key"], each["value"]) for each in entries or ())
+    return tuple((entry["key"], entry["value"]) for entry in entries or ())
 
 
 def as_arrow(envelopes: Iterable[Envelope]) -> pa.RecordBatch:
     """Return envelopes in the form in which Spark reads them from a source."""
     rows = list(envelopes)
     arrays = [
-        pa.array([each[index] for each in rows], field.type) for index, field in enumerate(SCHEMA)
+        pa.array([row[index] for row in rows], field.type) for index, field in enumerate(SCHEMA)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
@@ -171,8 +173,8 @@ class Outbox:
         `first`.
         """
         by_topic: dict[str, list[ProducedRecord]] = {}
-        for each in produced:
-            by_topic.setdefault(each.topic, []).append(each)
+        for item in produced:
+            by_topic.setdefault(item.topic, []).append(item)
         for topic, records in by_topic.items():
             yield from self.of_batch(origin, topic, batch_of(records), first)
 
@@ -220,6 +222,13 @@ class Outbox:
         if count:
             yield Envelope(self._slots.carrier(task), SINK, DROPPED_TOPIC, task, count, b"")
 
+    def misplaced(self, number: int, count: int) -> Iterator[Envelope]:
+        """Yield an envelope with the number of misplaced keys of the topic with this number, unless
+        it is 0.
+        """
+        if count:
+            yield Envelope(self._slots.carrier(number), SINK, MISPLACED_TOPIC, number, count, b"")
+
     def forward(self, envelope: Envelope) -> Envelope:
         """Return an envelope for the next stage, after a carrier."""
         if (
@@ -232,19 +241,19 @@ class Outbox:
 
 def batch_of(records: Sequence[ProducedRecord]) -> pa.RecordBatch:
     """Return produced records as RECORDS; partition -1 if the key determines the partition."""
-    partitions = [-1 if each.partition is None else each.partition for each in records]
+    partitions = [-1 if record.partition is None else record.partition for record in records]
     headers: Any = None
-    if any(each.headers for each in records):
+    if any(record.headers for record in records):
         headers = [
-            [{"key": key, "value": value} for key, value in each.headers] or None
-            for each in records
+            [{"key": key, "value": value} for key, value in record.headers] or None
+            for record in records
         ]
     columns = [
         pa.array(partitions, pa.int32()),
         pa.array(np.arange(len(records), dtype=np.int64)),
-        pa.array([each.timestamp for each in records], pa.int64()),
-        pa.array([each.key for each in records], pa.binary()),
-        pa.array([each.value for each in records], pa.binary()),
+        pa.array([record.timestamp for record in records], pa.int64()),
+        pa.array([record.key for record in records], pa.binary()),
+        pa.array([record.value for record in records], pa.binary()),
         pa.nulls(len(records), HEADERS_TYPE)
         if headers is None
         else pa.array(headers, HEADERS_TYPE),

@@ -69,7 +69,7 @@ def changelogs_of(application: Application, stores: Mapping[str, StoreBuilder]) 
 
 def internal_topics(layout: Layout) -> list[InternalTopic]:
     """Return all topics that a layout needs on the broker."""
-    found = [
+    results = [
         InternalTopic(topic, partitions, REPARTITION_CONFIG)
         for topic, partitions in layout.created.items()
     ]
@@ -78,8 +78,8 @@ def internal_topics(layout: Layout) -> list[InternalTopic]:
             continue
         stores = kind.topology.stores
         for topic, name in changelogs_of(kind.application, stores).items():
-            found.append(InternalTopic(topic, kind.partitions, changelog_config(stores[name])))
-    return found
+            results.append(InternalTopic(topic, kind.partitions, changelog_config(stores[name])))
+    return results
 
 
 def create_internal_topics(
@@ -92,10 +92,10 @@ def create_internal_topics(
     partitions.
     """
     for topic in topics:
-        found = counts.get(topic.name, topic.partitions)
-        if found != topic.partitions:
+        result = counts.get(topic.name, topic.partitions)
+        if result != topic.partitions:
             raise TopologyError(
-                f"internal topic {topic.name} has {found} partitions and needs {topic.partitions}; "
+                f"internal topic {topic.name} has {result} partitions and needs {topic.partitions}; "
                 "run `ottla streams reset`, or give the application another application_id"
             )
         if topic.name in counts:

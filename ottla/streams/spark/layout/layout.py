@@ -120,14 +120,16 @@ class Layout:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "_first_tasks", tuple(each.first_task for each in self.sub_topologies)
+            self,
+            "_first_tasks",
+            tuple(sub_topology.first_task for sub_topology in self.sub_topologies),
         )
         meeting = (number for number, kind in enumerate(self.sub_topologies) if self._meets(kind))
         object.__setattr__(self, "meeting", frozenset(meeting))
 
     def _meets(self, kind: SubTopology) -> bool:
         nodes = kind.topology.nodes.values()
-        sources = [each for each in nodes if isinstance(each, Source) and not each.is_global]
+        sources = [item for item in nodes if isinstance(item, Source) and not item.is_global]
         name = kind.application.topic_name
         topics = {name(topic) for source in sources for topic in source.topics}
         nodes = kind.application.topology.nodes.values()
@@ -142,13 +144,13 @@ class Layout:
         if topics & placed.keys():
             # The application has its own partitioner for one of the topics.
             return False
-        count = len(topics) + sum(2 for each in sources if each.pattern)
+        count = len(topics) + sum(2 for item in sources if item.pattern)
         return count > 1 and kind.level > 0 and kind.partitions > 1
 
     @property
     def levels(self) -> int:
         """The number of stateful stages."""
-        return max(each.level for each in self.sub_topologies)
+        return max(sub_topology.level for sub_topology in self.sub_topologies)
 
     @property
     def task_count(self) -> int:
@@ -161,10 +163,12 @@ class Layout:
 
     def routes_of(self, topic: str) -> tuple[Route, ...]:
         """Return the routes of a topic's records."""
-        found = self.routes.get(topic)
-        if found is None:
-            found = tuple(route for pattern, route in self.patterns if re.fullmatch(pattern, topic))
-        return found
+        result = self.routes.get(topic)
+        if result is None:
+            result = tuple(
+                route for pattern, route in self.patterns if re.fullmatch(pattern, topic)
+            )
+        return result
 
 
 @dataclass(eq=False)
@@ -179,20 +183,20 @@ class _Part:
 
     @property
     def sources(self) -> list[Source]:
-        return [each for each in self.nodes if isinstance(each, Source)]
+        return [node for node in self.nodes if isinstance(node, Source)]
 
     @property
     def reads(self) -> list[str]:
         """The topics that are read by name."""
         return [
-            self.application.topic_name(topic) for each in self.sources for topic in each.topics
+            self.application.topic_name(topic) for source in self.sources for topic in source.topics
         ]
 
     @property
     def writes(self) -> list[str]:
         """The topics that are written by name."""
         name = self.application.topic_name
-        sinks = [each.topic for each in self.nodes if isinstance(each, Sink)]
+        sinks = [node.topic for node in self.nodes if isinstance(node, Sink)]
         return [name(topic) for topic in sinks if isinstance(topic, str)]
 
     @property
@@ -208,24 +212,28 @@ class _Part:
     @property
     def reads_external(self) -> bool:
         """True if it reads topics that are not internal to the application."""
-        return bool(set(self.reads) - self.internal) or any(each.pattern for each in self.sources)
+        return bool(set(self.reads) - self.internal) or any(
+            source.pattern for source in self.sources
+        )
 
     @property
     def suppliers(self) -> list[object]:
-        return [each.supplier for each in self.nodes if isinstance(each, ProcessorNode)]
+        return [node.supplier for node in self.nodes if isinstance(node, ProcessorNode)]
 
     @property
     def reads_globals(self) -> bool:
         """True if it may read global stores: joins with a key mapper and custom processors may."""
         if not self.application.topology.global_stores:
             return False
-        return any(_may_read_globals(each) for each in self.suppliers)
+        return any(_may_read_globals(supplier) for supplier in self.suppliers)
 
     @property
     def keeps_nothing(self) -> bool:
         """True if it is stateless, so that records can be processed anywhere and in any order."""
-        stores = any(self.application.topology.connected.get(each.name) for each in self.nodes)
-        return not stores and all(isinstance(each, _KEEP_NOTHING) for each in self.suppliers)
+        stores = any(self.application.topology.connected.get(node.name) for node in self.nodes)
+        return not stores and all(
+            isinstance(supplier, _KEEP_NOTHING) for supplier in self.suppliers
+        )
 
 
 def _may_read_globals(supplier: object) -> bool:
@@ -237,7 +245,7 @@ def _may_read_globals(supplier: object) -> bool:
 
 
 def _is_global(nodes: Iterable[TopologyNode]) -> bool:
-    return any(isinstance(each, Source) and each.is_global for each in nodes)
+    return any(isinstance(node, Source) and node.is_global for node in nodes)
 
 
 def _parts(application: Application) -> list[_Part]:
@@ -259,7 +267,7 @@ def _cut(
     topology: Topology, nodes: Iterable[TopologyNode], global_stores: Iterable[str]
 ) -> Topology:
     """Return a topology with only some nodes and their stores, in the original order."""
-    names = {each.name for each in nodes}
+    names = {item.name for item in nodes}
     connected = {name: stores for name, stores in topology.connected.items() if name in names}
     used = {store for stores in connected.values() for store in stores}
     return replace(
@@ -282,17 +290,17 @@ def components(application: Application) -> list[Application]:
         near = [
             group
             for group in groups
-            if any(topics & {*each.feeds, *(set(each.reads) & each.internal)} for each in group)
+            if any(topics & {*item.feeds, *(set(item.reads) & item.internal)} for item in group)
         ]
         groups = [group for group in groups if group not in near]
-        groups.append([*(each for group in near for each in group), part])
-    found = []
-    for group in sorted(groups, key=lambda each: parts.index(each[0])):
+        groups.append([*(item for group in near for item in group), part])
+    results = []
+    for group in sorted(groups, key=lambda item: parts.index(item[0])):
         nodes = [node for part in group for node in part.topology.nodes.values()]
         stores = {store for part in group for store in part.topology.global_stores}
         cut = _cut(application.topology, nodes, sorted(stores))
-        found.append(replace(application, topology=cut))
-    return found
+        results.append(replace(application, topology=cut))
+    return results
 
 
 def lay_out(
@@ -307,12 +315,12 @@ def lay_out(
     may have gained partitions since, and more topics may match a pattern. Raises TopologyError if a
     source topic does not exist.
     """
-    parts = [part for each in applications for part in _parts(each)]
+    parts = [part for application in applications for part in _parts(application)]
     if not parts:
         raise TopologyError("the topology reads no topic")
     readers = {topic: part for part in parts for topic in part.reads}
     looped = _set_levels(parts, readers)
-    for part in sorted(parts, key=lambda each: each.level):
+    for part in sorted(parts, key=lambda item: item.level):
         _set_partitions(part, parts, partition_counts)
         if len(claimed) == len(parts) and part.reads_external:
             part.partitions = claimed[parts.index(part)]
@@ -353,14 +361,14 @@ def _set_levels(parts: list[_Part], readers: Mapping[str, _Part]) -> set[str]:
 
 
 def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) -> None:
-    found = []
+    results = []
     for source in part.sources:
         if source.pattern is not None:
             matching = [topic for topic in counts if re.fullmatch(source.pattern, topic)]
-            found += [counts[topic] for topic in matching] or [1]
+            results += [counts[topic] for topic in matching] or [1]
     for topic in part.reads:
         if topic in counts:
-            found.append(counts[topic])
+            results.append(counts[topic])
         elif topic not in part.internal:
             raise TopologyError(
                 f"topic {topic} is read but does not exist; create it before the application starts"
@@ -368,14 +376,14 @@ def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) 
     fixed_counts = part.application.topology.internal_topics
     fixed = [
         fixed_counts[topic]
-        for each in part.sources
-        for topic in each.topics
+        for item in part.sources
+        for topic in item.topics
         if topic in fixed_counts
     ]
-    found += [count for count in fixed if count is not None]
+    results += [count for count in fixed if count is not None]
     # As in Kafka: the partition count of the sub-topology that writes the repartition topic.
-    writers = [each.partitions for each in parts if set(each.writes) & set(part.reads)]
-    part.partitions = max(found or writers or [1])
+    writers = [item.partitions for item in parts if set(item.writes) & set(part.reads)]
+    part.partitions = max(results or writers or [1])
 
 
 def _finish(
@@ -399,7 +407,9 @@ def _finish(
                 shuffled[topic] = number
             else:
                 routes[topic] = (*routes.get(topic, ()), route)
-        patterns += [(each.pattern, route) for each in part.sources if each.pattern is not None]
+        patterns += [
+            (source.pattern, route) for source in part.sources if source.pattern is not None
+        ]
         for node in part.topology.nodes.values():
             if isinstance(node, Source) and node.is_global:
                 to_all = Route(number, Routing.TO_ALL)

@@ -53,8 +53,8 @@ def decoded(values: Column, avro: Avro, columns: types.StructType, *, skips: boo
         return _rows(data.to_pylist(), readers[0], kind, skips=skips)
 
     make: Any = arrow_udf
-    found: Column = make(decode, whole)(values)
-    return found
+    result: Column = make(decode, whole)(values)
+    return result
 
 
 def _reader(avro: Avro) -> Callable[[bytes], Any]:
@@ -63,8 +63,8 @@ def _reader(avro: Avro) -> Callable[[bytes], Any]:
     registry = SchemaRegistry(avro.registry)
     if not avro.schema:
         door = open_door("ottla.streams.serdes.avro", "fastavro", "ottla[avro]")
-        found: Callable[[bytes], Any] = door.avro_reader(registry)
-        return found
+        result: Callable[[bytes], Any] = door.avro_reader(registry)
+        return result
     return Serdes.avro(avro.schema, registry=registry, subject="-").deserialize
 
 
@@ -75,7 +75,7 @@ def _rows(
     *,
     skips: bool,
 ) -> pa.Array:
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for value in values:
         try:
             row = None if value is None else read(value)
@@ -83,14 +83,14 @@ def _rows(
                 raise SerializationError(f"the value is not a record: {row!r}")
             # Convert each row separately, to find the one that does not fit its columns.
             pa.array([row], kind.field("row").type)
-            found.append({"ok": True, "row": row})
+            rows.append({"ok": True, "row": row})
         except (SerializationError, pa.ArrowException, TypeError, ValueError) as error:
             if not skips:
                 raise SerializationError(
                     f"a value is not Avro of these columns: {error}; to skip such values set bad_records: skip"
                 ) from error
-            found.append({"ok": False, "row": None})
-    return pa.array(found, kind)
+            rows.append({"ok": False, "row": None})
+    return pa.array(rows, kind)
 
 
 def encoded(frame: DataFrame, names: Sequence[str], avro: Avro, topic: str) -> Column:
@@ -109,19 +109,19 @@ def encoded(frame: DataFrame, names: Sequence[str], avro: Avro, topic: str) -> C
 
     columns = sql.struct(*(sql.col(f"`{name}`") for name in names))
     make: Any = arrow_udf
-    found: Column = make(encode, types.BinaryType())(columns)
-    return found
+    result: Column = make(encode, types.BinaryType())(columns)
+    return result
 
 
 def _record(struct: types.StructType, name: str) -> dict[str, Any]:
     """Return the Avro schema of columns; each may be null, as in Spark."""
     fields = [
         {
-            "name": each.name,
-            "type": ["null", _type(each.dataType, f"{name}_{each.name}")],
+            "name": field_.name,
+            "type": ["null", _type(field_.dataType, f"{name}_{field_.name}")],
             "default": None,
         }
-        for each in struct.fields
+        for field_ in struct.fields
     ]
     return {"type": "record", "name": name, "fields": fields}
 

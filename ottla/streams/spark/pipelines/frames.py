@@ -85,10 +85,10 @@ class Frames:
         try:
             yield
         except PySparkException as error:
-            message, found = message_of(error), _WHERE.search(str(error))
+            message, result = message_of(error), _WHERE.search(str(error))
             place = text.place
-            if found is not None and text.text:
-                place = text.at_line(int(found[1]), int(found[2]))
+            if result is not None and text.text:
+                place = text.at_line(int(result[1]), int(result[2]))
             self._problems.error(place, f"{what}: {message}")
         finally:
             logger.disabled = was_disabled
@@ -187,11 +187,11 @@ class Frames:
                 totals.append(sql.expr(text.text).alias(name))
         if len(totals) != len(group.aggregates):
             return None
-        found = grouped.agg(*totals)
+        result = grouped.agg(*totals)
         if window is None:
-            return found
+            return result
         # Add both ends of the window as columns; keep its struct for further windows.
-        return found.withColumns(
+        return result.withColumns(
             {"window_start": sql.col("window.start"), "window_end": sql.col("window.end")}
         )
 
@@ -267,9 +267,9 @@ def _decoded(records: DataFrame, source: TopicSource, own: list[Column]) -> Data
     columns = types.DataType.fromDDL(ddl(source.schema))
     assert isinstance(columns, types.StructType)
     value = decoded(sql.col("value"), source.avro, columns, skips=source.skips_bad_records)
-    found = records.select(value.alias("value"), *own).where("value.ok")
+    result = records.select(value.alias("value"), *own).where("value.ok")
     fields = [sql.col(f"value.row.`{name}`").alias(name) for name in source.schema]
-    return found.select(*fields, *_names(own))
+    return result.select(*fields, *_names(own))
 
 
 def _names(columns: list[Column]) -> list[str]:

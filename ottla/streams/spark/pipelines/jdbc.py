@@ -117,14 +117,14 @@ class JdbcTable:
 
     def _options(self) -> dict[str, str]:
         sink = self._sink
-        found = {"url": sink.url.text}
+        options = {"url": sink.url.text}
         if sink.user:
-            found["user"] = sink.user
+            options["user"] = sink.user
         if sink.password_variable:
-            found["password"] = password(sink)
+            options["password"] = password(sink)
         if sink.driver:
-            found["driver"] = sink.driver
-        return found
+            options["driver"] = sink.driver
+        return options
 
     @contextlib.contextmanager
     def _connection(self, spark: SparkSession) -> Iterator[Any]:
@@ -146,13 +146,13 @@ class JdbcTable:
 
 def password(sink: JdbcSink) -> str:
     """Return the password of a database; raise ConfigError if its environment variable is not set."""
-    found = os.environ.get(sink.password_variable)
-    if found is None:
+    result = os.environ.get(sink.password_variable)
+    if result is None:
         raise ConfigError(
             f"Sink {sink.name}: the environment variable {sink.password_variable}, which holds the "
             "password, is not set."
         )
-    return found
+    return result
 
 
 class _Statements:

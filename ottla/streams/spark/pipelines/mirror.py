@@ -73,10 +73,10 @@ class Mirror:
             count = len(describe_topic(source, self.source_topic).partitions)
             _ensure(target, self.target_topic, count, {})
             _ensure(target, self.offsets_topic, 1, _OFFSETS_CONFIG)
-            found = len(describe_topic(target, self.target_topic).partitions)
-        if found < count:
+            result = len(describe_topic(target, self.target_topic).partitions)
+        if result < count:
             raise ConfigError(
-                f"Topic {self.target_topic!r} has {found} partitions, {self.source_topic!r} has {count}: "
+                f"Topic {self.target_topic!r} has {result} partitions, {self.source_topic!r} has {count}: "
                 "a mirror keeps partitions, so it needs at least as many."
             )
 
@@ -85,10 +85,10 @@ class Mirror:
         table = read_table(
             self.offsets_topic, bootstrap=self.target_bootstrap, columns=["key", "value"]
         )
-        found = (
+        result = (
             Point.decode(self.source_topic, row["key"], row["value"]) for row in table.to_pylist()
         )
-        return Translation(point for point in found if point is not None)
+        return Translation(point for point in result if point is not None)
 
     def translate(self, group_id: str) -> dict[int, int]:
         """Translate a group's offsets in the source, and commit them in the target; return them by
@@ -100,14 +100,14 @@ class Mirror:
         translation = self.translation()
         with Brokers(self.source_bootstrap) as source:
             read = committed_offsets(source, group_id)
-        found = {
+        results = {
             partition: offset
             for (topic, partition), committed in read.items()
             if topic == self.source_topic
             and (offset := translation.translate(partition, committed.offset)) is not None
         }
         with Brokers(self.target_bootstrap) as target:
-            return found if self._commit(target, group_id, found) else {}
+            return results if self._commit(target, group_id, results) else {}
 
     def _commit(self, target: Brokers, group_id: str, found: Mapping[int, int]) -> bool:
         is_same = self.source_bootstrap == self.target_bootstrap
@@ -217,16 +217,16 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         a point.
         """
         self._notes.note(from_json(start), is_idle=False)
-        found: JsonOffsets = self._reader.latestOffset(dict(start), limit)
-        if from_json(found) == from_json(start):
+        result: JsonOffsets = self._reader.latestOffset(dict(start), limit)
+        if from_json(result) == from_json(start):
             # No batch is in progress, and none starts before the next call.
             self._notes.note(from_json(start), is_idle=True)
-        return found
+        return result
 
     def initialOffset(self) -> JsonOffsets:
         """Delegate to the reader."""
-        found: JsonOffsets = self._reader.initialOffset()
-        return found
+        result: JsonOffsets = self._reader.initialOffset()
+        return result
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Delegate to the reader."""
@@ -234,8 +234,8 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> JsonOffsets | None:
         """Delegate to the reader."""
-        found: JsonOffsets | None = self._reader.reportLatestOffset()
-        return found
+        result: JsonOffsets | None = self._reader.reportLatestOffset()
+        return result
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Delegate to the reader."""
@@ -246,13 +246,13 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
     ) -> Sequence[InputPartition]:
         """Delegate to the reader."""
-        found: Sequence[InputPartition] = self._reader.partitions(dict(start), dict(end))
-        return found
+        result: Sequence[InputPartition] = self._reader.partitions(dict(start), dict(end))
+        return result
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Delegate to the reader."""
-        found: Iterator[pa.RecordBatch] = self._reader.read(partition)
-        return found
+        result: Iterator[pa.RecordBatch] = self._reader.read(partition)
+        return result
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
         """Delegate to the reader."""

@@ -100,7 +100,7 @@ class PipelineRun:
 
     def progress(self) -> Progress:
         """Return the total progress of all queries."""
-        return total(each.progress for each in self.sinks.values())
+        return total(sink.progress for sink in self.sinks.values())
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
         """Wait until all queries have stopped; return True if they have.
@@ -126,19 +126,19 @@ class PipelineRun:
             if failure is not None:
                 self.stop()
                 raise QueryError(f"Sink {name}: {_explained(str(failure))}")
-        return not any(each.query.isActive for each in self.sinks.values())
+        return not any(sink.query.isActive for sink in self.sinks.values())
 
     def _translate(self) -> None:
-        for each in self.sinks.values():
-            each.translate()
+        for sink in self.sinks.values():
+            sink.translate()
 
     def stop(self) -> None:
         """Stop all queries; idempotent. A micro-batch that is interrupted is repeated after the
         next start.
         """
-        for each in self.sinks.values():
+        for sink in self.sinks.values():
             with contextlib.suppress(PySparkException):
-                each.query.stop()
+                sink.query.stop()
 
 
 def _explained(text: str) -> str:
@@ -169,10 +169,10 @@ def _check_sink(frames: Frames, sink: Sink) -> None:
         return
     text = getattr(sink, "key", None) or getattr(sink, "time", None) or sink.origin
     texts = text if isinstance(text, tuple) else (text,)
-    for each in texts:
-        with frames.report_errors(each, f"sink {sink.name}"):
+    for item in texts:
+        with frames.report_errors(item, f"sink {sink.name}"):
             if isinstance(sink, JdbcSink) and sink.key:
-                frame.select(each.text)
+                frame.select(item.text)
             else:
                 prepare(frame, sink)
 
@@ -181,12 +181,14 @@ def plans(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> dict[str, 
     """Return Spark's plan of each sink, as text."""
     _check(pipeline, spark, bootstrap)
     frames = Frames(spark, pipeline, bootstrap, Problems())
-    found = {}
+    results = {}
     for name, sink in pipeline.sinks.items():
         frame = frames.get(sink.origin.text)
         if frame is not None and not isinstance(sink, MirrorSink):
-            found[name] = str(prepare(frame, sink)._jdf.queryExecution().optimizedPlan().toString())
-    return found
+            results[name] = str(
+                prepare(frame, sink)._jdf.queryExecution().optimizedPlan().toString()
+            )
+    return results
 
 
 def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> PipelineRun:
@@ -214,9 +216,9 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
 
 
 def _check(pipeline: Pipeline, spark: SparkSession, bootstrap: str) -> None:
-    found = check_deep(pipeline, spark, bootstrap)
-    if found:
-        raise ConfigError("\n".join(map(str, found)))
+    result = check_deep(pipeline, spark, bootstrap)
+    if result:
+        raise ConfigError("\n".join(map(str, result)))
 
 
 def _frame(

@@ -58,7 +58,7 @@ def _node(kind: SubTopology, node: TopologyNode) -> str:
 
 
 def _store(store: StoreBuilder) -> str:
-    known = {each.name: getattr(store, each.name) for each in fields(store)}
+    known = {field_.name: getattr(store, field_.name) for field_ in fields(store)}
     left_out = ("name", "kind", "logging_enabled", "caching_enabled", "is_hidden")
     facts = (f"{name} {value!r}" for name, value in known.items() if name not in left_out)
     return f"store {store.name}: {store.kind}, {', '.join(facts)}"
@@ -90,7 +90,7 @@ class Checkpoint:
         checkpoint.
         """
         known = self._read()
-        return [] if known is None else [int(each) for each in known.get("partitions", ())]
+        return [] if known is None else [int(item) for item in known.get("partitions", ())]
 
     def claim(
         self, layout: Layout, shuffle_partitions: int, find_starts: Callable[[], Offsets]
@@ -126,8 +126,8 @@ class Checkpoint:
             text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
         finally:
             stream.close()
-        found: dict[str, Any] = json.loads(text)
-        return found
+        result: dict[str, Any] = json.loads(text)
+        return result
 
     def _write(self, known: dict[str, Any]) -> None:
         path = self._path()

@@ -45,7 +45,7 @@ from ottla.streams.spark.query.starting_offsets import (
 from ottla.streams.spark.stages.dropped_counts import count_dropped
 from ottla.streams.spark.stages.shipping import ship
 from ottla.streams.spark.stages.state_processor import StageProcessor
-from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC, SourceSettings, pipeline_source
+from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC, SourceSettings, topology_source
 from ottla.streams.task.task import Task
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -89,7 +89,7 @@ class Compiled:
 
 def plan_queries(applications: Sequence[Application]) -> list[list[Application]]:
     """Return the applications of each query: one query for each connected part of a topology."""
-    return [[part] for each in applications for part in components(each)]
+    return [[part] for application in applications for part in components(application)]
 
 
 def compile_query(
@@ -101,14 +101,14 @@ def compile_query(
     not exist or cannot be joined, and if a processor raises when its first task is created.
     """
     with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
-        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
-        for each in applications:
-            tasks = each.settings
-            each.topology.check_copartitioning(counts)
+        counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
+        for item in applications:
+            tasks = item.settings
+            item.topology.check_copartitioning(counts)
             check_sinks(
-                brokers, each.topology, tasks.application_id, counts, tasks.exception_handlers
+                brokers, item.topology, tasks.application_id, counts, tasks.exception_handlers
             )
-        asks_clock = any(_asks_clock(each) for each in applications)
+        asks_clock = any(_asks_clock(application) for application in applications)
         clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
         layout = lay_out(applications, counts, clock_topic, claimed)
         factor = settings.replication_factor
@@ -160,7 +160,7 @@ def start_query(
     format_name = f"ottla-pipeline-{next(_names)}"
     source_settings = SourceSettings(shipment, whole, interval_ms)
     if in_jvm is None:
-        spark.dataSource.register(pipeline_source(format_name, source_settings))
+        spark.dataSource.register(topology_source(format_name, source_settings))
     else:
         spark.dataSource.register(columns_source(format_name, source_settings, in_jvm))
     options = _source_options(compiled, settings, claim.starts)
@@ -196,7 +196,7 @@ def _source_options(compiled: Compiled, settings: QuerySettings, starts: Offsets
     }
     if compiled.layout.patterns:
         own = "|".join(f"(?:{pattern})" for pattern, _ in compiled.layout.patterns)
-        named = "|".join(each.replace(".", r"\.") for each in compiled.topics)
+        named = "|".join(topic.replace(".", r"\.") for topic in compiled.topics)
         del options["subscribe"]
         options["subscribePattern"] = f"(?:{own}|{named})"
     return {**options, **settings.options}

@@ -85,8 +85,8 @@ class SparkEngine:
         files = list(self._settings.py_files)
         if is_cluster(context.master or ""):
             files.append(self._files.zip_package("ottla"))
-        for each in files:
-            context.addPyFile(each)
+        for file in files:
+            context.addPyFile(file)
 
     def start(self) -> "SparkQuery":
         """Start the queries."""
@@ -121,6 +121,7 @@ class SparkQuery:
         self.query = query
         self._firsts: dict[str, list[Offsets]] = {}
         self._dropped: dict[str, int] = {}
+        self._misplaced_keys: dict[str, int] = {}
         self._lock = threading.Lock()
 
     @property
@@ -141,14 +142,15 @@ class SparkQuery:
 
     def progress(self) -> Progress:
         """Return the total progress of all queries."""
-        found: list[Progress] = []
+        results: list[Progress] = []
         with self._lock, contextlib.suppress(PySparkException, Py4JError, OSError):
-            for each in self.query.queries:
-                report = each.lastProgress
+            for query in self.query.queries:
+                report = query.lastProgress
                 if report is not None:
-                    found.append(progress_of(report, self._firsts.setdefault(str(each.id), [])))
+                    results.append(progress_of(report, self._firsts.setdefault(str(query.id), [])))
             self._dropped = self.query.dropped()
-        return replace(total(found), dropped=self._dropped)
+            self._misplaced_keys = self.query.misplaced_keys()
+        return replace(total(results), dropped=self._dropped, misplaced_keys=self._misplaced_keys)
 
     def stop(self) -> None:
         """Stop all queries."""

@@ -48,7 +48,7 @@ def explain(
     lines: list[str] = []
     for number, kind in enumerate(layout.sub_topologies):
         lines += _stage(number, kind)
-        lines += [f"  {each}" for each in _arrivals(layout, number)]
+        lines += [f"  {arrival}" for arrival in _arrivals(layout, number)]
         lines += [f"  {_node(kind, node, marks)}" for node in kind.topology.nodes.values()]
     lines += [
         f"Topic {topic} stays on the broker: it closes a cycle" for topic in sorted(layout.created)
@@ -59,7 +59,7 @@ def explain(
 def _read(topology: Topology) -> Iterator[str]:
     for node in topology.nodes.values():
         if isinstance(node, Source):
-            yield from (each for each in node.topics if each not in topology.internal_topics)
+            yield from (topic for topic in node.topics if topic not in topology.internal_topics)
 
 
 def _stage(number: int, kind: SubTopology) -> Iterator[str]:
@@ -85,32 +85,32 @@ def _arrivals(layout: Layout, number: int) -> Iterator[str]:
 
 def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]:
     """Return for each node whether it runs in the JVM, or in Python and why."""
-    found: dict[str, str] = {}
+    marks: dict[str, str] = {}
     for component in components(application):
         layout = lay_out([component], known)
-        for each in lower_layout(layout, _spark_type(component)) or []:
-            found |= {name: "JVM" for name in each.nodes if name not in found}
-            found |= {name: f"Python ({why})" for name, why in each.reasons.items()}
-            if each.types is not None:
+        for item in lower_layout(layout, _spark_type(component)) or []:
+            marks |= {name: "JVM" for name in item.nodes if name not in marks}
+            marks |= {name: f"Python ({why})" for name, why in item.reasons.items()}
+            if item.types is not None:
                 # Records are fetched and decoded to columns in Python.
-                found.setdefault(each.source.name, "Python, its records go to the JVM")
+                marks.setdefault(item.source.name, "Python, its records go to the JVM")
         if layout.levels:
             held = "Python (it is in a stateful query)"
-            found |= {
+            marks |= {
                 node.name: held
                 for node in component.topology.nodes.values()
                 if expressions_of(node)
             }
-    return found
+    return marks
 
 
 def _spark_type(application: Application) -> SparkType | None:
     nodes = application.topology.nodes.values()
-    if not any(isinstance(each, OfSpark) for node in nodes for each in expressions_of(node)):
+    if not any(isinstance(item, OfSpark) for node in nodes for item in expressions_of(node)):
         return None
     frames = open_door("ottla.streams.spark.catalyst.frame", "pyspark", "ottla[spark]")
-    found: SparkType = frames.active_spark_types()
-    return found
+    result: SparkType = frames.active_spark_types()
+    return result
 
 
 def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> str:
@@ -121,5 +121,5 @@ def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> st
         name = kind.application.topic_name
         topic = name(node.topic) if isinstance(node.topic, str) else "the topic of a function"
         return f"{node.name}: {place}, writes {topic}"
-    found = [str(each) for each in expressions_of(node)]
-    return f"{node.name}: {place}{', an expression: ' + ', '.join(found) if found else ''}"
+    results = [str(item) for item in expressions_of(node)]
+    return f"{node.name}: {place}{', an expression: ' + ', '.join(results) if results else ''}"

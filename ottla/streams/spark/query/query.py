@@ -9,6 +9,7 @@ query.stop()
 import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -58,7 +59,7 @@ class StreamsQuery:
 
     def add(self, compiled: Compiled, query: StreamingQuery) -> None:
         """Add a query that has been started."""
-        first = sum(len(each.compiled.layout.sub_topologies) for each in self._running)
+        first = sum(len(item.compiled.layout.sub_topologies) for item in self._running)
         counts = DroppedCounts(compiled.layout, first)
         self._running.append(_Running(compiled, query, counts))
 
@@ -78,7 +79,7 @@ class StreamsQuery:
     @property
     def queries(self) -> list[StreamingQuery]:
         """Spark's own queries, one for each connected part of the topology."""
-        return [each.query for each in self._running]
+        return [item.query for item in self._running]
 
     def dropped(self) -> dict[str, int]:
         """Return the number of records that each task has dropped since the start, by Kafka's task
@@ -86,10 +87,20 @@ class StreamsQuery:
 
         Call it at least once a second: Spark keeps the reports of the last 100 micro-batches.
         """
-        found: dict[str, int] = {}
-        for each in self._running:
-            found |= each.dropped.take(each.query)
-        return found
+        results: dict[str, int] = {}
+        for item in self._running:
+            results |= item.dropped.take(item.query)
+        return results
+
+    def misplaced_keys(self) -> dict[str, int]:
+        """Return the number of misplaced keys of each topic, as of the last call of `dropped`.
+
+        Only some keys of each batch are checked; see docs/partitioning.md.
+        """
+        counts: Counter[str] = Counter()
+        for running in self._running:
+            counts += running.dropped.misplaced
+        return dict(sorted(counts.items()))
 
     @property
     def is_active(self) -> bool:
@@ -99,8 +110,8 @@ class StreamsQuery:
     @property
     def error(self) -> QueryError | None:
         """The error that stopped a query; None if none has failed."""
-        found = (query.exception() for query in self.queries)
-        text = next((str(each) for each in found if each is not None), None)
+        result = (query.exception() for query in self.queries)
+        text = next((str(item) for item in result if item is not None), None)
         return None if text is None else QueryError(explain(text))
 
     def process_all_available(self, timeout_s: float = 120.0) -> None:
@@ -112,12 +123,12 @@ class StreamsQuery:
         TimeoutError after `timeout_s` seconds.
         """
         deadline = time.monotonic() + timeout_s
-        for each in self._running:
+        for item in self._running:
             with _readable_errors():
-                if each.compiled.is_clocked:
-                    self._await_ends(each, deadline)
+                if item.compiled.is_clocked:
+                    self._await_ends(item, deadline)
                 else:
-                    each.query.processAllAvailable()
+                    item.query.processAllAvailable()
 
     def _await_ends(self, running: _Running, deadline: float) -> None:
         # A clock always has new input: wait until a micro-batch has ended at the ends of the
@@ -228,15 +239,15 @@ def _start(
         compile_query(applications, settings, _claimed(spark, place))
         for (_, applications), place in zip(parts, places, strict=True)
     ]
-    found = StreamsQuery(settings)
+    result = StreamsQuery(settings)
     try:
         for (name, _), each, place in zip(parts, compiled, places, strict=True):
             query = start_query(spark, each, replace(settings, checkpoint=place), name)
-            found.add(each, query)
+            result.add(each, query)
     except BaseException:
-        found.stop()
+        result.stop()
         raise
-    return found
+    return result
 
 
 def _claimed(spark: SparkSession, place: str) -> list[int]:

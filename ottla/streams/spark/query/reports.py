@@ -20,14 +20,14 @@ def progress_of(report: StreamingQueryProgress, firsts: list[Offsets]) -> Progre
     `firsts` keeps the starting offsets of each source, from the first report on.
     """
     if not firsts:
-        firsts += [_offsets(each.startOffset) for each in report.sources]
+        firsts += [_offsets(item.startOffset) for item in report.sources]
     records = lag = 0
     for source, first in zip(report.sources, firsts, strict=False):
         end, latest = _offsets(source.endOffset), _offsets(source.latestOffset)
         records += sum(offset - first.get(key, 0) for key, offset in end.items())
         lag += sum(max(0, offset - end.get(key, 0)) for key, offset in latest.items())
     watermark = (report.eventTime or {}).get("watermark", "")
-    state = sum(each.memoryUsedBytes for each in report.stateOperators)
+    state = sum(stateOperator.memoryUsedBytes for stateOperator in report.stateOperators)
     return Progress(
         batch=report.batchId,
         records=records,
@@ -40,22 +40,22 @@ def progress_of(report: StreamingQueryProgress, firsts: list[Offsets]) -> Progre
 
 def total(parts: Iterable[Progress]) -> Progress:
     """Return the total progress of several queries; the watermark is the earliest of theirs."""
-    found = Progress()
-    for each in parts:
-        marks = [mark for mark in (found.watermark, each.watermark) if mark]
-        found = Progress(
-            batch=max(found.batch, each.batch),
-            records=found.records + each.records,
-            lag=found.lag + each.lag,
+    result = Progress()
+    for part in parts:
+        marks = [mark for mark in (result.watermark, part.watermark) if mark]
+        result = Progress(
+            batch=max(result.batch, part.batch),
+            records=result.records + part.records,
+            lag=result.lag + part.lag,
             watermark=min(marks, default=""),
-            state_bytes=found.state_bytes + each.state_bytes,
-            batch_ms=max(found.batch_ms, each.batch_ms),
+            state_bytes=result.state_bytes + part.state_bytes,
+            batch_ms=max(result.batch_ms, part.batch_ms),
         )
-    return found
+    return result
 
 
 def _on_disk(operators: Sequence[Any]) -> int:
-    return sum(int(each.customMetrics.get("rocksdbSstFileSize", 0)) for each in operators)
+    return sum(int(operator.customMetrics.get("rocksdbSstFileSize", 0)) for operator in operators)
 
 
 def _offsets(reported: Any) -> Offsets:

@@ -37,7 +37,7 @@ def first_positions(
     latest, whole = _latest_topics(layout, topics), global_topics(layout)
     wanted = set(topics) - whole
     with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
-        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         ends = [
             (topic, n) for topic in sorted(latest & wanted) for n in range(counts.get(topic, 0))
         ]
@@ -48,8 +48,8 @@ def first_positions(
             if each.offset >= 0 and each.metadata != PROGRESS and key[0] in wanted
         }
         at_end = dict.fromkeys((key for key in ends if key not in chosen), LATEST)
-        found = list_offsets(brokers, at_end, isolation_level=READ_COMMITTED) if at_end else {}
-    return chosen | {key: each.offset for key, each in found.items()}
+        result = list_offsets(brokers, at_end, isolation_level=READ_COMMITTED) if at_end else {}
+    return chosen | {key: each.offset for key, each in result.items()}
 
 
 def starting_offsets(
@@ -65,7 +65,7 @@ def starting_offsets(
     if not positions and not latest:
         return "earliest"
     with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
-        counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+        counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         held = [key for key in positions if key[0] in topics and key[1] < counts.get(key[0], 0)]
         starts = list_offsets(brokers, dict.fromkeys(held, EARLIEST)) if held else {}
         ends = list_offsets(brokers, dict.fromkeys(held, LATEST)) if held else {}
@@ -93,11 +93,11 @@ def global_topics(layout: Layout) -> set[str]:
 
 def _latest_topics(layout: Layout, topics: tuple[str, ...]) -> set[str]:
     """Return the topics whose source has `offset_reset="latest"`."""
-    found: set[str] = set()
+    results: set[str] = set()
     for kind in layout.sub_topologies:
         for node in kind.topology.nodes.values():
             if isinstance(node, Source) and node.offset_reset == "latest":
-                found.update(kind.application.topic_name(topic) for topic in node.topics)
+                results.update(kind.application.topic_name(topic) for topic in node.topics)
                 matches = re.compile(node.pattern or "(?!)").fullmatch
-                found.update(topic for topic in topics if matches(topic))
-    return found
+                results.update(topic for topic in topics if matches(topic))
+    return results

@@ -99,8 +99,8 @@ def _first_stream(options: str) -> float:
         check=False,
         timeout=_TIMEOUT_S,
     )
-    found = _SECONDS.search(done.stdout)
-    if found is None:
+    match = _SECONDS.search(done.stdout)
+    if match is None:
         last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise ConfigError(f"Spark did not start: {last}")
-    return float(found[1])
+    return float(match[1])

@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 def jar() -> Path:
     """Return the path of the JAR with the classes; it may not exist."""
-    sources = b"".join(each.read_bytes() for each in sorted(_SOURCES.glob("*.java")))
+    sources = b"".join(item.read_bytes() for item in sorted(_SOURCES.glob("*.java")))
     key = hashlib.sha256(sources).hexdigest()[:12]
     return cache_folder() / f"files-{pyspark.__version__}-{key}.jar"
 
@@ -85,8 +85,8 @@ def _compile_classes(java_home: str, target: Path) -> bool:
             _compile(java_home, folder)
             packed = Path(folder) / "classes.jar"
             with zipfile.ZipFile(packed, "w") as archive:
-                for each in sorted(Path(folder).rglob("*.class")):
-                    archive.write(each, each.relative_to(folder))
+                for item in sorted(Path(folder).rglob("*.class")):
+                    archive.write(item, item.relative_to(folder))
             packed.replace(target)
     except (OSError, subprocess.SubprocessError) as error:
         _log.warning(
@@ -104,7 +104,7 @@ def _compile(java_home: str, folder: str) -> None:
     command = [str(Path(java_home) / "bin" / "java"), "-XX:TieredStopAtLevel=1", "-cp"]
     command += [os.pathsep.join(map(str, compiler)), _COMPILER, "-d", folder]
     command += ["-classpath", os.pathsep.join(map(str, known))]
-    command += [str(each) for each in sorted(_SOURCES.glob("*.java"))]
+    command += [str(item) for item in sorted(_SOURCES.glob("*.java"))]
     done = subprocess.run(  # noqa: S603  the Java that Spark runs on, sources of ours
         command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
     )

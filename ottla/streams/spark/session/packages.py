@@ -22,23 +22,23 @@ class PackageFiles:
         found.
         """
         top = name.partition(".")[0]
-        found = importlib.util.find_spec(top)
-        if found is None or found.origin is None:
+        result = importlib.util.find_spec(top)
+        if result is None or result.origin is None:
             raise ConfigError(
                 f"Module {top!r} cannot be found, so it cannot be shipped to executors."
             )
-        origin = Path(found.origin)
+        origin = Path(result.origin)
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="ottla-packages-"))
         target = self._folder / f"{top}.zip"
         files = [origin]
         root = origin.parent
-        if found.submodule_search_locations:
+        if result.submodule_search_locations:
             root = origin.parent.parent
-            files = sorted(each for each in origin.parent.rglob("*") if _is_shipped(each))
+            files = sorted(item for item in origin.parent.rglob("*") if _is_shipped(item))
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-            for each in files:
-                archive.write(each, each.relative_to(root))
+            for file in files:
+                archive.write(file, file.relative_to(root))
         return str(target)
 
     def remove(self) -> None:

@@ -72,8 +72,8 @@ def is_here(master: str) -> bool:
 def _own_folders() -> list[str]:
     """Return the folders of this program's modules, which workers need to import them."""
     installed = (sys.prefix, sys.base_prefix, sys.exec_prefix)
-    folders = [os.path.abspath(each) for each in sys.path]
-    return [each for each in folders if not each.startswith(installed)]
+    folders = [os.path.abspath(item) for item in sys.path]
+    return [folder for folder in folders if not folder.startswith(installed)]
 
 
 def _choose_python(master: str) -> None:
@@ -101,8 +101,8 @@ def session(
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
     # One shuffle partition for each core: a checkpoint keeps its state in this number of parts for
     # good.
-    found = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
-    chosen = _SETTINGS | found
+    results = {"spark.sql.shuffle.partitions": str(count), "spark.executorEnv.PYTHONPATH": path}
+    chosen = _SETTINGS | results
     if is_here(master):
         os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
         chosen |= _LOOPBACK_SETTINGS

@@ -1,12 +1,14 @@
-"""Counts of the records that a query's tasks dropped, sent from its workers to the driver with each
-micro-batch.
+"""Counts of the records that a query's tasks dropped and of misplaced keys (placement.py), sent from
+its workers to the driver with each micro-batch.
 
-A task adds an envelope without records to its output (envelopes.py). Spark observes these envelopes
+A task adds envelopes without records to its output (envelopes.py). Spark observes these envelopes
 before the sink and reports them with the progress of the micro-batch, so a repeated micro-batch is
 counted once.
 
 Not done: records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the
-workers but not counted, because the rows of such a query are not envelopes.
+workers but not counted, because the rows of such a query are not envelopes: the JVM would have to
+evaluate each filter a second time for the observation. Misplaced keys of topics that match a pattern
+are counted together, under an empty name.
 """
 
 import json
@@ -17,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ottla.streams.spark.layout.envelopes import DROPPED_TOPIC
+from ottla.streams.spark.layout.envelopes import DROPPED_TOPIC, MISPLACED_TOPIC
 from ottla.streams.spark.layout.layout import Layout
 
 _OBSERVED = "ottla"
@@ -26,8 +28,8 @@ _COUNTS = "dropped"
 
 def count_dropped(rows: DataFrame) -> DataFrame:
     """Observe the counts among a query's envelopes, and filter them out before the sink."""
-    is_count = F.col("topic") == DROPPED_TOPIC
-    count = F.when(is_count, F.struct("origin", "sequence"))
+    is_count = F.col("topic").isin(DROPPED_TOPIC, MISPLACED_TOPIC)
+    count = F.when(is_count, F.struct("topic", "origin", "sequence"))
     return rows.observe(_OBSERVED, F.collect_list(count).alias(_COUNTS)).where(~is_count)
 
 
@@ -43,6 +45,9 @@ class DroppedCounts:
         self._first = first
         self._batch = -1
         self._counts: Counter[int] = Counter()
+        self._topics = sorted(layout.routes)
+        self.misplaced: Counter[str] = Counter()
+        """The number of misplaced keys among the checked ones, by topic, as of the last `take`."""
 
     def take(self, query: StreamingQuery) -> dict[str, int]:
         """Return the number of records that each task has dropped so far, by Kafka's task ids, such
@@ -50,8 +55,8 @@ class DroppedCounts:
         """
         recent: Any = query._jsq.recentProgress()
         newest = self._batch
-        for place in range(len(recent) - 1, -1, -1):
-            progress = recent[place]
+        for index in range(len(recent) - 1, -1, -1):
+            progress = recent[index]
             batch = progress.batchId()
             if batch <= self._batch:
                 break
@@ -62,8 +67,13 @@ class DroppedCounts:
 
     def _add(self, row: Any) -> None:
         if row is not None:
-            for each in json.loads(row.json())[_COUNTS]:
-                self._counts[each["origin"]] += each["sequence"]
+            for count in json.loads(row.json())[_COUNTS]:
+                number = count["origin"]
+                if count["topic"] == DROPPED_TOPIC:
+                    self._counts[number] += count["sequence"]
+                else:
+                    topic = self._topics[number] if number < len(self._topics) else ""
+                    self.misplaced[topic] += count["sequence"]
 
     def _id(self, task: int) -> str:
         kind = self._layout.sub_topology_of(task)

@@ -118,8 +118,8 @@ class PlainTask:
                 self._take()
             yield from self._gathered()
             return
-        for each in self._written.values():
-            each.clear()
+        for item in self._written.values():
+            item.clear()
         self._fused(chain, records)
         yield from self._gathered(records)
 
@@ -169,8 +169,8 @@ class PlainTask:
 
     def _node_of(self, error: Exception, source: str) -> str:
         """Return the name of the innermost node in an error's traceback."""
-        found = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
-        return next((each for each in reversed(found) if each is not None), source)
+        results = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
+        return next((item for item in reversed(results) if item is not None), source)
 
     def _unwritten(
         self, sink: Sink, topic: str, record: tuple[Any, Any], error: Exception, is_key: bool
@@ -199,7 +199,7 @@ class PlainTask:
             held[0].append(place)
             held[1].append(each)
         written = {} if records is None else self._written
-        for topic in (*written, *(each for each in by_topic if each not in written)):
+        for topic in (*written, *(item for item in by_topic if item not in written)):
             parts = []
             if records is not None and topic in written and written[topic].places:
                 parts.append(_columns(topic, written[topic], records))
@@ -224,7 +224,9 @@ class PlainTask:
             if extractor is not None or node.carries_changes:
                 continue
             try:
-                deliver = _forwarding([self._step(each, children) for each in children[node.name]])
+                deliver = _forwarding(
+                    [self._step(child, children) for child in children[node.name]]
+                )
             except (_Unfused, KeyError):
                 continue
             serdes = resolve(node.key, defaults.key), resolve(node.value, defaults.value)
@@ -237,7 +239,7 @@ class PlainTask:
         if isinstance(node, Sink):
             return self._named(node.name, self._sink(node))
         assert isinstance(node, ProcessorNode)
-        below = {each.name: self._step(each, children) for each in children.get(node.name, [])}
+        below = {item.name: self._step(item, children) for item in children.get(node.name, [])}
         supplier: Any = node.supplier
         if isinstance(supplier, stateless.Branch):
             return self._named(node.name, _branching(supplier, below))
@@ -337,9 +339,9 @@ def _merged(parts: list[TopicOutput]) -> TopicOutput:
     """Merge the output of functions and task in the order of the source records."""
     if len(parts) == 1:
         return parts[0]
-    places = np.concatenate([each.places for each in parts])
+    places = np.concatenate([part.places for part in parts])
     order = np.argsort(places, kind="stable")
-    table = pa.Table.from_batches([each.records for each in parts]).combine_chunks()
+    table = pa.Table.from_batches([part.records for part in parts]).combine_chunks()
     (batch,) = table.take(pa.array(order)).to_batches()
     return TopicOutput(parts[0].topic, places[order], batch)
 
@@ -349,8 +351,8 @@ def _forwarding(children: list[Deliver]) -> Deliver:
         return children[0]
 
     def forward(key: Any, value: Any) -> None:
-        for each in children:
-            each(key, value)
+        for child in children:
+            child(key, value)
 
     return forward
 
@@ -423,8 +425,8 @@ def _flat_map_values(operator: stateless.FlatMapValues, forward: Deliver) -> Del
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        for each in stateless.several(mapper(key, value), stateless.MANY_VALUES):
-            forward(key, each)
+        for item in stateless.several(mapper(key, value), stateless.MANY_VALUES):
+            forward(key, item)
 
     return step
 

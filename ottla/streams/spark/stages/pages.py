@@ -165,10 +165,10 @@ class PagedBytes:
         """Iterate over the keys from `low` to `high`, both included, as of the call."""
         first = 0 if low is None else self._index_of(low)
         last = len(self._lows) if high is None else self._index_of(high) + 1
-        found: list[tuple[bytes, bytes]] = []
+        results: list[tuple[bytes, bytes]] = []
         for index in range(first, last):
-            found += self._page(index).entries(low, high)
-        return reversed(found) if reverse else iter(found)
+            results += self._page(index).entries(low, high)
+        return reversed(results) if reverse else iter(results)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over all keys; changes made meanwhile may or may not be seen."""

@@ -34,10 +34,11 @@ class KeyPlacement:
     misplaced: Counter[str] = field(default_factory=Counter)
     """The number of keys in another partition than murmur2 chooses, by topic."""
 
-    def check(self, topic: str, partition: int, keys: pa.Array, partition_count: int) -> None:
+    def check(self, topic: str, partition: int, keys: pa.Array, partition_count: int) -> int:
         """Compare the first keys of a partition's batch; log a warning for the first misplaced key
-        of a topic.
+        of a topic. Returns the number of misplaced keys among them.
         """
+        before = self.misplaced[topic]
         head = [key for key in keys.slice(0, SAMPLE).to_pylist() if key is not None]
         for key in head:
             if len(key) > _KEY_BYTES_MAX:
@@ -48,6 +49,7 @@ class KeyPlacement:
                 self.misplaced[topic] += 1
                 if self.misplaced[topic] == 1:
                     _warn(topic, partition, key, expected)
+        return self.misplaced[topic] - before
 
 
 def _warn(topic: str, partition: int, key: bytes, expected: int) -> None:

@@ -60,5 +60,5 @@ def ship(layout: Layout, shuffle_partitions: int) -> Shipment:
 
 @functools.lru_cache(maxsize=16)
 def _unpacked(layout: bytes, shuffle_partitions: int) -> tuple[Layout, Slots]:
-    found: Layout = cast(Any, cloudpickle).loads(layout)
-    return found, Slots(found.task_count, shuffle_partitions)
+    result: Layout = cast(Any, cloudpickle).loads(layout)
+    return result, Slots(result.task_count, shuffle_partitions)

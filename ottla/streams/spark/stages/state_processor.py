@@ -27,8 +27,8 @@ class StatePages:
 
     def get(self, name: str) -> bytes | None:
         """Return a page; None if it does not exist."""
-        found = self._state.getValue((name,))
-        return None if found is None else bytes(found[0])
+        result = self._state.getValue((name,))
+        return None if result is None else bytes(result[0])
 
     def put(self, name: str, page: bytes) -> None:
         """Store a page."""
@@ -57,8 +57,8 @@ class StageProcessor(StatefulProcessor):
             Envelope(slot, int(row[1]), str(row[2]), int(row[3]), int(row[4]), bytes(row[5]))
             for row in rows
         )
-        for each in self._shipment.stage(self._level).handle(slot, arrived, self._pages):
-            yield _ROW(*each)
+        for item in self._shipment.stage(self._level).handle(slot, arrived, self._pages):
+            yield _ROW(*item)
 
     def close(self) -> None:
         """Do nothing: Spark closes the state."""

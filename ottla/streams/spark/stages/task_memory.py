@@ -79,15 +79,15 @@ class TaskMemory:
         )
 
     def _changed_fields(self) -> dict[_Field, bytes]:
-        found = {}
+        results = {}
         for field, value in self._fields().items():
             before = self._initial.get(field)
             pickled = self._pickled(value)
             if pickled is None and (before is None or value is not before[0]):
                 pickled = self._pickled_by_value(value)
             if pickled is not None and (before is None or pickled != before[1]):
-                found[field] = pickled
-        return found
+                results[field] = pickled
+        return results
 
     def _pickled_by_value(self, value: Any) -> bytes | None:
         """Pickle functions and classes of the user's main program, which plain pickling cannot."""
@@ -103,26 +103,33 @@ class TaskMemory:
         their functions.
         """
         # Start again each time: a cancelled punctuator has no name, and is stored by value.
-        for name in [each for each in self._parts if each[0] == "later"]:
+        for name in [part for part in self._parts if part[0] == "later"]:
             del self._names[id(self._parts.pop(name))]
-        found: dict[tuple[Any, ...], bytes] = {}
-        for each in (each for kind in PunctuationType for each in self._task.punctuators[kind]):
-            callback = None if id(each) in self._names else self._pickled_by_value(each.callback)
+        results: dict[tuple[Any, ...], bytes] = {}
+        for item in (
+            punctuator for kind in PunctuationType for punctuator in self._task.punctuators[kind]
+        ):
+            callback = None if id(item) in self._names else self._pickled_by_value(item.callback)
             if callback is not None:
-                name = "later", len(found)
-                found[name] = callback
-                self._parts[name], self._names[id(each)] = each, name
-        return found
+                name = "later", len(results)
+                results[name] = callback
+                self._parts[name], self._names[id(item)] = item, name
+        return results
 
     def _schedules(self, later: dict[tuple[Any, ...], bytes]) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = []
+        schedules: list[tuple[Any, ...]] = []
         for punctuation in PunctuationType:
-            for each in self._task.punctuators[punctuation]:
-                name = self._names.get(id(each))
+            for punctuator in self._task.punctuators[punctuation]:
+                name = self._names.get(id(punctuator))
                 if name is not None:
-                    known = each.node, punctuation.name, each.due, each.interval_ms
-                    found.append((name, later.get(name), *known))
-        return found
+                    known = (
+                        punctuator.node,
+                        punctuation.name,
+                        punctuator.due,
+                        punctuator.interval_ms,
+                    )
+                    schedules.append((name, later.get(name), *known))
+        return schedules
 
     def recall(self, remembered: bytes) -> None:
         """Restore the state that `remember` returned."""
@@ -130,7 +137,7 @@ class TaskMemory:
         task.stream_time = known["stream_time"]
         for name, store in known["stores"].items():
             task.stores[name].recall(store)
-        found: dict[PunctuationType, list[Schedule]] = {each: [] for each in PunctuationType}
+        results: dict[PunctuationType, list[Schedule]] = {item: [] for item in PunctuationType}
         for name, callback, node, punctuation, due, interval_ms in known["schedules"]:
             clock = PunctuationType[punctuation]
             if name not in self._parts:
@@ -140,8 +147,8 @@ class TaskMemory:
             else:
                 schedule = self._parts[name]
                 schedule.due = due
-            found[clock].append(schedule)
-        for clock, schedules in found.items():
+            results[clock].append(schedule)
+        for clock, schedules in results.items():
             task.punctuators[clock].replace(schedules)
         for (name, field), pickled in known["fields"].items():
             setattr(task.processors[name], field, self._unpickled(pickled))
@@ -152,19 +159,19 @@ class TaskMemory:
 
 def _parts(task: Task) -> dict[tuple[Any, ...], Any]:
     """Return the parts of a task, by names that are the same in every task of a topology."""
-    found: dict[tuple[Any, ...], Any] = {("task",): task}
+    parts: dict[tuple[Any, ...], Any] = {("task",): task}
     for name, processor in task.processors.items():
-        found["processor", name] = processor
-        found["context", name] = task.contexts[name]
-        found["supplier", name] = getattr(task.topology.nodes[name], "supplier", None)
+        parts["processor", name] = processor
+        parts["context", name] = task.contexts[name]
+        parts["supplier", name] = getattr(task.topology.nodes[name], "supplier", None)
     for name, store in task.stores.items():
-        found["store", name] = store
+        parts["store", name] = store
     for punctuation in PunctuationType:
         numbers: dict[str, int] = {}
-        for each in task.punctuators[punctuation]:
-            number = numbers[each.node] = numbers.get(each.node, 0) + 1
-            found["schedule", punctuation.name, each.node, number] = each
-    return found
+        for punctuator in task.punctuators[punctuation]:
+            number = numbers[punctuator.node] = numbers.get(punctuator.node, 0) + 1
+            parts["schedule", punctuation.name, punctuator.node, number] = punctuator
+    return parts
 
 
 class _Pickler(pickle.Pickler):

@@ -78,7 +78,8 @@ class SourceStage:
                     yield self._address(task, topic, partition, records)
             return
         routes = self._layout.routes_of(topic)
-        self._check_keys(routes, topic, (partition, records), partition_count)
+        misplaced = self._check_keys(routes, topic, (partition, records), partition_count)
+        yield from self._outbox.misplaced(self._number(topic), misplaced)
         for route in routes:
             kind = self._layout.sub_topologies[route.kind]
             if kind.level == 0:
@@ -97,17 +98,21 @@ class SourceStage:
         topic: str,
         batch: tuple[int, pa.RecordBatch],
         partition_count: int,
-    ) -> None:
+    ) -> int:
         """Check the partitions of keys if the topic is read by partition together with other
-        topics.
+        topics; return the number of misplaced keys among those that were checked.
         """
         partition, records = batch
         for route in routes:
             count = self._layout.sub_topologies[route.kind].partitions
             meets = route.kind in self._layout.meeting and topic not in self._layout.created
             if meets and route.routing is Routing.BY_PARTITION and partition_count in (0, count):
-                self._placement.check(topic, partition, records.column("key"), count)
-                return
+                return self._placement.check(topic, partition, records.column("key"), count)
+        return 0
+
+    def _number(self, topic: str) -> int:
+        """Return the number of a topic; those that are not named in the layout share one."""
+        return self._topics.index(topic) if topic in self._topics else len(self._topics)
 
     def _address(self, task: int, topic: str, partition: int, records: pa.RecordBatch) -> Envelope:
         first = records.column("offset")[0].as_py()
@@ -124,10 +129,10 @@ class SourceStage:
         elif route.routing is Routing.BY_PARTITION:
             yield self._address(kind.first_task + own, topic, partition, records)
         else:
-            found = partitions_of(records.column("key"), kind.partitions, own)
-            for each in np.unique(found).tolist():
-                chosen = records.take(pa.array(np.flatnonzero(found == each)))
-                yield self._address(kind.first_task + each, topic, partition, chosen)
+            result = partitions_of(records.column("key"), kind.partitions, own)
+            for item in np.unique(result).tolist():
+                chosen = records.take(pa.array(np.flatnonzero(result == item)))
+                yield self._address(kind.first_task + item, topic, partition, chosen)
 
     def _run(
         self, number: int, topic: str, partition: int, records: pa.RecordBatch
@@ -139,8 +144,9 @@ class SourceStage:
         plain = self._tasks[number]
         before = plain.dropped_count
         # Each source topic is an origin of its own: the order of its output is restored separately.
-        place = self._topics.index(topic) if topic in self._topics else len(self._topics)
-        origin = kind.first_task + partition % kind.partitions + place * self._layout.task_count
+        number_of_topic = self._number(topic)
+        origin = kind.first_task + partition % kind.partitions
+        origin += number_of_topic * self._layout.task_count
         first = records.column("offset")[0].as_py() << _SEQUENCE_BITS
         for output in plain.run(topic, records):
             yield from self._outbox.of_batch(origin, output.topic, output.records, first)
@@ -167,7 +173,9 @@ class Stage:
         self, slot: int, envelopes: Iterable[Envelope], pages: PageStore
     ) -> Iterator[Envelope]:
         """Yield the output for all envelopes of a slot; a carrier forwards the envelopes in order."""
-        ordered = sorted(envelopes, key=lambda each: (each.topic, each.origin, each.sequence))
+        ordered = sorted(
+            envelopes, key=lambda envelope: (envelope.topic, envelope.origin, envelope.sequence)
+        )
         task = self._slots.task(slot)
         if task is None:
             yield from map(self._outbox.forward, ordered)
@@ -200,8 +208,8 @@ class _Run:
     def take(self, envelopes: list[Envelope]) -> list[ProducedRecord]:
         """Process all records of a micro-batch; return the task's output."""
         by_topic: dict[str, dict[int, list[Envelope]]] = {}
-        for each in envelopes:
-            by_topic.setdefault(each.topic, {}).setdefault(each.origin, []).append(each)
+        for envelope in envelopes:
+            by_topic.setdefault(envelope.topic, {}).setdefault(envelope.origin, []).append(envelope)
         ticks = by_topic.pop(self._layout.clock_topic or "", {})
         latest_tick = max((time for time in _times(ticks)), default=None)
         if latest_tick is not None and self._remembered is None:
@@ -232,8 +240,8 @@ class _Run:
     def _process(self, task: Task, by_topic: dict[str, dict[int, list[Envelope]]]) -> None:
         names = by_topic.keys()
         nodes = self._kind.topology.nodes.values()
-        filled = [each for each in nodes if isinstance(each, Source) and each.is_global]
-        first = {topic for each in filled for topic in each.topics} & names
+        filled = [node for node in nodes if isinstance(node, Source) and node.is_global]
+        first = {topic for item in filled for topic in item.topics} & names
         rest = sorted(names - first)
         for topic in sorted(first):
             for record in self._records(topic, by_topic[topic]):
@@ -250,7 +258,7 @@ class _Run:
 
     def _records(self, topic: str, origins: dict[int, list[Envelope]]) -> Iterator[TopicRecord]:
         queues: list[Iterator[TopicRecord]] = [
-            (record for each in envelopes for record in topic_records(each.records))
+            (record for envelope in envelopes for record in topic_records(envelope.records))
             for _, envelopes in sorted(origins.items())
         ]
         if topic not in self._layout.shuffled:
@@ -274,8 +282,8 @@ class _Run:
 
 def _times(ticks: dict[int, list[Envelope]]) -> Iterator[int]:
     for envelopes in ticks.values():
-        for each in envelopes:
-            yield from (record.timestamp for record in topic_records(each.records))
+        for envelope in envelopes:
+            yield from (record.timestamp for record in topic_records(envelope.records))
 
 
 def _by_time(queues: list[Iterator[TopicRecord]]) -> Iterator[TopicRecord]:

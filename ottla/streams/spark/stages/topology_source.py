@@ -31,17 +31,12 @@ from pyspark.sql.types import (
 from ottla.client.admin.offsets import PROGRESS
 from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
+from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatches
 from ottla.streams.spark.connector.options import SparkOptions, Use
-from ottla.streams.spark.connector.ranges import (
-    JsonOffsets,
-    OffsetRange,
-    Offsets,
-    from_json,
-    to_json,
-)
-from ottla.streams.spark.connector.refusals import Refusals
-from ottla.streams.spark.connector.sink import StreamSink, Written
-from ottla.streams.spark.connector.source import OttlaSource, RangeTask, StreamReader
+from ottla.streams.spark.connector.positions import Positions
+from ottla.streams.spark.connector.ranges import OffsetRange, Offsets, limit_offsets
+from ottla.streams.spark.connector.sink import Opened, StreamSink, TaskWriter
+from ottla.streams.spark.connector.source import OttlaSource, StreamReader
 from ottla.streams.spark.connector.time_order import TimeOrder
 from ottla.streams.spark.connector.workers import settle_after_work
 from ottla.streams.spark.layout.envelopes import RECORDS, as_arrow, open_sealed
@@ -63,7 +58,7 @@ _ENVELOPES = StructType(
         StructField("records", BinaryType()),
     ]
 )
-_READ = ("offset", "timestamp", "key", "value", "headers")
+READ_COLUMNS = ("offset", "timestamp", "key", "value", "headers")
 WRITTEN = StructType(
     [
         StructField("topic", StringType()),
@@ -99,10 +94,10 @@ class BundleTask(InputPartition):
     counts: Mapping[str, int]
 
 
-def pipeline_source(format_name: str, source_settings: SourceSettings) -> type[OttlaSource]:
+def topology_source(format_name: str, source_settings: SourceSettings) -> type[OttlaSource]:
     """Return the Data Source of one query; the settings are pickled with the class."""
 
-    class PipelineSource(OttlaSource):
+    class TopologySource(OttlaSource):
         @classmethod
         def name(cls) -> str:
             return format_name
@@ -111,103 +106,110 @@ def pipeline_source(format_name: str, source_settings: SourceSettings) -> type[O
             return _ENVELOPES
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return PipelineReader(SparkOptions(self.options, Use.STREAM_READ), source_settings)
+            return topology_reader(SparkOptions(self.options, Use.STREAM_READ), source_settings)
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-            return PipelineSink(SparkOptions(self.options, Use.WRITE), source_settings.shipment)
+            options = SparkOptions(self.options, Use.WRITE)
+            return topology_sink(options, source_settings.shipment, opened_envelopes)
 
-    return PipelineSource
+    return TopologySource
 
 
-class PipelineReader(StreamReader):
-    """Plans micro-batches, and reads them as envelopes."""
+def topology_reader(options: SparkOptions, settings: SourceSettings) -> StreamReader:
+    """Return the reader of a topology's query, which reads envelopes."""
+    batches = MicroBatches(options, TopologyBatches(settings))
+    return StreamReader(batches, EnvelopeReading(options, settings))
 
-    _progress_mark = PROGRESS
 
-    def __init__(self, options: SparkOptions, source_settings: SourceSettings) -> None:
-        super().__init__(options, _READ)
-        self._source_settings = source_settings
+class TopologyBatches:
+    """The policy of micro-batches that follow the order of time (`TimeOrder`), with the clock."""
+
+    progress_mark = PROGRESS
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
         self._time_order = TimeOrder()
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the envelopes of a task's ranges."""
-        assert isinstance(partition, BundleTask)
-        stage, options = self._source_settings.shipment.source_stage(), self._options
-        with (
-            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
-            Fetcher(brokers, options.fetch_settings) as fetcher,
-        ):
-            for wanted in partition.ranges:
-                topic, count = wanted.topic, partition.counts.get(wanted.topic, 0)
-                for records in self._fetch(fetcher, wanted):
-                    yield as_arrow(stage.take(topic, wanted.partition, records, count))
-        settle_after_work()
+    @property
+    def own_topic(self) -> str | None:
+        """The clock's topic, if a task has a wall-clock punctuator."""
+        return None if self._settings.tick_interval_ms is None else CLOCK_TOPIC
 
-    def _fetch(self, fetcher: Fetcher, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
-        if wanted.topic == CLOCK_TOPIC:
-            yield self._tick(wanted)
-            return
-        decoder = ColumnDecoder(wanted.topic, wanted.partition, self._names)
-        for batch in fetcher.fetch(decoder, wanted.start, wanted.end):
-            yield _records(wanted.partition, batch)
+    def own_end(self) -> int:
+        """Return the number of intervals since 1970."""
+        assert self._settings.tick_interval_ms is not None
+        return wall_clock_ms() // self._settings.tick_interval_ms
 
-    def _tick(self, wanted: OffsetRange) -> pa.RecordBatch:
-        """Return the latest time of a range as a record."""
-        assert self._source_settings.tick_interval_ms is not None
-        time = wanted.end * self._source_settings.tick_interval_ms
-        row = {"partition": 0, "offset": wanted.end - 1, "timestamp": time}
-        empty = dict.fromkeys(("key", "value", "headers"))
-        return pa.RecordBatch.from_pylist([{**row, **empty}], schema=RECORDS)
-
-    def initialOffset(self) -> JsonOffsets:
-        """Return the starting offsets according to the options."""
-        return to_json(from_json(super().initialOffset()) | self._clock(-1))
-
-    def _clock(self, shift: int = 0) -> Offsets:
-        interval_ms = self._source_settings.tick_interval_ms
-        if interval_ms is None:
-            return {}
-        return {(CLOCK_TOPIC, 0): wall_clock_ms() // interval_ms + shift}
-
-    def _ask_latest(self) -> Offsets:
-        self._latest = super()._ask_latest() | self._clock()
-        return self._latest
-
-    def _beginning(self, begin: Offsets, end: Offsets) -> Offsets:
-        clock = {key: offset - 1 for key, offset in end.items() if key[0] == CLOCK_TOPIC}
-        return super()._beginning(clock | begin, end)
-
-    def _limited(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
-        whole = {key for key in end if key[0] in (*self._source_settings.whole_topics, CLOCK_TOPIC)}
+    def limit(self, begin: Offsets, end: Offsets, max_rows: int, positions: Positions) -> Offsets:
+        """Return ends of about `max_rows` rows; global topics and the clock are read whole."""
+        whole = {key for key in end if key[0] in (*self._settings.whole_topics, CLOCK_TOPIC)}
         rest = {key: offset for key, offset in end.items() if key not in whole}
-        return self._in_order(begin, rest, max_rows) | {key: end[key] for key in whole}
+        return self._in_order(begin, rest, max_rows, positions) | {key: end[key] for key in whole}
 
-    def _in_order(self, begin: Offsets, end: Offsets, max_rows: int) -> Offsets:
+    def _in_order(
+        self, begin: Offsets, end: Offsets, max_rows: int, positions: Positions
+    ) -> Offsets:
         if len({topic for topic, _ in end}) < 2:
-            return super()._limited(begin, end, max_rows)
-        positions = self._connected()
+            return limit_offsets(begin, end, max_rows)
         begin = {key: begin.get(key, offset) for key, offset in end.items()}
         return self._time_order.limit(
             begin, end, max_rows, wall_clock_ms(), lambda time_ms: positions.at(end, time_ms)
         )
 
-    def partitions(
-        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
-    ) -> Sequence[InputPartition]:
-        """Return the tasks of one micro-batch: at most as many as a stage has, each with some
-        ranges.
-        """
-        rest = [
-            {topic: each[topic] for topic in each if topic != CLOCK_TOPIC} for each in (start, end)
-        ]
-        ranges = [each.range for each in super().partitions(*rest) if isinstance(each, RangeTask)]
-        if CLOCK_TOPIC in end:
-            last = end[CLOCK_TOPIC]["0"]
-            first = start.get(CLOCK_TOPIC, {}).get("0", last - 1)
-            ranges += [OffsetRange(CLOCK_TOPIC, 0, first, last)] if first < last else []
-        counts = {topic: len(offsets) for topic, offsets in rest[1].items()}
-        bundles = bundle(ranges, self._source_settings.shipment.shuffle_partitions)
-        return [BundleTask(each, counts) for each in bundles]
+
+class BundledTasks:
+    """The tasks of a micro-batch: at most as many as a stage has, each with some ranges."""
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
+
+    def tasks(self, batch: BatchRanges) -> list[InputPartition]:
+        """Return the tasks of one batch."""
+        bundles = bundle(batch.ranges, self._settings.shipment.shuffle_partitions)
+        return [BundleTask(ranges, batch.partition_counts) for ranges in bundles]
+
+
+class EnvelopeReading:
+    """Reads the ranges of a task, and passes them through the first steps of the topology."""
+
+    def __init__(self, options: SparkOptions, settings: SourceSettings) -> None:
+        self._options = options
+        self._settings = settings
+        self._bundled = BundledTasks(settings)
+
+    def tasks(self, batch: BatchRanges) -> list[InputPartition]:
+        """Return the tasks of one batch."""
+        return self._bundled.tasks(batch)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the envelopes of a task's ranges."""
+        assert isinstance(partition, BundleTask)
+        stage, options = self._settings.shipment.source_stage(), self._options
+        with (
+            Brokers(options.bootstrap, client_id=options.client_id) as brokers,
+            Fetcher(brokers, options.fetch_settings) as fetcher,
+        ):
+            for offsets in partition.ranges:
+                topic, count = offsets.topic, partition.counts.get(offsets.topic, 0)
+                for records in self._fetch(fetcher, offsets):
+                    yield as_arrow(stage.take(topic, offsets.partition, records, count))
+        settle_after_work()
+
+    def _fetch(self, fetcher: Fetcher, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
+        if offsets.topic == CLOCK_TOPIC:
+            yield self._tick(offsets)
+            return
+        decoder = ColumnDecoder(offsets.topic, offsets.partition, READ_COLUMNS)
+        for batch in fetcher.fetch(decoder, offsets.start, offsets.end):
+            yield _records(offsets.partition, batch)
+
+    def _tick(self, offsets: OffsetRange) -> pa.RecordBatch:
+        """Return the latest time of a range as a record."""
+        assert self._settings.tick_interval_ms is not None
+        time = offsets.end * self._settings.tick_interval_ms
+        row = {"partition": 0, "offset": offsets.end - 1, "timestamp": time}
+        empty = dict.fromkeys(("key", "value", "headers"))
+        return pa.RecordBatch.from_pylist([{**row, **empty}], schema=RECORDS)
 
 
 def bundle(ranges: Sequence[OffsetRange], count: int) -> list[tuple[OffsetRange, ...]]:
@@ -215,16 +217,17 @@ def bundle(ranges: Sequence[OffsetRange], count: int) -> list[tuple[OffsetRange,
     ranges in order.
     """
     sizes = [0] * count
-    found: list[list[OffsetRange]] = [[] for _ in range(count)]
-    for each in sorted(ranges, key=lambda each: (-each.size, each.topic, each.partition)):
+    bundles: list[list[OffsetRange]] = [[] for _ in range(count)]
+    for item in sorted(ranges, key=lambda item: (-item.size, item.topic, item.partition)):
         index = sizes.index(min(sizes))
-        found[index].append(each)
+        bundles[index].append(item)
         # An empty fetch has a cost, too.
-        sizes[index] += each.size + 1
+        sizes[index] += item.size + 1
     in_order = (
-        sorted(each, key=lambda one: (one.topic, one.partition, one.start)) for each in found
+        sorted(ranges, key=lambda item: (item.topic, item.partition, item.start))
+        for ranges in bundles
     )
-    return [tuple(each) for each in in_order if each]
+    return [tuple(ranges) for ranges in in_order if ranges]
 
 
 def _records(partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -240,26 +243,19 @@ def _records(partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
 
-class PipelineSink(StreamSink):
-    """Writes the records of envelopes; the application's handlers see the records that brokers
-    reject.
+def topology_sink(options: SparkOptions, shipment: Shipment, opened: Opened) -> StreamSink:
+    """Return a sink of records that `opened` returns.
+
+    The application's handlers receive the records that brokers reject.
     """
+    writer = TaskWriter(options, WRITTEN, shipment.exception_handlers)
+    return StreamSink(options, writer, opened)
 
-    def __init__(self, options: SparkOptions, shipment: Shipment) -> None:
-        super().__init__(options, WRITTEN)
-        self._shipment = shipment
 
-    def _refusals(self) -> Refusals:
-        return Refusals(self._shipment.exception_handlers())
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write all envelopes of a task, in their order."""
-        return super().write(self._opened(iterator))
-
-    def _opened(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the records in the batches that Spark passes."""
-        for batch in batches:
-            yield from _records_in(batch)
+def opened_envelopes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the records in the envelopes that Spark passes, in their order."""
+    for batch in batches:
+        yield from _records_in(batch)
 
 
 def _records_in(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

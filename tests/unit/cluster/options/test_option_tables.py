@@ -142,9 +142,9 @@ def test_an_option_without_effect_is_a_warning() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["authorizer.class.name", "zookeeper.connect"])
+@pytest.mark.parametrize("name", ["authorizer.class.name"])
 def test_unsupported_security_settings_stop_the_broker(name: str) -> None:
-    """A security option or an ensemble that Ottla does not support is an error, not a warning."""
+    """A security option that Ottla does not support is an error, not a warning."""
     with pytest.raises(ConfigError, match=name):
         option_tables.parse_broker_settings({name: "x"})
 

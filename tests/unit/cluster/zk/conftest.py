@@ -14,9 +14,12 @@ from kazoo.client import KazooClient
 
 from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
+from ottla.base.rng import SystemRng
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import Coordination
+from ottla.cluster.zk.tree_server import TreeServer
+from ottla.net.listener import RealNet
 from tests.compat import java, zookeeper
 
 
@@ -85,9 +88,45 @@ class LiveWorld:
             await session.close()
 
 
+class ServedWorld:
+    """A tree on disk that another process would use: kazoo speaks to it over a socket."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._tree: EmbeddedTree | None = None
+        self._server: TreeServer | None = None
+        self._sessions: list[LiveSession] = []
+
+    async def session(self) -> Coordination:
+        """Start a session."""
+        if self._server is None:
+            self._tree = EmbeddedTree(
+                RealFileSystem(), RealClock(), self._directory, is_shared=True
+            )
+            self._server = TreeServer(self._tree, SystemRng())
+            await self._server.open(RealNet(), "127.0.0.1", 0)
+        session = await LiveSession.begin(f"127.0.0.1:{self._server.port}/chroot/of/tests")
+        self._sessions.append(session)
+        return session
+
+    async def expire(self, session: Coordination) -> None:
+        """End a session on the server."""
+        assert self._tree is not None
+        self._tree.sessions[session.session_id].expire()
+
+    async def close(self) -> None:
+        """Close the sessions, the server and the tree."""
+        for session in self._sessions:
+            await session.close()
+        if self._server is not None and self._tree is not None:
+            await self._server.close()
+            await self._tree.close()
+
+
 _WORLDS: dict[str, Callable[[Path], CoordinationWorld]] = {
     "memory": lambda _: EmbeddedWorld(None),
     "journalled": lambda path: EmbeddedWorld(f"{path}/coordination"),
+    "served": lambda path: ServedWorld(f"{path}/coordination"),
 }
 
 

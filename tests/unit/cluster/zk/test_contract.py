@@ -14,6 +14,7 @@ from ottla.cluster.zk.port import (
     CoordinationError,
     Create,
     Delete,
+    NoChildrenForEphemerals,
     NodeExists,
     NoNode,
     NotEmpty,
@@ -438,3 +439,11 @@ async def test_binary_data_and_odd_names_survive(session: Coordination) -> None:
     for name in ("<default>", "my%20app", "é", "a b", "__consumer_offsets", "."):
         await session.create(f"/{name}x", bytes(range(256)))
         assert (await session.get(f"/{name}x", _nothing()))[0] == bytes(range(256))
+
+
+async def test_ephemeral_node_has_no_children(session: Coordination) -> None:
+    """A node cannot be created below an ephemeral one, which could not end before its children."""
+    await session.create("/mine", ephemeral=True)
+    with pytest.raises(NoChildrenForEphemerals):
+        await session.create("/mine/child")
+    assert await session.children("/mine") == []

@@ -104,7 +104,7 @@ class Consumers:
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id=member_id, member_epoch=epoch, **fields
         )
-        return self.coordinator.consumer_heartbeat(
+        return self.coordinator.membership.consumer_heartbeat(
             request, api_version=version, client=Client("client", "/127.0.0.1")
         )
 
@@ -130,7 +130,7 @@ class Consumers:
             rebalance_timeout_ms=20_000,
             **fields,
         )
-        return self.coordinator.join_group(
+        return self.coordinator.membership.join_group(
             request, api_version=version, client_id="client", client_host="/127.0.0.1"
         )
 
@@ -138,13 +138,13 @@ class Consumers:
         request = SyncGroupRequest(
             group_id="g", member_id=member_id, generation_id=generation, **fields
         )
-        return self.coordinator.sync_group(request)
+        return self.coordinator.membership.sync_group(request)
 
     def pulse(self, member_id, generation, **fields):
         request = HeartbeatRequest(
             group_id="g", member_id=member_id, generation_id=generation, **fields
         )
-        return self.coordinator.heartbeat(request)
+        return self.coordinator.membership.heartbeat(request)
 
     def leave(self, *members):
         request = LeaveGroupRequest(
@@ -154,7 +154,7 @@ class Consumers:
                 for item in members
             ],
         )
-        return self.coordinator.leave_group(request)
+        return self.coordinator.membership.leave_group(request)
 
     # -- offsets
 

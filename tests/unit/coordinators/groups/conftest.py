@@ -57,7 +57,7 @@ class Groups:
             rebalance_timeout_ms=fields.pop("rebalance_timeout_ms", 60_000),
             **fields,
         )
-        return self.coordinator.join_group(
+        return self.coordinator.membership.join_group(
             request, api_version=version, client_id="client", client_host="/127.0.0.1"
         )
 
@@ -71,15 +71,17 @@ class Groups:
                 for name, blob in dict(assignments).items()
             ],
         )
-        return self.coordinator.sync_group(request)
+        return self.coordinator.membership.sync_group(request)
 
     def heartbeat(self, member_id, generation, group="g"):
         request = HeartbeatRequest(group_id=group, member_id=member_id, generation_id=generation)
-        return self.coordinator.heartbeat(request)
+        return self.coordinator.membership.heartbeat(request)
 
     def leave(self, *member_ids, group="g"):
         members = [MemberIdentity(member_id=name) for name in member_ids]
-        return self.coordinator.leave_group(LeaveGroupRequest(group_id=group, members=members))
+        return self.coordinator.membership.leave_group(
+            LeaveGroupRequest(group_id=group, members=members)
+        )
 
     def commit(self, offsets, member_id="", generation=-1, version=9, group="g", **fields):
         partitions = {}

@@ -1,5 +1,7 @@
 """The store of committed offsets."""
 
+import pytest
+
 from ottla.coordinators.groups.offsets import CommittedOffset, OffsetStore
 
 P0, P1 = ("t", 0), ("t", 1)
@@ -34,14 +36,27 @@ def test_offset_of_an_open_transaction_is_unstable_until_it_ends():
     assert store.of_group("g") == {P0: CommittedOffset(9)}
 
 
-def test_plain_commit_wins_over_an_earlier_transactional_one():
-    """An offset that is older in the log never replaces a newer one, even if it commits later."""
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_plain_commit_wins_over_a_transaction_that_began_before(is_committed):
+    """The older offset of a transaction stays unstable until its marker, and is then dropped."""
     store = OffsetStore()
     store.apply_open(7, "g", P0, CommittedOffset(9))
     store.apply("g", P0, CommittedOffset(20))
-    assert not store.is_unstable("g", P0)
-    store.end_transaction(7, is_committed=True)
     assert store.of_group("g") == {P0: CommittedOffset(20)}
+    assert store.is_unstable("g", P0)
+    store.end_transaction(7, is_committed=is_committed)
+    assert store.of_group("g") == {P0: CommittedOffset(20)}
+    assert not store.is_unstable("g", P0)
+
+
+def test_offset_of_a_transaction_wins_over_a_plain_commit_that_was_written_before():
+    """A transaction that commits an offset again after a plain commit replaces the plain one."""
+    store = OffsetStore()
+    store.apply_open(7, "g", P0, CommittedOffset(9))
+    store.apply("g", P0, CommittedOffset(20))
+    store.apply_open(7, "g", P0, CommittedOffset(30))
+    store.end_transaction(7, is_committed=True)
+    assert store.of_group("g") == {P0: CommittedOffset(30)}
 
 
 def test_offset_written_later_wins_in_any_order_of_transaction_ends():

@@ -66,6 +66,32 @@ def test_requests_are_validated_first(world, groups):
     run(world, scenario)
 
 
+def test_request_of_a_member_finds_the_shard_of_its_group_once(world, groups, monkeypatch):
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup look the shard up once each."""
+
+    async def scenario():
+        groups.coordinator.load(0, 1)
+        lookups = []
+        active = type(groups.coordinator._runtime)._active
+
+        def counted(runtime, partition):
+            lookups.append(partition)
+            return active(runtime, partition)
+
+        monkeypatch.setattr(type(groups.coordinator._runtime), "_active", counted)
+        for request in (
+            groups.join,
+            lambda: groups.sync("m", 1),
+            lambda: groups.heartbeat("m", 1),
+            lambda: groups.leave("m"),
+        ):
+            lookups.clear()
+            request()
+            assert lookups == [0]
+
+    run(world, scenario)
+
+
 def test_unknown_group_has_no_members(world, groups):
     """A request with a member of an unknown group is rejected and creates no group."""
 

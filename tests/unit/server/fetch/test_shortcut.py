@@ -27,8 +27,9 @@ from tests.handlers.logs import OTHER, LogsBroker, batch, logs_broker
 from tests.unit.net.conftest import Wire
 
 LONG = (Row(fetch, ends_with_connection=True),)
-FIRST_SHORT_VERSION = 12
 VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
+FIRST_VERSION_WITH_SESSIONS = 7
+FIRST_VERSION_WITH_EPOCHS = 9
 
 
 class Desk:
@@ -45,6 +46,12 @@ class Desk:
             assert route is not None
             route.handle = self._counted
 
+    def abandon(self) -> None:
+        """Lose the connection, and connect again."""
+        self.wire.connection.connection_lost(None)
+        self.wire = Wire(lambda connection, body: None, Limits())
+        self.wire.connection._handle = self.dispatcher.frame
+
     def _counted(self, context: Any, request: Any) -> Any:
         self.long_count += 1
         return fetch.handle(context, request)
@@ -54,8 +61,20 @@ class Desk:
         return self.send(body)
 
     def send(self, body: bytes) -> bytes:
+        self.begin(body)
+        (answer,) = self.wire.answers()
+        return bytes(answer)
+
+    def begin(self, body: bytes) -> None:
+        """Send a request that may have to wait."""
         self.wire.transport.sent = b""
         self.wire.receive(struct.pack(">i", len(body)) + body)
+
+    async def end(self) -> bytes:
+        """Return the answer, which may take a while."""
+        async with asyncio.timeout(20):
+            while not self.wire.transport.sent:
+                await asyncio.sleep(0)
         (answer,) = self.wire.answers()
         return bytes(answer)
 
@@ -133,34 +152,40 @@ async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: i
                         assert short.fetch(fetch_request, version) == long.fetch(
                             fetch_request, version
                         )
-    # The first request of a kind uses the handler: of two topics, partitions and leader epochs
-    # each.
-    assert short.long_count == (8 if version >= FIRST_SHORT_VERSION else 80)
+    # The first request of a kind uses the handler: of two topics, partitions and leader epochs each.
+    assert short.long_count == (8 if version >= FIRST_VERSION_WITH_EPOCHS else 4)
 
 
 class Conversation:
     """The same random events and requests at two brokers, one of which has no fast path."""
 
-    def __init__(self, seed: int, one: LogsBroker, two: LogsBroker) -> None:
+    def __init__(
+        self, seed: int, one: LogsBroker, two: LogsBroker, waits_ms: tuple[int, ...] = (0,)
+    ) -> None:
+        self.waits_ms = waits_ms
         self.dice = random.Random(seed)
         self.brokers = (one, two)
         self.desks = (Desk(one), Desk(two, LONG))
-        self.version = self.dice.randint(FIRST_SHORT_VERSION, fetch.MAX_VERSION)
+        self.version = self.dice.choice(VERSIONS)
         self.session, self.epoch = 0, -1
-        self.number = self.answers = 0
+        self.number = self.answers = self.waits = 0
         self.producer = -1
         for broker in self.brokers:
             for name in ("t", "u"):
                 broker.create(name, partitions=2)
                 fill(broker, name, 1, 3000, 50)
 
-    def step(self) -> None:
+    async def step(self) -> None:
         self.number += 1
-        event = self.dice.choices(
-            (self.write, self.abort, self.elect, self.delete, self.limit, self.change, self.ask),
-            (15, 6, 2, 2, 2, 5, 68),
-        )[0]
-        event()
+        if self.dice.random() < 0.68:
+            await self.ask()
+        else:
+            self.happen()
+
+    def happen(self) -> None:
+        """Let something else than a fetch happen."""
+        events = (self.write, self.abort, self.elect, self.delete, self.limit, self.change)
+        self.dice.choices(events, (15, 6, 2, 2, 2, 5))[0]()
 
     @property
     def is_leader(self) -> bool:
@@ -197,7 +222,7 @@ class Conversation:
     def change(self) -> None:
         """Change the version, or begin or end a session."""
         if self.dice.random() < 0.3:
-            self.version = self.dice.randint(FIRST_SHORT_VERSION, fetch.MAX_VERSION)
+            self.version = self.dice.choice(VERSIONS)
         self.session, self.epoch = self.dice.choice(((0, -1), (0, 0), (0, 0), (self.session, -1)))
 
     def request(self) -> FetchRequest:
@@ -217,19 +242,47 @@ class Conversation:
             session_id=self.session,
             session_epoch=self.epoch if dice.random() < 0.97 else self.epoch + 1,
             rack_id=dice.choice(("", "rack")),
-            forgotten_topics_data=_forgotten(broker) if dice.random() < 0.04 else [],
+            max_wait_ms=dice.choice(self.waits_ms),
+            forgotten_topics_data=(
+                _forgotten(broker)
+                if dice.random() < 0.04 and self.version >= FIRST_VERSION_WITH_SESSIONS
+                else []
+            ),
         )
 
-    def ask(self) -> None:
-        asked = self.request()
-        first, second = (desk.fetch(asked, self.version, self.number) for desk in self.desks)
+    async def ask(self) -> None:
+        """Fetch from both; if they wait, something happens meanwhile."""
+        asked, version = self.request(), self.version
+        body = headers.encode_request(asked, version, self.number, "client")
+        for desk in self.desks:
+            desk.begin(body)
+        waiting = {not desk.wire.transport.sent for desk in self.desks}
+        assert len(waiting) == 1
+        if waiting == {True}:
+            self.waits += 1
+            assert self.waiting() == [1, 1]
+            if self.dice.random() < 0.7:
+                self.happen()
+            if self.dice.random() < 0.1:
+                for desk in self.desks:
+                    desk.abandon()
+                await asyncio.sleep(0)
+                assert self.waiting() == [0, 0]
+                self.session, self.epoch = 0, -1
+                return
+        first, second = [await desk.end() for desk in self.desks]
         assert first == second
+        assert self.waiting() == [0, 0]
         self.answers += 1
-        response = headers.decode_response(FetchResponse, self.version, first)[1]
+        response = headers.decode_response(FetchResponse, version, first)[1]
         if response.error_code or not response.session_id:
             self.session, self.epoch = 0, -1
         else:
             self.session, self.epoch = response.session_id, max(self.epoch, 0) + 1
+
+    def waiting(self) -> list[int]:
+        """Return how many fetches wait at each broker."""
+        return [broker.replicas.delayed.waiting_counts["Fetch"] for broker in self.brokers]
 
     def told(self) -> list[list[tuple[int, ...]]]:
         """Return the sessions and the fetch counters of each broker."""
@@ -249,12 +302,27 @@ async def test_random_conversations_are_answered_alike(seed: int) -> None:
     async with logs_broker() as one, logs_broker() as two:
         conversation = Conversation(seed, one, two)
         for _ in range(400):
-            conversation.step()
+            await conversation.step()
         first, second = conversation.told()
         assert first == second
         short, long = conversation.desks
         # The fast path was used, but not for every request.
-        assert long.long_count == conversation.answers > short.long_count
+        assert long.long_count == conversation.answers > short.long_count + 20
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_random_conversations_with_waiting_are_answered_alike(seed: int) -> None:
+    """The same with fetches that wait for records, for the leader to change, and for nothing."""
+    async with logs_broker() as one, logs_broker() as two:
+        conversation = Conversation(seed, one, two, waits_ms=(0, 0, 3))
+        for _ in range(400):
+            await conversation.step()
+        # How often a waiting fetch has read is not compared.
+        first, second = [[item[0] for item in broker] for broker in conversation.told()]
+        assert first == second
+        short, long = conversation.desks
+        assert long.long_count >= conversation.answers > short.long_count + 20
+        assert conversation.waits > 10
 
 
 def _forgotten(broker: LogsBroker) -> list[ForgottenTopic]:

@@ -35,9 +35,7 @@ async def test_failed_maintenance_task_is_restarted_and_reported(
 
     monkeypatch.setattr("ottla.server.node._MAINTENANCE_SECONDS", 0.001)
     monkeypatch.setattr("ottla.base.tasks.RESTART_SECONDS", 0.001)
-    monkeypatch.setattr(
-        "ottla.storage.directories.disk.LogDirectories.maintain", lambda _: maintain()
-    )
+    monkeypatch.setattr("ottla.storage.directories.upkeep.LogUpkeep.maintain", lambda _: maintain())
     await node.start()
     async with asyncio.timeout(20):
         await resumed.wait()
@@ -56,7 +54,7 @@ async def test_damaged_partition_is_reported_and_the_broker_stays_healthy(yard: 
     for topic in ("bad", "good"):
         await client.metadata(topic)
         assert (await client.produce(topic, b"a")).error_code == 0
-        node.broker.replicas.get(topic, 0).log.roll()
+        node.broker.replicas.get(topic, 0).log.rolling.roll()
         assert (await client.produce(topic, b"b")).error_code == 0
     await node.stop()
     path = Path(yard.folder) / "bad-0" / f"{0:020}.log"

@@ -292,11 +292,11 @@ async def test_compaction_is_reported(yard: Yard) -> None:
     for number in range(20):
         records = encode_batch([Record(b"key", b"%d" % number)], timestamp=number + 1)
         partition.append_as_leader(records, acks=1)
-    partition.log.roll()
-    partition.log.flush()
+    partition.log.rolling.roll()
+    partition.log.durability.flush()
     partition.append_as_leader(encode_batch([Record(b"k", b"v")], timestamp=1), acks=1)
     async with asyncio.timeout(20):
-        while not cleaner.rounds_count:
+        while not cleaner.passes_count:
             await asyncio.sleep(0)
     value = await metrics(node)
     assert value("ottla_log_cleaner_rounds_total") >= 1

@@ -109,8 +109,8 @@ async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: i
     for first, second in zip(answers["short"], answers["long"], strict=True):
         as_long = first.replace(b"short", b"long-").replace(ids[0].topic_id, ids[1].topic_id)
         assert as_long == second
-    # The first of a kind teaches; versions before 9 have another layout.
-    assert short.long_count == (2 if version >= 9 else 12)
+    # The first of a kind teaches.
+    assert short.long_count == 2
 
 
 async def test_topics_and_acks_are_distinguished(broker: LogsBroker) -> None:
@@ -205,7 +205,7 @@ class Conversation:
         self.dice = random.Random(seed)
         self.brokers = (one, two)
         self.desks = (Desk(one), Desk(two, LONG))
-        self.version = self.dice.randint(9, produce.MAX_VERSION)
+        self.version = self.dice.choice(VERSIONS)
         self.epoch = 3
         self.sequences: dict[str, int] = {}
         self.codes: set[int] = set()
@@ -221,7 +221,7 @@ class Conversation:
         elif event < 0.15:
             self.calm()
         if self.dice.random() < 0.02:
-            self.version = self.dice.randint(9, produce.MAX_VERSION)
+            self.version = self.dice.choice(VERSIONS)
         await self.ask()
 
     def elect(self) -> None:

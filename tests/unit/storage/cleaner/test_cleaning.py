@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from ottla.storage.cleaner.cleaning import Round, Settings, survey
+from ottla.storage.cleaner.cleaning import CleanerPass, Settings, survey
 from ottla.storage.cleaner.compaction import KEY_BYTES
 from ottla.storage.config import LogConfig
 from ottla.wire.records import control
@@ -48,7 +48,7 @@ def test_batches_keep_offsets_codec_and_timestamps(codec: int) -> None:
     records = read_all(compacted.log)
     assert [each.timestamp for each in records] == [START_MS, START_MS + 5, START_MS + 5]
     (segment, _) = compacted.log.segments
-    headers = [header for _, header in segment.headers(0)]
+    headers = [header for _, header in segment.batches.headers(0)]
     assert {header.compression for header in headers} == {codec}
     assert [header.max_timestamp for header in headers] == [START_MS, START_MS + 5]
     assert compacted.log.offset_for_timestamp(START_MS + 1).offset == 5  # type: ignore[union-attr]
@@ -140,9 +140,9 @@ def test_cleaning_stops_at_the_high_watermark_and_the_recovery_point() -> None:
     compacted = Compacted(segment_bytes=120)
     for number in range(4):
         compacted.append((b"a", b"%d" % number))
-    compacted.log.roll()
+    compacted.log.rolling.roll()
     assert not in_virtual_time(compacted.cleaner.clean_dirtiest()), "nothing is durable"
-    compacted.log.flush()
+    compacted.log.durability.flush()
     compacted.log.high_watermark = 2
     assert in_virtual_time(compacted.cleaner.clean_dirtiest())
     assert compacted.pairs() == [(1, b"a", b"1"), (2, b"a", b"2"), (3, b"a", b"3")]
@@ -180,8 +180,8 @@ def test_damaged_log_is_not_cleaned(position: int) -> None:
     compacted = Compacted()
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
-    compacted.log.roll()
-    compacted.log.flush()
+    compacted.log.rolling.roll()
+    compacted.log.durability.flush()
     size = compacted.log.segments[0].size_bytes // 5
     compacted.files.damage("/data/t-0/00000000000000000000.log", size + position)
     before = compacted.names()
@@ -215,23 +215,23 @@ def test_cleaning_is_discarded_if_its_segments_changed(event: str) -> None:
     for number in range(9):
         compacted.append((b"a", b"%d" % number))
     log = compacted.log
-    log.roll()
-    log.flush()
-    work = Round(compacted.files, compacted.world.clock, log, survey(log, 0), 1 << 20)
+    log.rolling.roll()
+    log.durability.flush()
+    work = CleanerPass(compacted.files, compacted.world.clock, log, survey(log, 0), 1 << 20)
     assert list(work.read_keys())
     segments = next(work.groups())
     list(work.rewrite(segments))
     assert work.cleaned is not None
     if event == "truncated":
-        log.truncate_to(5)
+        log.truncation.truncate_to(5)
         assert not work.is_wanted()
     elif event == "deleted":
         compacted.directories.delete("t", 0)
         assert not work.is_wanted()
     else:
-        log.advance_log_start_offset(3)
-        assert log.apply_retention(9)
-        assert not log.replace_segments(segments, work.cleaned)
+        log.truncation.advance_log_start_offset(3)
+        assert log.deletion.apply_retention(9)
+        assert not log.deletion.replace_segments(segments, work.cleaned)
         assert compacted.pairs()[0][0] == 3
 
 
@@ -257,7 +257,7 @@ def test_only_logs_with_the_compact_policy_are_cleaned() -> None:
     assert compacted.clean()
     assert compacted.pairs() == [(8, b"a", b"8")]
     compacted.world.clock.now_ms += 10_000
-    compacted.log.apply_retention(9)
+    compacted.log.deletion.apply_retention(9)
     assert compacted.pairs() == []
 
 

@@ -57,7 +57,7 @@ def offsets_of(files: SimFileSystem) -> list[int]:
     for name in files.list(FOLDER):
         if name.endswith(".log"):
             segment = Segment.open(files, FOLDER, int(name[:20]), CONFIG, START_MS)
-            result += [header.base_offset for _, header in segment.headers(0)]
+            result += [header.base_offset for _, header in segment.batches.headers(0)]
     return result
 
 

@@ -63,7 +63,7 @@ def test_clean_shutdown_writes_the_files_of_kafka(world: World) -> None:
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(9):
         log.append_as_leader(make_batch(), 3)
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     directories.store_high_watermarks({("t", 0): 7})
     directories.close()
     assert (world.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 9\n"
@@ -87,7 +87,7 @@ def test_restart_restores_all_logs(world: World, clean: bool) -> None:
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     for _ in range(9):
         log.append_as_leader(make_batch(), 0)
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     directories.store_high_watermarks({("t", 0): 7})
     directories.checkpoint()
     directories.close() if clean else directories.abandon()
@@ -157,10 +157,10 @@ async def test_a_deleted_log_is_renamed_and_removed_later(world: World) -> None:
     assert doomed.startswith("t-0.") and len(doomed) == len("t-0.") + 32 + len("-delete")
     again = directories.create("t", 0, bytes(15) + b"\x01", CONFIG)
     assert again.log_end_offset == 0
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert doomed in names(world.path)
     world.clock.now_ms += 1000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert doomed not in names(world.path)
     directories.close()
 
@@ -450,15 +450,15 @@ async def test_upkeep_makes_rolled_segments_durable_and_flushes_in_time(world: W
     log = directories.create("t", 0, TOPIC_ID, config)
     for _ in range(5):
         log.append_as_leader(make_batch(), 0)
-    await directories.maintain()
+    await directories.upkeep.maintain()
     rolled = log.recovery_point
     assert 0 < rolled < 5
     world.clock.now_ms += 5000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert log.recovery_point == 5
     assert not (world.path / "recovery-point-offset-checkpoint").exists()
     world.clock.now_ms += 60_000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert (world.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 5\n"
     directories.close()
 
@@ -470,7 +470,7 @@ async def test_upkeep_closes_the_descriptors_of_sealed_segments(world: World) ->
     for _ in range(30):
         log.append_as_leader(make_batch(), 0)
     before = len(os.listdir("/proc/self/fd"))
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert len(os.listdir("/proc/self/fd")) <= before - log.segments_count + 1
     assert offsets(log) == list(range(30))
     directories.close()
@@ -486,12 +486,12 @@ async def test_upkeep_applies_retention_and_expires_producers(world: World) -> N
     for sequence in range(5):
         log.append_as_leader(make_batch(sequence=sequence), 0)
     world.clock.now_ms += 2 * 3_600_000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert log.log_start_offset == 0
     assert len(log.producers) == 0
     log.high_watermark = 5
     world.clock.now_ms += 5 * 60_000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert log.log_start_offset == 5
     directories.close()
 
@@ -506,7 +506,7 @@ async def test_upkeep_survives_a_directory_that_fails() -> None:
         for _ in range(5):
             log.append_as_leader(make_batch(), 0)
     files.faults.fail("sync", path="/a/", error=errno.EIO)
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert [error.directory for error in world.failures] == ["/a"]
     assert logs[1].recovery_point > 0
 

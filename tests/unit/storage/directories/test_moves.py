@@ -59,8 +59,8 @@ def begin(directories: LogDirectories, config: LogConfig = CONFIG) -> tuple[Log,
     source = directories.create("t", 0, TOPIC_ID, config)
     for number in range(8):
         source.append_as_leader(make_batch(sequence=number), 3)
-    source.flush()
-    future = directories.begin_move("t", 0, directories.at_path("/b"))
+    source.durability.flush()
+    future = directories.moves.begin("t", 0, directories.at_path("/b"))
     assert future is not None
     return source, future
 
@@ -69,9 +69,9 @@ def move(directories: LogDirectories) -> Log:
     """Move the log to the second directory."""
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
-    moved = directories.finish_move("t", 0)
-    directories.remove_superseded("t", 0)
+    future.durability.flush()
+    moved = directories.moves.finish("t", 0)
+    directories.moves.remove_superseded("t", 0)
     return moved
 
 
@@ -81,14 +81,14 @@ def test_copy_replaces_its_log() -> None:
     directories = machine.open()
     source, future = begin(directories)
     assert FUTURE.fullmatch(machine.names("/b")[0])
-    assert directories.future("t", 0) is future
+    assert directories.moves.future("t", 0) is future
     copy(directories, source, future)
-    source.advance_log_start_offset(3)
+    source.truncation.advance_log_start_offset(3)
     source.high_watermark = 8
     directories.store_high_watermarks({("t", 0): 8})
-    future.flush()
-    moved = directories.finish_move("t", 0)
-    directories.remove_superseded("t", 0)
+    future.durability.flush()
+    moved = directories.moves.finish("t", 0)
+    directories.moves.remove_superseded("t", 0)
     directories.store_high_watermarks({("t", 0): 8})
     assert directories.get("t", 0) is moved is future
     assert machine.names("/b") == ["t-0"]
@@ -103,7 +103,7 @@ def test_copy_replaces_its_log() -> None:
     log = again.get("t", 0)
     assert log is not None
     assert (offsets(log), again.high_watermark("t", 0)) == (list(range(3, 8)), 8)
-    assert again.future("t", 0) is None
+    assert again.moves.future("t", 0) is None
 
 
 def test_log_is_used_in_its_new_directory() -> None:
@@ -112,7 +112,7 @@ def test_log_is_used_in_its_new_directory() -> None:
     directories = machine.open()
     moved = move(directories)
     moved.append_as_leader(make_batch(sequence=8), 3)
-    moved.flush()
+    moved.durability.flush()
     directories.delete("t", 0)
     assert [name.rpartition("-")[2] for name in machine.names("/b")] == ["delete"]
     assert directories.get("t", 0) is None
@@ -138,9 +138,9 @@ def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
         copy(directories, source, future)
         machine.files.faults.lose_power_at(change)
         try:
-            future.flush()
-            directories.finish_move("t", 0)
-            directories.remove_superseded("t", 0)
+            future.durability.flush()
+            directories.moves.finish("t", 0)
+            directories.moves.remove_superseded("t", 0)
             ended = True
         except KeyboardInterrupt:
             pass
@@ -154,7 +154,7 @@ def test_crash_at_any_step_leaves_one_complete_log(crash: Crash) -> None:
             assert log.append_as_leader(make_batch(sequence=7), 3).is_duplicate
             places.add(log.directory)
             copies = [name for path in BOTH for name in machine.names(path) if "-f" in name]
-            assert len(copies) == (later.future("t", 0) is not None)
+            assert len(copies) == (later.moves.future("t", 0) is not None)
             assert not machine.files.exists(f"{log.directory}/superseded")
             later.abandon()
             machine.files = machine.files.kill()
@@ -170,17 +170,17 @@ def test_copy_resumes_after_a_restart() -> None:
     copy(directories, source, future)
     directories.close()
     directories = machine.open()
-    log, found = directories.get("t", 0), directories.future("t", 0)
+    log, found = directories.get("t", 0), directories.moves.future("t", 0)
     assert log is not None
     assert found is not None
     assert log.is_being_copied
     assert offsets(found) == list(range(8))
     log.append_as_leader(make_batch(sequence=8), 3)
     copy(directories, log, found)
-    found.flush()
+    found.durability.flush()
     directories.checkpoint()
     machine.files = machine.files.kill()
-    found = machine.open().future("t", 0)
+    found = machine.open().moves.future("t", 0)
     assert found is not None
     # The log may have lost the last record and assigned its offset to another.
     assert offsets(found) == list(range(8))
@@ -194,11 +194,11 @@ def test_copy_of_rewritten_records_is_truncated() -> None:
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    source.truncate_to(5)
+    source.truncation.truncate_to(5)
     for _ in range(5):
         source.append_as_leader(make_batch(), 4)
     directories.close()
-    found = machine.open().future("t", 0)
+    found = machine.open().moves.future("t", 0)
     assert found is not None
     assert offsets(found) == list(range(5))
 
@@ -213,7 +213,7 @@ def test_copy_restarts_if_its_log_was_compacted(first_dirty_offset: int) -> None
     copy(directories, source, future)
     source.first_dirty_offset = first_dirty_offset
     directories.close()
-    found = machine.open().future("t", 0)
+    found = machine.open().moves.future("t", 0)
     assert found is not None
     assert offsets(found) == ([] if first_dirty_offset else list(range(8)))
     assert found.first_dirty_offset == first_dirty_offset
@@ -225,12 +225,12 @@ def test_move_back_to_the_current_directory_cancels_it() -> None:
     directories = machine.open()
     source, _ = begin(directories)
     assert source.is_being_copied
-    assert directories.begin_move("t", 0, directories.at_path("/a")) is None
-    assert directories.future("t", 0) is None
+    assert directories.moves.begin("t", 0, directories.at_path("/a")) is None
+    assert directories.moves.future("t", 0) is None
     assert not source.is_being_copied
     machine.files = machine.files.power_loss(SeededRng(1))
     later = machine.open()
-    assert later.future("t", 0) is None
+    assert later.moves.future("t", 0) is None
     assert later.get("t", 0) is not None
 
 
@@ -239,12 +239,12 @@ def test_target_of_a_move_can_be_changed() -> None:
     machine = Machine()
     directories = machine.open("/a", "/b", "/c")
     _, future = begin(directories)
-    assert directories.begin_move("t", 0, directories.at_path("/b")) is None
-    assert directories.future("t", 0) is future
-    other = directories.begin_move("t", 0, directories.at_path("/c"))
+    assert directories.moves.begin("t", 0, directories.at_path("/b")) is None
+    assert directories.moves.future("t", 0) is future
+    other = directories.moves.begin("t", 0, directories.at_path("/c"))
     assert other is not None
     assert other.directory.startswith("/c/t-0.")
-    assert directories.future("t", 0) is other
+    assert directories.moves.future("t", 0) is other
     assert not [name for name in machine.names("/b") if FUTURE.fullmatch(name)]
 
 
@@ -258,7 +258,7 @@ def test_deleting_a_log_deletes_its_copy() -> None:
     machine.files = machine.files.power_loss(SeededRng(2))
     later = machine.open()
     assert later.get("t", 0) is None
-    assert later.future("t", 0) is None
+    assert later.moves.future("t", 0) is None
 
 
 def test_copy_replaces_a_lost_log() -> None:
@@ -295,7 +295,7 @@ def test_no_move_begins_while_a_directory_is_offline() -> None:
     directories.create("t", 0, TOPIC_ID, CONFIG)
     directories.failed(StorageError("/c", "gone"))
     with pytest.raises(StorageError) as refused:
-        directories.begin_move("t", 0, directories.at_path("/b"))
+        directories.moves.begin("t", 0, directories.at_path("/b"))
     assert refused.value.directory == "/c"
 
 
@@ -306,15 +306,15 @@ def test_log_stays_if_the_target_fails_in_the_last_step(operation: str) -> None:
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
+    future.durability.flush()
     path = "/b/t-0" if operation == "rename" else "/b"
     machine.files.faults.fail(operation, path=path)
     with pytest.raises(StorageError):
-        directories.finish_move("t", 0)
+        directories.moves.finish("t", 0)
     assert machine.failed == ["/b"]
     assert directories.get("t", 0) is source
     assert source.append_as_leader(make_batch(), 3).base_offset == 8
-    source.flush()
+    source.durability.flush()
     for paths in (BOTH, BOTH[::-1]):
         # The target comes back, and may hold a log of that name.
         machine.files = machine.files.kill()
@@ -330,13 +330,13 @@ def test_failed_source_does_not_replace_the_moved_log() -> None:
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
-    moved = directories.finish_move("t", 0)
+    future.durability.flush()
+    moved = directories.moves.finish("t", 0)
     machine.files.faults.fail("rename", path="/a/t-0")
-    directories.remove_superseded("t", 0)
+    directories.moves.remove_superseded("t", 0)
     assert machine.failed == ["/a"]
     assert moved.append_as_leader(make_batch(sequence=8), 3).base_offset == 8
-    moved.flush()
+    moved.durability.flush()
     directories.abandon()
     for paths in (BOTH, BOTH[::-1]):
         machine.files = machine.files.kill()
@@ -352,8 +352,8 @@ def test_superseded_log_is_not_served_while_a_directory_is_offline() -> None:
     directories = machine.open()
     source, future = begin(directories)
     copy(directories, source, future)
-    future.flush()
-    directories.finish_move("t", 0)
+    future.durability.flush()
+    directories.moves.finish("t", 0)
     machine.files = machine.files.kill()
     machine.files.faults.fail("list", path="/b")
     later = machine.open()
@@ -380,7 +380,7 @@ def test_log_is_created_in_the_preferred_directory() -> None:
     """A directory can be chosen before the log exists, but only one that is configured."""
     machine = Machine()
     directories = machine.open()
-    directories.prefer("t", 0, directories.at_path("/b"))
+    directories.moves.prefer("t", 0, directories.at_path("/b"))
     assert directories.create("t", 0, TOPIC_ID, CONFIG).directory == "/b/t-0"
     assert directories.create("u", 0, TOPIC_ID, CONFIG).directory == "/a/u-0"
     with pytest.raises(ApiError) as refused:
@@ -403,5 +403,5 @@ def test_nothing_is_compacted_while_it_is_copied() -> None:
     directories = machine.open()
     source, _ = begin(directories)
     segments = list(source.segments[:2])
-    assert not source.replace_segments(segments, segments[0])
+    assert not source.deletion.replace_segments(segments, segments[0])
     assert source.segments[:2] == segments

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.storage.config import LogConfig
-from ottla.storage.directories.upkeep import Intervals, Rounds
+from ottla.storage.directories.upkeep import Intervals, Schedule
 from tests.unit.storage.world import TOPIC_ID, World, make_batch, offsets
 
 HOUR_MS = 3_600_000
@@ -26,7 +26,7 @@ def test_intervals_come_from_the_options() -> None:
 
 def test_each_task_runs_at_its_interval() -> None:
     """Each task of upkeep has an interval and, optionally, a first delay of its own."""
-    rounds = Rounds(100.0)
+    rounds = Schedule(100.0)
     assert not rounds.take_due("a", 2000, 101.9)
     assert rounds.take_due("b", 2000, 101.0, 1000)
     assert rounds.take_due("a", 2000, 102.0)
@@ -49,15 +49,15 @@ async def test_wall_clock_that_jumps_forward_deletes_no_fresh_records(tmp_path: 
     world.clock.leap_ms = 2 * DAY_MS
     for _ in range(50):
         world.clock.now_ms += 60_000
-        await directories.maintain()
+        await directories.upkeep.maintain()
     world.clock.leap_ms = 0
     for _ in range(50):
         world.clock.now_ms += 60_000
-        await directories.maintain()
+        await directories.upkeep.maintain()
     assert offsets(log) == list(range(5))
     assert len(log.producers) == 1
     world.clock.now_ms += DAY_MS
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert (log.log_start_offset, len(log.producers)) == (5, 0)
 
 
@@ -73,7 +73,7 @@ async def test_upkeep_continues_if_the_wall_clock_is_set_back(tmp_path: Path) ->
     directories.delete("t", 1)
     world.clock.leap_ms = -2 * DAY_MS
     world.clock.now_ms += 61_000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert (world.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 5\n"
     assert log.recovery_point == 5
     assert not Path(gone.directory).exists()
@@ -83,14 +83,14 @@ async def test_each_checkpoint_has_an_interval_of_its_own(tmp_path: Path) -> Non
     """The recovery-point and log-start-offset checkpoints have separate intervals."""
     world = World(tmp_path)
     directories = world.directories()
-    directories.intervals = Intervals(recovery_points_ms=50_000, log_starts_ms=20_000)
+    directories.upkeep.intervals = Intervals(recovery_points_ms=50_000, log_starts_ms=20_000)
     log = directories.create("t", 0, TOPIC_ID, world.config)
     log.append_as_leader(make_batch(3), 0)
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     world.clock.now_ms += 20_000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert (world.path / "log-start-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
     assert not (world.path / "recovery-point-offset-checkpoint").exists()
     world.clock.now_ms += 30_000
-    await directories.maintain()
+    await directories.upkeep.maintain()
     assert (world.path / "recovery-point-offset-checkpoint").exists()

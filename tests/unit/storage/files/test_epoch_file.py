@@ -106,7 +106,7 @@ async def test_background_flush_does_not_wait_for_the_device_on_the_loop() -> No
     fill(log, 2)
     log.append_as_leader(make_batch(), 9)
     files.on_loop.clear()
-    assert await log.flush_in_background() == log.log_end_offset == 3
+    assert await log.durability.flush_in_background() == log.log_end_offset == 3
     assert files.on_loop == []
     assert any(path.endswith("leader-epoch-checkpoint.tmp") for path in files.off_loop)
     assert files.off_loop.count(log.directory) == 2

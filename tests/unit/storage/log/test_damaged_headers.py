@@ -75,7 +75,7 @@ async def test_damaged_header_at_a_clean_start_affects_only_its_partition(
     assert directories.damaged() == {("t", 0): f"{path} is damaged at byte 0."}
     assert damaged.failure is None
     behind = offsets(sound)
-    await directories.tick_retention(START_MS + 1000)
+    await directories.upkeep.tick_retention(START_MS + 1000)
     assert offsets(sound) == behind
     directories.close()
     assert not world.failures
@@ -91,10 +91,10 @@ async def test_retention_deletes_a_damaged_segment_when_its_file_is_old_enough(
     store(directories)
     damaged, sound = found(directories, 0), found(directories, 1)
     changed_ms = int(path.stat().st_mtime * 1000)
-    await directories.tick_retention(changed_ms + DAY_MS - 1000)
+    await directories.upkeep.tick_retention(changed_ms + DAY_MS - 1000)
     assert damaged.log_start_offset == 0
     assert sound.log_start_offset == sound.log_end_offset
-    await directories.tick_retention(changed_ms + DAY_MS + 60_000)
+    await directories.upkeep.tick_retention(changed_ms + DAY_MS + 60_000)
     assert damaged.log_start_offset == damaged.log_end_offset
     assert directories.damaged() == {}
 
@@ -106,7 +106,7 @@ async def test_damage_while_the_broker_runs_does_not_stop_upkeep(tmp_path: Path)
     store(directories)
     for segment in range(5):
         damage(world, segment)
-    await directories.tick_retention(START_MS + 2 * DAY_MS)
+    await directories.upkeep.tick_retention(START_MS + 2 * DAY_MS)
     sound = found(directories, 1)
     assert sound.log_start_offset == sound.log_end_offset
     assert ("t", 0) in directories.damaged()
@@ -128,8 +128,8 @@ def client_calls(log: Log) -> list[Callable[[], object]]:
         lambda: log.aborted_transactions(0, end),
         lambda: log.last_stable_offset(end),
         lambda: log.append_as_leader(make_batch(3), 5),
-        log.roll,
-        lambda: log.advance_log_start_offset(end // 2),
+        log.rolling.roll,
+        lambda: log.truncation.advance_log_start_offset(end // 2),
     ]
     return calls
 
@@ -163,8 +163,8 @@ async def test_random_damage_raises_only_errors_of_the_protocol(
     for _ in range(3):
         await cleaner.clean_dirtiest()
     for age_ms in (1000, 2 * DAY_MS):
-        await directories.tick_retention(START_MS + age_ms)
-    damaged.truncate_to(damaged.log_end_offset - rng.below(20))
+        await directories.upkeep.tick_retention(START_MS + age_ms)
+    damaged.truncation.truncate_to(damaged.log_end_offset - rng.below(20))
     await asyncio.sleep(0)
     assert not world.failures
     directories.close()

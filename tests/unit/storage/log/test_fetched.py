@@ -39,10 +39,10 @@ def test_range_has_the_records_of_a_read(tmp_path: Path, memory: str) -> None:
     print(f"seed {seed}")
     rng = random.Random(seed)
     segment = filled(tmp_path, rng, 200)
-    last_offset = segment.max_timestamp_offset
+    last_offset = segment.batches.max_timestamp_offset
     if memory == "reopened":
         segment.seal()
-        segment.close()
+        segment.files.close()
         config = LogConfig(index_interval_bytes=400)
         segment = Segment.open(RealFileSystem(), str(tmp_path), BASE, config, START_MS)
     read = scan.reader(segment.file)

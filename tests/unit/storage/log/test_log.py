@@ -133,7 +133,7 @@ def test_read_outside_of_the_log_is_rejected(world: World) -> None:
     """A read at the log end, or at the limit and beyond, is allowed and empty."""
     log = world.load()
     fill(log, 5)
-    log.advance_log_start_offset(2)
+    log.truncation.advance_log_start_offset(2)
     for offset in (-1, 1, 6):
         code = refusal(log.read, offset, 100, max_offset=99)
         assert code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -156,7 +156,7 @@ def test_gap_between_segments_is_skipped(world: World) -> None:
     """If no batch contains an offset (compaction, followers), the read begins at the next batch."""
     log = world.load()
     log.append_as_follower(bytes(make_batch(1, base_offset=0)))
-    log.roll()
+    log.rolling.roll()
     log.append_as_follower(bytes(make_batch(1, base_offset=50)))
     fetched = log.read(20, 9999, max_offset=51)
     assert fetched is not None
@@ -188,10 +188,10 @@ def test_read_does_not_wait_for_uncached_bytes(world: World) -> None:
 
     log = world.load()
     fill(log, 3)
-    active = log._segments[-1]
-    real, active._file = active.file, ColdFile()  # type: ignore[assignment]
+    active = log.segments[-1]
+    real, active.files.opened = active.file, ColdFile()  # type: ignore[assignment]
     assert log.read(0, 100, max_offset=3, only_if_cached=True) is None
-    active._file = real
+    active.files.opened = real
     assert log.read(0, 100, max_offset=3, only_if_cached=True) is not None
 
 
@@ -214,15 +214,15 @@ def test_segment_rolls_after_segment_ms(tmp_path: Path) -> None:
     world = World(tmp_path, segment_ms=HOUR_MS)
     log = world.load()
     fill(log, 1)
-    assert not log.roll_if_due()
+    assert not log.rolling.roll_if_due()
     world.clock.now_ms += HOUR_MS + 1
     fill(log, 1)
     assert log.segments_count == 1
     fill(log, 1, timestamp=world.clock.now_ms)
     assert log.segments_count == 2
     world.clock.now_ms += HOUR_MS + 1
-    assert log.roll_if_due()
-    assert not log.roll_if_due()
+    assert log.rolling.roll_if_due()
+    assert not log.rolling.roll_if_due()
     assert log.segments_count == 3
 
 
@@ -231,12 +231,12 @@ def test_jitter_lets_logs_roll_at_different_times(tmp_path: Path) -> None:
     world = World(tmp_path, segment_ms=HOUR_MS, segment_jitter_ms=HOUR_MS // 2)
     log = world.load()
     fill(log, 1)
-    log.roll()
+    log.rolling.roll()
     fill(log, 1)
     rolled_after = next(
         delta
         for delta in range(0, HOUR_MS + 60_000, 60_000)
-        if log._segments[-1].is_due(START_MS + delta)
+        if log.segments[-1].is_due(START_MS + delta)
     )
     assert HOUR_MS // 2 <= rolled_after < HOUR_MS
 
@@ -256,7 +256,7 @@ def test_truncation_removes_the_batch_that_contains_the_offset(tmp_path: Path, c
     log = small_segments(tmp_path).load()
     for _ in range(5):
         log.append_as_leader(make_batch(2), 3)
-    log.truncate_to(cut)
+    log.truncation.truncate_to(cut)
     assert log.log_end_offset == cut // 2 * 2
     assert log.append_as_leader(make_batch(), 4).base_offset == cut // 2 * 2
     assert offsets(log) == list(range(cut // 2 * 2 + 1))
@@ -267,8 +267,8 @@ def test_truncation_past_the_end_changes_nothing(world: World) -> None:
     """Truncation past the log end does nothing."""
     log = world.load()
     fill(log, 3)
-    log.truncate_to(3)
-    log.truncate_to(99)
+    log.truncation.truncate_to(3)
+    log.truncation.truncate_to(99)
     assert log.log_end_offset == 3
 
 
@@ -278,7 +278,7 @@ def test_truncation_restores_producers_and_transactions(tmp_path: Path) -> None:
     for sequence in range(10):
         log.append_as_leader(make_batch(sequence=sequence), 0)
     log.append_as_leader(make_batch(sequence=10, transactional=True), 0)
-    log.truncate_to(4)
+    log.truncation.truncate_to(4)
     assert log.last_stable_offset(4) == 4
     assert log.append_as_leader(make_batch(sequence=3), 0).is_duplicate
     assert refusal(log.append_as_leader, make_batch(sequence=9), 0) == (
@@ -290,9 +290,9 @@ def test_truncation_restores_producers_and_transactions(tmp_path: Path) -> None:
 def test_truncation_before_the_first_segment_empties_the_log(world: World) -> None:
     """A follower restarts at the end of a leader that has less."""
     log = world.load()
-    log.truncate_fully_and_start_at(50)
+    log.truncation.truncate_fully_and_start_at(50)
     fill(log, 3)
-    log.truncate_to(20)
+    log.truncation.truncate_to(20)
     assert (log.log_start_offset, log.log_end_offset, log.segments_count) == (20, 20, 1)
 
 
@@ -302,7 +302,7 @@ def test_full_reset_removes_everything(tmp_path: Path) -> None:
     log = world.load()
     for sequence in range(12):
         log.append_as_leader(make_batch(sequence=sequence), 2)
-    log.truncate_fully_and_start_at(1000)
+    log.truncation.truncate_fully_and_start_at(1000)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1000, 1000, 0)
     assert (log.epochs.entries, len(log.producers)) == ([], 0)
     assert world.names(".snapshot") == []
@@ -313,9 +313,9 @@ def test_log_start_only_advances(world: World) -> None:
     """The log start stays within the log, and the epochs follow it."""
     log = world.load()
     fill(log, 10)
-    assert log.advance_log_start_offset(4)
-    assert not log.advance_log_start_offset(3)
-    assert refusal(log.advance_log_start_offset, 11) == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert log.truncation.advance_log_start_offset(4)
+    assert not log.truncation.advance_log_start_offset(3)
+    assert refusal(log.truncation.advance_log_start_offset, 11) == ErrorCode.OFFSET_OUT_OF_RANGE
     assert (log.log_start_offset, log.epochs.entries) == (4, [(0, 4)])
     assert offsets(log) == [4, 5, 6, 7, 8, 9]
 
@@ -327,14 +327,14 @@ def test_old_segments_are_deleted_and_their_files_later(tmp_path: Path) -> None:
     fill(log, 10)
     world.clock.now_ms += HOUR_MS + 1
     fill(log, 1, timestamp=world.clock.now_ms)
-    first = log._bases[-1]
-    assert log.apply_retention(log.log_end_offset) == log.segments_count + 1
+    first = log.bases[-1]
+    assert log.deletion.apply_retention(log.log_end_offset) == log.segments_count + 1
     assert log.log_start_offset == first
     assert world.names(".log.deleted") and world.names(".timeindex.deleted")
-    assert not log.take_deleted()
+    assert not log.deletion.take_deleted()
     world.clock.now_ms += 60_000
     doomed = world.names(".deleted")
-    taken = log.take_deleted()
+    taken = log.deletion.take_deleted()
     assert sorted(path.rpartition("/")[2] for path in taken) == doomed
     # Some may have been removed with their directory or as another segment's files.
     remove_files(world.files, [*taken, *taken])
@@ -348,11 +348,11 @@ def test_log_with_only_expired_records_is_emptied(tmp_path: Path) -> None:
     log = world.load()
     fill(log, 10)
     world.clock.now_ms += 2 * HOUR_MS
-    assert log.apply_retention(5) == 1
-    assert log.apply_retention(10) > 0
+    assert log.deletion.apply_retention(5) == 1
+    assert log.deletion.apply_retention(10) > 0
     assert (log.log_start_offset, log.log_end_offset, log.segments_count) == (10, 10, 1)
     assert log.append_as_leader(make_batch(timestamp=world.clock.now_ms), 0).base_offset == 10
-    assert log.apply_retention(11) == 0
+    assert log.deletion.apply_retention(11) == 0
 
 
 def test_compacted_topics_keep_their_segments(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_compacted_topics_keep_their_segments(tmp_path: Path) -> None:
     log = world.load()
     fill(log, 10)
     world.clock.now_ms += HOUR_MS
-    assert log.apply_retention(10) == 0
+    assert log.deletion.apply_retention(10) == 0
 
 
 def test_records_are_found_by_time(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_newest_timestamp_includes_records_before_the_start(world: World) -> Non
     log = world.load()
     fill(log, 1, timestamp=START_MS + 5)
     fill(log, 1, timestamp=START_MS)
-    log.advance_log_start_offset(1)
+    log.truncation.advance_log_start_offset(1)
     assert log.offset_of_max_timestamp() == (START_MS + 5, 0, 0)
 
 
@@ -404,7 +404,7 @@ def test_records_before_the_start_are_not_found_by_time(world: World) -> None:
     """A search by time begins at the log start, even inside a batch."""
     log = world.load()
     log.append_as_leader(make_batch(5), 0)
-    log.advance_log_start_offset(3)
+    log.truncation.advance_log_start_offset(3)
     assert log.offset_for_timestamp(0) == (START_MS, 3, 0)
 
 
@@ -424,7 +424,7 @@ def test_flush_advances_the_recovery_point(world: World) -> None:
     log = world.load()
     fill(log, 3)
     assert log.recovery_point == 0
-    log.flush()
+    log.durability.flush()
     assert log.recovery_point == 3
     log.update_config(World(world.path, flush_messages=2).config)
     fill(log, 1)
@@ -438,12 +438,12 @@ def test_flush_is_due_after_flush_ms(tmp_path: Path) -> None:
     world = World(tmp_path, flush_ms=1000)
     log = world.load()
     world.clock.now_ms += 5000
-    assert not log.needs_flush()
-    log.flush()
+    assert not log.durability.needs_flush()
+    log.durability.flush()
     fill(log, 1)
-    assert log.needs_flush()
-    log.flush()
-    assert not log.needs_flush()
+    assert log.durability.needs_flush()
+    log.durability.flush()
+    assert not log.durability.needs_flush()
 
 
 async def test_background_flush_covers_records_from_before_its_start(
@@ -452,11 +452,11 @@ async def test_background_flush_covers_records_from_before_its_start(
     """Records appended during the flush do not count as durable."""
     log = world.load()
     fill(log, 3)
-    flushing = asyncio.ensure_future(log.flush_in_background())
+    flushing = asyncio.ensure_future(log.durability.flush_in_background())
     await asyncio.sleep(0)
     fill(log, 2)
     assert await flushing == 3
-    log.flush()
+    log.durability.flush()
     assert log.recovery_point == 5
 
 
@@ -464,18 +464,18 @@ async def test_rolled_segments_become_durable_in_the_background(tmp_path: Path) 
     """The recovery point advances to the start of the last segment."""
     log = small_segments(tmp_path).load()
     fill(log, 12)
-    assert log.owes_sealed()
-    assert await log.flush_in_background(sealed_only=True) == log._bases[-1]
-    assert not log.owes_sealed()
+    assert log.durability.owes_sealed()
+    assert await log.durability.flush_in_background(sealed_only=True) == log.bases[-1]
+    assert not log.durability.owes_sealed()
 
 
 async def test_truncation_during_a_flush_keeps_the_recovery_point(world: World) -> None:
     """The offsets that the flush covers may have been rewritten meanwhile."""
     log = world.load()
     fill(log, 5)
-    flushing = asyncio.ensure_future(log.flush_in_background())
+    flushing = asyncio.ensure_future(log.durability.flush_in_background())
     await asyncio.sleep(0)
-    log.truncate_to(2)
+    log.truncation.truncate_to(2)
     fill(log, 4)
     assert await flushing <= 2
 
@@ -491,23 +491,23 @@ async def test_segment_deleted_during_a_flush_is_no_failure(tmp_path: Path, way:
     def meanwhile(work: Any) -> Any:
         if way == "retention":
             world.clock.now_ms += 2 * HOUR_MS
-            log.apply_retention(12)
+            log.deletion.apply_retention(12)
         elif way == "deletion":
             log.rename_directory(str(tmp_path / "t-0.x-delete"))
             log.abandon()
         elif way == "upkeep":
-            log.flush()
-            log.close_idle_files()
+            log.durability.flush()
+            log.deletion.close_idle_files()
         else:
-            log.truncate_fully_and_start_at(50)
+            log.truncation.truncate_fully_and_start_at(50)
         return original(work)
 
     with patched(world.files, "in_background", meanwhile):
-        await log.flush_in_background()
+        await log.durability.flush_in_background()
     assert world.failures == []
     if way != "deletion":
         assert len(world.names(".log")) == log.segments_count
-        log.flush()
+        log.durability.flush()
         log.close()
 
 
@@ -529,14 +529,14 @@ def test_a_failing_disk_takes_the_log_offline(operation: str) -> None:
     files.faults.fail(operation)
     with pytest.raises(StorageError) as error:
         fill(log, 1)
-        log.flush()
+        log.durability.flush()
     assert error.value.directory == "/data"
     for call in (
         lambda: fill(log, 1),
         lambda: log.read(0, 100, max_offset=2),
-        log.flush,
-        lambda: log.truncate_to(0),
-        lambda: log.apply_retention(2),
+        log.durability.flush,
+        lambda: log.truncation.truncate_to(0),
+        lambda: log.deletion.apply_retention(2),
     ):
         with pytest.raises(StorageError):
             call()

@@ -44,7 +44,7 @@ def test_last_stable_offset_is_not_below_the_log_start(world: World) -> None:
     log = world.load()
     log.append_as_leader(make_batch(2, sequence=0, transactional=True), 0)
     fill(log, 3)
-    log.advance_log_start_offset(4)
+    log.truncation.advance_log_start_offset(4)
     assert log.last_stable_offset(5) == 4
     assert log.last_stable_offset(4) == 4
     end_transaction(log, "COMMIT")

@@ -140,7 +140,7 @@ def test_records_are_found_by_time(tmp_path: Path, magic: int, codec: str) -> No
 def test_truncation_cuts_before_an_entry(tmp_path: Path, magic: int, codec: str) -> None:
     """The entry that contains the offset is removed entirely."""
     log = world_of(tmp_path, old_log(magic, codec)).load()
-    log.truncate_to(16)
+    log.truncation.truncate_to(16)
     assert log.log_end_offset == (16 if codec == "none" else 15)
     assert values(log) == [b"v%d" % number for number in range(log.log_end_offset)]
 

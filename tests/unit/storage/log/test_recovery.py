@@ -151,7 +151,7 @@ def test_segments_before_the_recovery_point_are_not_scanned(tmp_path: Path) -> N
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES * 3)
-    bases = list(log._bases)
+    bases = list(log.bases)
     log.abandon()
     world.load(recovery_point=bases[2] + 1)
     assert world.loaded.recovered == tuple(bases[2:])
@@ -354,7 +354,7 @@ def test_leader_epochs_of_the_tail_are_read_from_the_log(tmp_path: Path) -> None
     world = make_world(tmp_path)
     log = world.load()
     fill(log, SIZES[:2])
-    log.flush()
+    log.durability.flush()
     fill_more = make_batch(1)
     log.append_as_leader(fill_more, 7)
     end = log.log_end_offset
@@ -389,7 +389,7 @@ def test_a_clean_start_after_delete_records_reads_no_headers_again(
     log = world.load()
     for number in range(40):
         log.append_as_leader(make_batch(), number // 9)
-    log.advance_log_start_offset(start)
+    log.truncation.advance_log_start_offset(start)
     epochs = list(log.epochs.entries)
     log.close()
     again = world.load(clean=True, log_start=start)
@@ -404,7 +404,7 @@ def test_epochs_that_disagree_with_the_batch_at_the_log_start_are_rebuilt(tmp_pa
     log = world.load()
     for number in range(40):
         log.append_as_leader(make_batch(), number // 20)
-    log.advance_log_start_offset(7)
+    log.truncation.advance_log_start_offset(7)
     log.close()
     (world.folder / "leader-epoch-checkpoint").write_bytes(b"0\n1\n1 20\n")
     again = world.load(clean=True, log_start=7)

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.storage.config import LogConfig
 from ottla.storage.log import retention
-from ottla.storage.log.retention import LogState, Reason
+from ottla.storage.log.retention import LogExtent, Reason
 
 DAY = 24 * 3_600_000
 NOW = 100 * DAY
@@ -38,7 +38,7 @@ def plan(
 ) -> tuple[int, Reason | None]:
     """Return the plan for a log that ends at 35."""
     size = sum(segment.size_bytes for segment in segments)
-    state = LogState(log_start, 35, high_watermark, size)
+    state = LogExtent(log_start, 35, high_watermark, size)
     return retention.plan(segments, state, LogConfig(**fields), NOW)  # type: ignore[arg-type]
 
 

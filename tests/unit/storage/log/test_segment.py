@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import RealFileSystem
-from ottla.storage.config import LogConfig
+from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.files import scan
 from ottla.storage.files.file_names import base_offset_of, file_name
 from ottla.storage.files.index import OffsetIndex
@@ -69,12 +70,12 @@ def test_every_offset_is_found_at_the_position_of_a_scan(
     if memory != "appended":
         segment.seal()
     if memory in ("reopened", "tail loaded"):
-        segment.close()
+        segment.files.close()
         segment = open_segment(tmp_path)
     if memory == "tail loaded":
         segment.load_tail()
     for offset in range(BASE, headers[-1].last_offset + 2):
-        assert segment.locate(offset) == place_of(headers, offset)
+        assert segment.batches.locate(offset) == place_of(headers, offset)
 
 
 def test_more_batches_than_memory_keeps_are_found(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_more_batches_than_memory_keeps_are_found(tmp_path: Path) -> None:
     segment = make_segment(tmp_path, index_interval_bytes=4096)
     headers = fill(segment, 2500, records=1)
     for offset in (BASE, BASE + 700, BASE + 1987, BASE + 1988, BASE + 2499, BASE + 2500):
-        assert segment.locate(offset) == place_of(headers, offset)
+        assert segment.batches.locate(offset) == place_of(headers, offset)
 
 
 def test_index_entries_are_added_at_the_index_interval(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_damaged_indexes_give_the_same_answers(tmp_path: Path, suffix: str, dama
     segment = make_segment(tmp_path)
     headers = fill(segment, 80)
     segment.seal()
-    segment.close()
+    segment.files.close()
     path = tmp_path / file_name(BASE, suffix)
     good = path.read_bytes()
     entry = 8 if suffix == ".index" else 12
@@ -127,7 +128,7 @@ def test_damaged_indexes_give_the_same_answers(tmp_path: Path, suffix: str, dama
         path.write_bytes(broken[damage])
     segment = open_segment(tmp_path)
     for offset in range(BASE, headers[-1].last_offset + 2):
-        assert segment.locate(offset) == place_of(headers, offset)
+        assert segment.batches.locate(offset) == place_of(headers, offset)
     for header in headers[::7]:
         match = segment.find_timestamp(header.max_timestamp, BASE)
         assert match is not None
@@ -141,7 +142,7 @@ def test_one_wrong_bit_in_an_index_gives_the_same_answers(tmp_path: Path, suffix
     segment = make_segment(tmp_path)
     headers = fill(segment, 12)
     segment.seal()
-    segment.close()
+    segment.files.close()
     path = tmp_path / file_name(BASE, suffix)
     good = path.read_bytes()
     for bit in range(len(good) * 8):
@@ -150,11 +151,13 @@ def test_one_wrong_bit_in_an_index_gives_the_same_answers(tmp_path: Path, suffix
         path.write_bytes(broken)
         segment = open_segment(tmp_path)
         for header in headers:
-            assert segment.locate(header.last_offset) == place_of(headers, header.last_offset)
+            assert segment.batches.locate(header.last_offset) == place_of(
+                headers, header.last_offset
+            )
             match = segment.find_timestamp(header.max_timestamp - 5, BASE)
             assert match is not None
             assert match.offset == header.base_offset
-        segment.close()
+        segment.files.close()
 
 
 def read(segment: Segment, offset: int, max_bytes: int, end: int | None, **how: Any) -> Any:
@@ -184,6 +187,23 @@ def test_first_batch_is_returned_even_if_it_is_too_large(tmp_path: Path) -> None
         assert len(read(segment, BASE, max_bytes, None).records) == size
         empty = read(segment, BASE, max_bytes, None, at_least_one=False)
         assert (len(empty.records), empty.first_batch_size) == (0, size)
+
+
+@pytest.mark.parametrize("range_bytes_min", [LONG_MAX, 1])
+def test_a_read_of_a_recent_batch_reports_another_size_in_the_file(
+    tmp_path: Path, range_bytes_min: int
+) -> None:
+    """CORRUPT_MESSAGE, although the position of the batch is known without the file."""
+    segment = make_segment(tmp_path)
+    headers = fill(segment, 5)
+    position = headers[0].size_bytes
+    limits = {"range_bytes_min": range_bytes_min}
+    assert len(read(segment, BASE + 5, 1 << 20, None, **limits).records) == 3 * position
+    segment.file.write_at(position + 8, b"\0\0\0\x10")
+    with pytest.raises(ApiError) as caught:
+        read(segment, BASE + 2, 1 << 20, None, **limits)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+    assert segment.batches.damaged_at == position
 
 
 @pytest.mark.parametrize(("end", "batches"), [(100, 0), (101, 0), (102, 1), (105, 2), (106, 3)])
@@ -242,9 +262,9 @@ def test_truncation_removes_the_batch_of_the_offset(tmp_path: Path) -> None:
     assert segment.truncate_to(BASE + 51) == BASE + 50
     assert segment.size_bytes == place_of(headers, BASE + 50)
     assert segment.newest == (headers[24].max_timestamp, BASE + 49)
-    assert segment.locate(BASE + 50) is None
+    assert segment.batches.locate(BASE + 50) is None
     assert not (tmp_path / file_name(BASE, ".index")).exists()
-    assert not segment.is_synced
+    assert not segment.files.is_synced
 
 
 def test_aborted_transactions_are_kept_in_their_file(tmp_path: Path) -> None:
@@ -270,11 +290,11 @@ def test_batches_are_iterated_backwards(tmp_path: Path) -> None:
     """Iteration from the last to the first batch returns each once, across several index intervals."""
     segment = make_segment(tmp_path, index_interval_bytes=4096)
     headers = fill(segment, 1500)
-    assert list(segment.headers_backwards()) == headers[::-1]
+    assert list(segment.batches.headers_backwards()) == headers[::-1]
     segment.seal()
-    segment.close()
+    segment.files.close()
     (tmp_path / file_name(BASE, ".index")).write_bytes(b"\0\0\0\x01\0\0\0\x09" * 3)
-    assert list(open_segment(tmp_path).headers_backwards()) == headers[::-1]
+    assert list(open_segment(tmp_path).batches.headers_backwards()) == headers[::-1]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from ottla.streams.application.election import (
     PROTOCOL_TYPE,
     Candidate,
     Election,
+    ElectionResult,
     ElectionSettings,
-    Verdict,
     elect,
     group_of,
 )
@@ -48,7 +48,7 @@ class _Instance:
         deadline = time.monotonic() + _PATIENCE_S
         with self.changed:
             while not is_so(self.election):
-                assert self.changed.wait(deadline - time.monotonic()), self.election.verdict
+                assert self.changed.wait(deadline - time.monotonic()), self.election.result
 
 
 def test_a_session_timeout_that_the_broker_rejects_is_an_error(broker: Cluster) -> None:
@@ -64,7 +64,7 @@ def test_a_session_timeout_that_the_broker_rejects_is_an_error(broker: Cluster) 
 
 def _size(count: int) -> Callable[[Election], bool]:
     def is_so(election: Election) -> bool:
-        return election.verdict is not None and len(election.verdict.instances) == count
+        return election.result is not None and len(election.result.instances) == count
 
     return is_so
 
@@ -79,7 +79,7 @@ def test_the_active_instance_stays_active() -> None:
 def test_a_verdict_is_encoded_and_decoded() -> None:
     """It contains all instances, the active one first."""
     verdict = elect([Candidate("b", 2, "b:1"), Candidate("a", 1, asks_shutdown=True)])
-    assert Verdict.decode(verdict.encode()) == verdict
+    assert ElectionResult.decode(verdict.encode()) == verdict
     assert verdict.is_shutdown
     assert [each.instance for each in verdict.instances] == ["a", "b"]
 
@@ -112,7 +112,7 @@ def test_all_instances_learn_of_a_shutdown_of_the_application(broker: Cluster) -
     first.wait(_size(2))
     first.election.ask_shutdown()
     for each in (first, second):
-        each.wait(lambda election: election.verdict is not None and election.verdict.is_shutdown)
+        each.wait(lambda election: election.result is not None and election.result.is_shutdown)
         each.election.stop()
         assert each.election.error is None
 
@@ -139,4 +139,4 @@ def test_an_instance_without_metrics_is_readable_by_older_versions() -> None:
     verdict = elect([plain])
     assert b"metrics" not in verdict.encode()
     both = elect([plain, serving])
-    assert Verdict.decode(both.encode()) == both
+    assert ElectionResult.decode(both.encode()) == both

@@ -20,7 +20,7 @@ from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.layout.envelopes import Outbox, Slots, as_arrow
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.shipping import ship
-from ottla.streams.spark.stages.topology_source import PipelineSink
+from ottla.streams.spark.stages.topology_source import opened_envelopes, topology_sink
 from ottla.streams.task.task import TaskSettings
 from ottla.testing.cluster import Cluster
 from tests.unit.streams.spark.rows import EPOCH
@@ -50,7 +50,7 @@ def _write(
     settings = TaskSettings("app", exception_handlers=handlers)
     layout = lay_out([Application(builder.build(), settings)], {"in": 1})
     options = {"kafka.bootstrap.servers": cluster.bootstrap, "includetimestamp": "true", **words}
-    sink = PipelineSink(SparkOptions(options, Use.WRITE), ship(layout, 1))
+    sink = topology_sink(SparkOptions(options, Use.WRITE), ship(layout, 1), opened_envelopes)
     envelopes = Outbox(layout, Slots(layout.task_count, 1), 0).envelopes(0, list(records))
     message = sink.write(iter([as_arrow(envelopes)]))
     sink.commit([message], 0)

@@ -14,7 +14,7 @@ from ottla.client.admin.groups import describe_group
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
 from ottla.client.admin.records import delete_records
 from ottla.client.errors import NotReachable
-from ottla.streams.spark.connector import shadow_group
+from ottla.streams.spark.connector import micro_batches, shadow_group
 from ottla.streams.spark.connector import source as source_module
 from ottla.streams.spark.connector.source import BatchReader, OttlaSource, StreamReader
 from ottla.testing.cluster import Cluster
@@ -26,7 +26,7 @@ ALL = ReadAllAvailable()
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make idle polls return immediately."""
-    monkeypatch.setattr(source_module, "_IDLE_PAUSES_S", (0.0,))
+    monkeypatch.setattr(micro_batches, "_IDLE_PAUSES_S", (0.0,))
 
 
 def _source(cluster: Cluster, **options: str) -> OttlaSource:
@@ -227,7 +227,8 @@ def test_a_trigger_waits_for_a_minimum(
     assert more == {"flights": {"0": 21, "1": 14}}
     write(flights, "flights", 0, 1, first=21)
     assert reader.latestOffset(more, ALL) == more
-    monkeypatch.setattr(reader, "_triggered_at", reader._triggered_at - 10)
+    batches = reader.batches
+    monkeypatch.setattr(batches, "_triggered_at", batches._triggered_at - 10)
     last = reader.latestOffset(more, ALL)
     assert last == {"flights": {"0": 22, "1": 14}}
     write(flights, "flights", 0, 1, first=22)

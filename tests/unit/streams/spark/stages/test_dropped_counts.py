@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 
 from ottla.streams import StreamsBuilder
-from ottla.streams.spark.layout.envelopes import DROPPED_TOPIC, RECORDS, SINK, Slots
+from ottla.streams.spark.layout.envelopes import (
+    DROPPED_TOPIC,
+    MISPLACED_TOPIC,
+    RECORDS,
+    SINK,
+    Slots,
+)
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.dropped_counts import DroppedCounts
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
@@ -71,9 +77,13 @@ def test_a_stage_reports_its_own_counts_and_forwards_others() -> None:
 @dataclass
 class _Row:
     counts: list[tuple[int, int]]
+    topic: str = DROPPED_TOPIC
 
     def json(self) -> str:
-        rows = [{"origin": origin, "sequence": count} for origin, count in self.counts]
+        rows = [
+            {"topic": self.topic, "origin": origin, "sequence": count}
+            for origin, count in self.counts
+        ]
         return json.dumps({"dropped": rows})
 
 
@@ -81,12 +91,13 @@ class _Row:
 class _Report:
     batch: int
     counts: list[tuple[int, int]] | None = None
+    topic: str = DROPPED_TOPIC
 
     def batchId(self) -> int:
         return self.batch
 
     def observedMetrics(self) -> dict[str, _Row]:
-        return {} if self.counts is None else {"ottla": _Row(self.counts)}
+        return {} if self.counts is None else {"ottla": _Row(self.counts, self.topic)}
 
 
 @dataclass
@@ -110,3 +121,17 @@ def test_the_driver_adds_the_counts_of_each_micro_batch_once() -> None:
     assert counts.take(query) == {"3_0": 2, "4_1": 5}  # type: ignore[arg-type]
     query.reports = [query.reports[-1], _Report(2, []), _Report(3, [(0, 1)])]
     assert counts.take(query) == {"3_0": 3, "4_1": 5}  # type: ignore[arg-type]
+
+
+def test_the_driver_adds_up_misplaced_keys_by_topic() -> None:
+    """They are not dropped records; topics that the layout does not name are counted together."""
+    layout = _layout()
+    counts, query = DroppedCounts(layout), _Query()
+    (topic, *_) = sorted(layout.routes)
+    unnamed = len(layout.routes)
+    query.reports += [
+        _Report(0, [(0, 2), (unnamed, 1)], MISPLACED_TOPIC),
+        _Report(1, [(0, 3)], MISPLACED_TOPIC),
+    ]
+    assert counts.take(query) == {}  # type: ignore[arg-type]
+    assert counts.misplaced == {topic: 5, "": 1}

@@ -1,13 +1,14 @@
 """Keys that murmur2 would put into another partition are detected in co-partitioned topics."""
 
 import zlib
+from collections import Counter
 from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 from ottla.streams import StreamsBuilder, TableJoined, Topology
-from ottla.streams.spark.layout.envelopes import RECORDS, Slots
+from ottla.streams.spark.layout.envelopes import MISPLACED_TOPIC, RECORDS, SINK, Slots
 from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.placement import SAMPLE, KeyPlacement
 from ottla.streams.spark.stages.tasks import SourceStage
@@ -77,9 +78,12 @@ def _merged() -> Topology:
 
 
 def _read(
-    topology: Topology, place: Callable[[bytes], int], counts: dict[str, int] | None = None
+    topology: Topology,
+    place: Callable[[bytes], int],
+    counts: dict[str, int] | None = None,
+    reported: Counter[str] | None = None,
 ) -> KeyPlacement:
-    """Read both topics, whose keys are partitioned by a function."""
+    """Read both topics, whose keys are partitioned by a function; count what is sent to the driver."""
     partitions = counts or {"orders": _PARTITIONS, "customers": _PARTITIONS}
     layout = lay_out([Application(topology, TaskSettings("app", STRINGS))], partitions)
     found = KeyPlacement()
@@ -87,7 +91,10 @@ def _read(
     for topic in partitions:
         for partition in range(_PARTITIONS):
             keys: list[bytes | None] = [key for key in _KEYS if place(key) == partition]
-            list(entry.take(topic, partition, _batch(partition, keys)))
+            for envelope in entry.take(topic, partition, _batch(partition, keys)):
+                if envelope.topic == MISPLACED_TOPIC and reported is not None:
+                    assert envelope.task == SINK
+                    reported[sorted(layout.routes)[envelope.origin]] += envelope.sequence
     return found
 
 
@@ -96,7 +103,9 @@ def test_the_right_table_of_a_foreign_key_join_is_checked(
     order: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Keys that librdkafka's default put elsewhere are counted; a warning names topic and fixes."""
-    found = _read(_foreign_key_join(*order), _crc32)
+    reported: Counter[str] = Counter()
+    found = _read(_foreign_key_join(*order), _crc32, reported=reported)
+    assert reported == found.misplaced
     # Rows of the left table may be in any partition, because responses go to the subscriber's
     # partition.
     assert set(found.checked) == {"customers"}

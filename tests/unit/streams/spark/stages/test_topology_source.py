@@ -6,7 +6,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.ranges import OffsetRange
-from ottla.streams.spark.stages.topology_source import PipelineReader, SourceSettings, bundle
+from ottla.streams.spark.stages.topology_source import SourceSettings, bundle, topology_reader
 from ottla.testing.cluster import Cluster
 from tests.unit.streams.spark.rows import write
 
@@ -42,7 +42,7 @@ def test_a_stream_does_not_overtake_a_table_in_a_backlog(ottla_cluster: Cluster)
         "subscribe": "stream,table",
         "startingOffsets": "earliest",
     }
-    reader = PipelineReader(SparkOptions(options, Use.STREAM_READ), SourceSettings(settings))
+    reader = topology_reader(SparkOptions(options, Use.STREAM_READ), SourceSettings(settings))
     position, seen = reader.initialOffset(), []
     while True:
         end = reader.latestOffset(position, ReadMaxRows(200))

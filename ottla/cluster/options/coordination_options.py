@@ -1,0 +1,51 @@
+"""The broker options that say where the cluster's metadata is, and how a broker reaches it."""
+
+from ottla.base.options import OptionType, Scope
+from ottla.cluster.options.metrics_options import check_address
+from ottla.cluster.options.option_rows import Rows
+
+_row = Rows(Scope.BROKER, dynamic=False).row
+
+ROWS = (
+    _row(
+        "zookeeper.connect",
+        OptionType.STRING,
+        None,
+        "The ZooKeeper ensemble that keeps the cluster's metadata, as host:port,host:port/path. "
+        "The path is created if it is missing. Without it Ottla keeps the metadata itself, in "
+        "coordination.dir.",
+    ),
+    _row(
+        "zookeeper.session.timeout.ms",
+        OptionType.INT,
+        18_000,
+        "Milliseconds without a heartbeat after which a broker counts as dead. ZooKeeper itself "
+        "limits the value to 2 to 20 times its tickTime.",
+        minimum=1,
+    ),
+    _row(
+        "zookeeper.connection.timeout.ms",
+        OptionType.INT,
+        None,
+        "Milliseconds that a broker that starts waits for an ensemble to answer. Defaults to "
+        "zookeeper.session.timeout.ms.",
+        minimum=1,
+    ),
+    _row(
+        "coordination.dir",
+        OptionType.STRING,
+        None,
+        "Ottla's own: the folder for the cluster's metadata if there is no ZooKeeper. Defaults to "
+        "the first of log.dirs. A broker that can no longer write to it stops, so with several "
+        "disks, a folder apart from all log directories is safest.",
+    ),
+    _row(
+        "coordination.listener",
+        OptionType.STRING,
+        None,
+        "Ottla's own: host:port at which the brokers of one machine share the metadata in "
+        "coordination.dir, without ZooKeeper. One of them serves it in ZooKeeper's protocol; if it "
+        "ends, another one takes over. Everyone who can reach the address can change the metadata.",
+        check=check_address,
+    ),
+)

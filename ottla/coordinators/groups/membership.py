@@ -1,0 +1,193 @@
+"""Requests by which members enter, keep and leave groups, of both protocols.
+
+A request finds the shard of its group once. Errors of a group are in the response, never raised.
+"""
+
+from collections.abc import Callable
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.rng import Rng
+from ottla.base.uuids import random_uuid, uuid_text
+from ottla.coordinators.classic.events import Event, Heartbeat, Join, Leave, Sync
+from ottla.coordinators.consumer.requests import classic, heartbeat
+from ottla.coordinators.consumer.transition import Client
+from ottla.coordinators.groups import consumers
+from ottla.coordinators.groups.settings import GroupSettings
+from ottla.coordinators.groups.shard import GroupShard
+from ottla.coordinators.naming import fresh_text
+from ottla.coordinators.refusals import group_error
+from ottla.coordinators.replies import R, Reply, Waiter
+from ottla.coordinators.runtime import decide_on
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+class Membership:
+    """The members of the groups that this broker coordinates.
+
+    `find_shard` returns the shard of a group, or the error if this broker does not coordinate it
+    now.
+    """
+
+    def __init__(
+        self,
+        find_shard: Callable[[str], GroupShard | ErrorCode],
+        settings: Callable[[], GroupSettings],
+        rng: Rng,
+    ) -> None:
+        self._find_shard = find_shard
+        self._settings = settings
+        self._rng = rng
+
+    def join_group(
+        self, request: JoinGroupRequest, *, api_version: int, client_id: str, client_host: str
+    ) -> Reply[JoinGroupResponse]:
+        """Join or rejoin a group; the response is sent when the generation has all its members."""
+
+        def refuse(code: ErrorCode) -> JoinGroupResponse:
+            return JoinGroupResponse(error_code=group_error(code), member_id=request.member_id)
+
+        settings = self._settings()
+        if not request.group_id:
+            return refuse(ErrorCode.INVALID_GROUP_ID)
+        shortest, longest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
+        if not shortest <= request.session_timeout_ms <= longest:
+            return refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
+        if request.rebalance_timeout_ms < 0:
+            # Version 0 has no separate rebalance timeout.
+            request.rebalance_timeout_ms = request.session_timeout_ms
+        shard = self._find_shard(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return refuse(shard)
+        if _uses_consumer_protocol(shard, request.group_id, gives_way=not request.member_id):
+            fresh_uuid = uuid_text(random_uuid(self._rng))
+            joiner = classic.Joiner(Client(client_id, client_host), api_version, fresh_uuid)
+            return decide_on(
+                shard.host,
+                shard,
+                lambda shard: consumers.join(shard, request, joiner),
+                lambda code: JoinGroupResponse(error_code=group_error(code)),
+            )
+        waiter: Waiter[JoinGroupResponse] = Waiter()
+        fresh_id = fresh_text(self._rng)
+        event = Join(waiter, request, api_version, client_id, client_host, fresh_id)
+        if not shard.feed(request.group_id, event, may_create=not request.member_id):
+            return refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        return waiter.reply()
+
+    def sync_group(self, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:
+        """Fetch the member's assignment; the leader sends the assignments of all members."""
+
+        def refuse(code: ErrorCode) -> SyncGroupResponse:
+            return SyncGroupResponse(error_code=group_error(code))
+
+        shard = self._shard_of(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return refuse(shard)
+        if _uses_consumer_protocol(shard, request.group_id):
+            return decide_on(
+                shard.host, shard, lambda shard: consumers.sync(shard, request), refuse
+            )
+        waiter: Waiter[SyncGroupResponse] = Waiter()
+        return _feed(shard, request.group_id, Sync(waiter, request), waiter, refuse)
+
+    def heartbeat(self, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
+        """Keep a membership alive; answered immediately."""
+
+        def refuse(code: ErrorCode) -> HeartbeatResponse:
+            if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                # The session starts when the group is loaded: nothing is wrong with the member.
+                return HeartbeatResponse()
+            return HeartbeatResponse(error_code=group_error(code))
+
+        shard = self._shard_of(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return refuse(shard)
+        if _uses_consumer_protocol(shard, request.group_id):
+            return decide_on(
+                shard.host, shard, lambda shard: consumers.pulse(shard, request), refuse
+            )
+        waiter: Waiter[HeartbeatResponse] = Waiter()
+        return _feed(shard, request.group_id, Heartbeat(waiter, request), waiter, refuse)
+
+    def leave_group(self, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
+        """Remove members; the request names its members as version 3 does."""
+
+        def refuse(code: ErrorCode) -> LeaveGroupResponse:
+            if code is not ErrorCode.UNKNOWN_MEMBER_ID:
+                return LeaveGroupResponse(error_code=group_error(code))
+            return LeaveGroupResponse(
+                members=[
+                    MemberResponse(
+                        member_id=item.member_id,
+                        group_instance_id=item.group_instance_id,
+                        error_code=code,
+                    )
+                    for item in request.members
+                ]
+            )
+
+        shard = self._shard_of(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return refuse(shard)
+        if _uses_consumer_protocol(shard, request.group_id):
+            return decide_on(
+                shard.host, shard, lambda shard: consumers.leave(shard, request), refuse
+            )
+        waiter: Waiter[LeaveGroupResponse] = Waiter()
+        return _feed(shard, request.group_id, Leave(waiter, request), waiter, refuse)
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, *, api_version: int, client: Client
+    ) -> Reply[ConsumerGroupHeartbeatResponse]:
+        """Join, leave, or report the owned partitions and return the assignment (KIP-848)."""
+
+        def refuse(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+            return consumers.refused(ApiError(group_error(code)))
+
+        settings = self._settings().consumer
+        try:
+            heartbeat.check(request, api_version, settings.assignors)
+        except ApiError as error:
+            return consumers.refused(error)
+        request.member_id = request.member_id or uuid_text(random_uuid(self._rng))
+        shard = self._find_shard(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return refuse(shard)
+        return decide_on(
+            shard.host, shard, lambda shard: consumers.decide(shard, request, client), refuse
+        )
+
+    def _shard_of(self, group_id: str) -> GroupShard | ErrorCode:
+        return self._find_shard(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _uses_consumer_protocol(shard: GroupShard, group_id: str, *, gives_way: bool = False) -> bool:
+    """Return True if a group uses the consumer protocol.
+
+    With `gives_way` a group without members does not count: it is deleted, so that a classic one
+    can be created.
+    """
+    group = shard.consumers.get(group_id)
+    if group is None:
+        return False
+    return bool(group.members) or not (gives_way and shard.end_empty(group))
+
+
+def _feed(
+    shard: GroupShard,
+    group_id: str,
+    event: Event,
+    waiter: Waiter[R],
+    refuse: Callable[[ErrorCode], R],
+) -> Reply[R]:
+    """Pass the event to a classic group that exists."""
+    if not shard.feed(group_id, event):
+        return refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+    return waiter.reply()

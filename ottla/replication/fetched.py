@@ -1,0 +1,82 @@
+"""The result of a fetch from one partition, and the limits of a whole fetch.
+
+Follows ReplicaManager.readFromLog and Partition.fetchRecords.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ottla.base.buffers import FileRange, Part
+from ottla.storage.config import LONG_MAX
+from ottla.storage.files.txn_index import AbortedTransaction
+from ottla.storage.log.log import Log
+from ottla.wire.records import batch
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+
+# The largest response (but always at least one whole batch), so that no consumer makes the broker
+# read for long; a client that requests more sends another fetch.
+RESPONSE_BYTES_MAX = 8 * 1024 * 1024
+# A larger min_bytes is reduced to this: the next batch may not fit into the response any more.
+ENOUGH_BYTES = RESPONSE_BYTES_MAX // 2
+# With more aborted transactions than this, only those that concern the returned records are listed.
+_ABORTED_UNSORTED_MAX = 16
+
+
+class FetchOptions(NamedTuple):
+    """The properties of a fetch that are the same for all of its partitions.
+
+    Records of at least `range_bytes_min` bytes are returned as a FileRange.
+    """
+
+    isolation_level: int = READ_UNCOMMITTED
+    range_bytes_min: int = LONG_MAX
+    only_if_cached: bool = True
+
+
+class Fetched(NamedTuple):
+    """Whole batches, and the offsets of the same moment.
+
+    `records` is None only if `only_if_cached` and the device would have to be read. `aborted` lists
+    the aborted transactions that the records may belong to, for READ_COMMITTED: clients skip them
+    (KIP-98). `is_at_end` is true if there is nothing to read until the partition changes.
+    """
+
+    records: Part | None
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: Sequence[AbortedTransaction]
+    is_at_end: bool
+
+
+# Built from one tuple: the constructors take twice as long.
+new_options: Callable[[tuple[int, int, bool]], FetchOptions] = partial(tuple.__new__, FetchOptions)
+new_fetched: Callable[[tuple[object, ...]], Fetched] = partial(tuple.__new__, Fetched)
+
+
+def response_bytes_max(wanted_bytes: int, allowed_bytes: int, room_bytes: int) -> int:
+    """Return how many bytes a response may contain.
+
+    They are what the client wants, fetch.max.bytes, and what may wait to be sent.
+    """
+    return min(wanted_bytes, allowed_bytes, RESPONSE_BYTES_MAX, room_bytes)
+
+
+def enough_bytes(min_bytes: int) -> int:
+    """Return for how many bytes a fetch waits that asks for `min_bytes`."""
+    return min(min_bytes, ENOUGH_BYTES)
+
+
+def aborted_transactions(
+    log: Log, offset: int, end_offset: int, records: Part
+) -> Sequence[AbortedTransaction]:
+    """Return the aborted transactions that the records from `offset` on may belong to."""
+    found = log.aborted_transactions(offset, end_offset)
+    if len(found) > _ABORTED_UNSORTED_MAX:
+        data = records.read() if isinstance(records, FileRange) else records
+        end_offset = batch.end_offset(data)
+        found = [item for item in found if item.first_offset < end_offset]
+    return found

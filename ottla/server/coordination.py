@@ -1,0 +1,121 @@
+"""The broker's access to the tree of its cluster, and the sessions that it starts there.
+
+The settings decide: a ZooKeeper ensemble (`zookeeper.connect`); a tree that the brokers of this
+machine share (`coordination.listener`); else a tree of this broker alone, in its own process.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ottla.base.clock import Clock
+from ottla.base.errors import ConfigError, StorageError
+from ottla.base.files import FileSystem
+from ottla.base.options import Snapshot
+from ottla.base.rng import Rng
+from ottla.base.tasks import Tasks
+from ottla.cluster.options.metrics_options import parse_address
+from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree
+from ottla.cluster.zk.live import EnsembleUnreachable, LiveSession
+from ottla.cluster.zk.port import ConnectionSuspended, Coordination
+from ottla.cluster.zk.standby import StandbyServer
+from ottla.net.port import Net
+from ottla.server.coordination_dir import tree_directory
+
+
+class SharedTree(Protocol):
+    """A tree of the same process that other brokers use too."""
+
+    def session(self, timeout_ms: int = SESSION_TIMEOUT_MS) -> Coordination:
+        """Start a session."""
+        ...
+
+
+class BrokerCoordination:
+    """Where one broker finds its cluster's tree; `open` first, then any number of sessions.
+
+    `on_failure` is called when a tree that this process holds can no longer be written. `tasks` are
+    those of the tree in this process, for monitoring.
+    """
+
+    def __init__(
+        self, options: Snapshot, files: FileSystem, clock: Clock, tree: SharedTree | None = None
+    ) -> None:
+        self.on_failure: Callable[[StorageError], None] = lambda error: None
+        self.tasks: list[Tasks] = []
+        self._options = options
+        self._files = files
+        self._clock = clock
+        self._tree = tree
+        self._own_tree: EmbeddedTree | None = None
+        self._standby: StandbyServer | None = None
+        self._servers = ""
+
+    @property
+    def _timeout_ms(self) -> int:
+        return self._options.integer("zookeeper.session.timeout.ms")
+
+    async def open(self, net: Net, rng: Rng) -> Coordination:
+        """Open or find the tree and start the first session.
+
+        Raises ConfigError or StorageError with a message for the operator.
+        """
+        if self._tree is None:
+            self._servers = _servers(self._options)
+            if not self._servers:
+                await self._open_on_this_machine(net, rng)
+        try:
+            return await self._start_session()
+        except EnsembleUnreachable as error:
+            option = "coordination.listener" if self._standby else "zookeeper.connect"
+            raise ConfigError(f"{option}={self._servers}: {error}.") from error
+
+    async def session(self) -> Coordination:
+        """Start another session; ConnectionSuspended if the ensemble does not answer."""
+        try:
+            return await self._start_session()
+        except EnsembleUnreachable as error:
+            raise ConnectionSuspended(self._servers) from error
+
+    async def close(self) -> None:
+        """Close the tree, if it is this broker's own, after the sessions."""
+        if self._standby is not None:
+            await self._standby.stop()
+        if self._own_tree is not None:
+            await self._own_tree.close()
+
+    async def _open_on_this_machine(self, net: Net, rng: Rng) -> None:
+        address = parse_address(self._options.text("coordination.listener"))
+        directory = tree_directory(self._options, self._files)
+        if address is None:
+            self._own_tree = self._tree = EmbeddedTree(self._files, self._clock, directory)
+            self._own_tree.on_failure = self._failed
+            self.tasks.append(self._own_tree.tasks)
+            return
+        host, port = address
+        self._standby = StandbyServer(directory, host, port, files=self._files, clock=self._clock)
+        self._standby.on_failure = self._failed
+        await self._standby.start(net, rng)
+        self._servers = self._options.text("coordination.listener")
+
+    async def _start_session(self) -> Coordination:
+        if self._tree is not None:
+            return self._tree.session(self._timeout_ms)
+        connect_ms = self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms
+        return await LiveSession.begin(
+            self._servers, timeout_ms=self._timeout_ms, connect_timeout_ms=int(connect_ms)
+        )
+
+    def _failed(self, error: StorageError) -> None:
+        self.on_failure(error)
+
+
+def _servers(options: Snapshot) -> str:
+    servers = options.text("zookeeper.connect")
+    if not servers:
+        return ""
+    if options.text("coordination.listener") or options["coordination.dir"]:
+        raise ConfigError(
+            "zookeeper.connect and coordination.* exclude each other: the cluster's metadata is "
+            "either in a ZooKeeper ensemble or in a directory of this machine. Remove one of them."
+        )
+    return servers

@@ -1,0 +1,100 @@
+"""Fetches that wait for records, until there are enough bytes or the time is over (KIP-74)."""
+
+from ottla.replication.delayed import Watched
+from ottla.replication.fetched import enough_bytes
+from ottla.replication.partition import Partition
+from ottla.server.fetch.reading import FetchContext, FetchPass, read
+from ottla.server.fetch.response import respond
+from ottla.server.fetch.sessions import FetchPlan, PartitionFetch
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+
+
+class AwaitedBytes:
+    """The bytes that a fetch waits for: when to read again, and when to respond."""
+
+    __slots__ = ("_min_bytes", "_missing_bytes")
+
+    def __init__(self, min_bytes: int, size_bytes: int) -> None:
+        self._min_bytes = enough_bytes(min_bytes)
+        self._missing_bytes = self._min_bytes - size_bytes
+
+    def may_suffice(self, grown_bytes: int) -> bool:
+        """Return True if the fetch has to read, because so many bytes were appended."""
+        self._missing_bytes -= grown_bytes
+        # A change without new bytes is of another kind: records were committed, or the leader is
+        # gone.
+        return not grown_bytes or self._missing_bytes <= 0
+
+    def suffice(self, size_bytes: int) -> bool:
+        """Return True if so many bytes are enough for a response."""
+        if size_bytes >= self._min_bytes:
+            return True
+        # The appended bytes are not committed yet, or exceed a limit of the request.
+        self._missing_bytes = 0
+        return False
+
+
+class Parked:
+    """A fetch that waits for `min_bytes`; it reads again only when enough bytes may have arrived.
+
+    It then reads the partitions that have changed, and those that had too few bytes before.
+    """
+
+    __slots__ = (
+        "_awaited",
+        "_context",
+        "_fetches",
+        "_known",
+        "_plan",
+        "_request",
+        "_seen_bytes",
+    )
+
+    def __init__(
+        self, context: FetchContext, request: FetchRequest, plan: FetchPlan, reading: FetchPass
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._plan = plan
+        self._awaited = AwaitedBytes(request.min_bytes, reading.size_bytes)
+        self._known = {ended[0]: ended for ended in reading.ended}
+        self._fetches: dict[Watched, PartitionFetch] = {}
+        self._seen_bytes: dict[Watched, int] = {}
+        for fetch, partition in reading.partitions.items():
+            self._fetches[partition] = fetch
+            self._seen_bytes[partition] = partition.appended_bytes
+
+    def _read(self) -> FetchPass:
+        usage = self._context.usage
+        if usage is not None:
+            usage.started(self._context.broker.clock.monotonic())
+        return read(self._context, self._request, self._plan, known=self._known)
+
+    def _grown_bytes(self, changed: Partition) -> int:
+        """Return how many bytes have been appended since the last check."""
+        session = self._plan.session
+        seen_bytes = self._seen_bytes.get(changed)
+        if seen_bytes is None and session is not None:
+            # It was idle until now.
+            seen_bytes = session.seen_bytes.get(changed)
+        self._seen_bytes[changed] = changed.appended_bytes
+        return changed.appended_bytes - (seen_bytes or 0)
+
+    def check(self, changed: Watched) -> FetchResponse | None:
+        """Return the response if there are enough bytes, or the partition can no longer be read."""
+        assert isinstance(changed, Partition)
+        fetch = self._fetches.get(changed)
+        if fetch is not None:
+            self._known.pop(fetch, None)
+        if not self._awaited.may_suffice(self._grown_bytes(changed)):
+            return None
+        reading = self._read()
+        if not self._awaited.suffice(reading.size_bytes) and not reading.has_error:
+            reading.take_back()
+            return None
+        return respond(self._context, self._plan, reading)
+
+    def expire(self) -> FetchResponse:
+        """Return the records available at the timeout."""
+        reading = self._read()
+        return respond(self._context, self._plan, reading)

@@ -1,0 +1,62 @@
+"""The response of a fetch: which partitions it includes, and where the new leaders are."""
+
+from ottla.server.fetch.reading import FetchContext, FetchPass
+from ottla.server.fetch.sessions import FetchPlan, PartitionFetch
+from ottla.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    NodeEndpoint,
+    PartitionData,
+)
+
+_FIRST_VERSION_WITH_ENDPOINTS = 16
+# Approximate size of a partition's answer without its records, for the quota.
+_PARTITION_BYTES = 50
+
+
+def respond(context: FetchContext, plan: FetchPlan, reading: FetchPass) -> FetchResponse:
+    """Return the response; without records if the client has exceeded its quota."""
+    if _is_beyond_quota(context, reading):
+        return FetchResponse(session_id=context.broker.fetch_sessions.hold_back(plan))
+    context.has_errors = reading.has_error
+    responses: list[FetchableTopicResponse] = []
+    last: FetchableTopicResponse | None = None
+    for fetch, answer in plan.tell(reading.answers):
+        if last is None or last.topic != fetch.topic or last.topic_id != fetch.topic_id:
+            last = _topic(fetch)
+            responses.append(last)
+        last.partitions.append(answer)
+    plan.wait_on_idle(reading.ended)
+    response = FetchResponse(session_id=plan.session_id, responses=responses)
+    if reading.has_error and context.api_version >= _FIRST_VERSION_WITH_ENDPOINTS:
+        _name_leaders(context, response, [answer for _, answer in reading.answers])
+    return response
+
+
+def _is_beyond_quota(context: FetchContext, reading: FetchPass) -> bool:
+    usage = context.usage
+    if usage is None:
+        return False
+    size_bytes = reading.size_bytes + _PARTITION_BYTES * len(reading.answers)
+    return not usage.takes_fetch(size_bytes, context.broker.clock.monotonic())
+
+
+def _topic(fetch: PartitionFetch) -> FetchableTopicResponse:
+    return FetchableTopicResponse(topic=fetch.topic, topic_id=fetch.topic_id)
+
+
+def _name_leaders(
+    context: FetchContext, response: FetchResponse, answers: list[PartitionData]
+) -> None:
+    """Add the endpoints of the new leaders of partitions that have moved (KIP-951)."""
+    image = context.broker.image
+    leaders = {
+        answer.current_leader.leader_id for answer in answers if answer.current_leader is not None
+    }
+    for leader in sorted(leaders):
+        broker = image.broker(leader)
+        address = broker and context.address_of(broker)
+        if broker and address:
+            response.node_endpoints.append(
+                NodeEndpoint(node_id=leader, host=address[0], port=address[1], rack=broker.rack)
+            )

@@ -1,0 +1,32 @@
+"""The parts of the dispatcher that the fast paths of single APIs use."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from ottla.net.connection import Connection
+from ottla.wire.templates import Encode
+
+
+class Probe(Protocol):
+    """The figures of one API (`ottla.server.transport.request_probe.ApiProbe`)."""
+
+    def took(self, started: float, now: float) -> None:
+        """Record a request that was answered at once; times in seconds of one clock."""
+        ...
+
+    def waited(self, started: float, parked: float, now: float) -> None:
+        """Record a request that was parked at the time `parked`, and answered now."""
+        ...
+
+    def count_errors(self, response: Any) -> int:
+        """Count the error codes of a response."""
+        ...
+
+
+class RouteParts(NamedTuple):
+    """The codec, the figures and the contexts of one API in one version."""
+
+    encode: Encode
+    probe: Probe
+    # Returns the context of a request for the code that the fast path shares with the handler.
+    context: Callable[[Connection, int], Any]

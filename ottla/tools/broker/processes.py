@@ -1,0 +1,202 @@
+"""`ottla up --processes`: one process for each broker, started again if it ends by itself.
+
+The brokers share their metadata without ZooKeeper: one of them serves it (docs/decisions/0021), not
+this process, which only starts, watches and stops them. A broker stops when this process ends, in
+whatever way: its standard input is then at its end.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ottla.base.clock import RealClock
+from ottla.base.errors import OttlaError
+from ottla.tools.broker import layout
+from ottla.tools.broker.properties import write_properties
+from ottla.tools.output import Output, note
+
+_COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
+_HOST = "127.0.0.1"
+# ZooKeeper's port, so that its tools need no address. Else one below Linux's range of ephemeral
+# ports: a client that connects to a port of that range may be connected to itself.
+_ZOOKEEPER_PORT = 2181
+_PORTS = range(20_000, 32_000)
+# Seconds before a broker that ended is started again; doubled each time up to the maximum.
+_PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 1.0, 30.0
+_WELL_SECONDS = 60.0
+
+
+def run(
+    data: str, settings: Sequence[Mapping[str, str]], words: Sequence[str], output: Output
+) -> None:
+    """Run the brokers until a signal; `words` are further options of `ottla broker start`.
+
+    Raises OttlaError if one cannot be started.
+    """
+    asyncio.run(_Processes(data, settings, words).run(output))
+
+
+def free_port(is_any: bool) -> int:
+    """Return a free port for the coordination: ZooKeeper's, unless it is taken or `is_any`."""
+    candidates = [] if is_any else [_ZOOKEEPER_PORT]
+    candidates += random.SystemRandom().sample(_PORTS, 100)
+    for port in candidates:
+        with contextlib.suppress(OSError), socket.create_server((_HOST, port)):
+            return port
+    raise OttlaError("no port is free for the coordination: set -o coordination.listener=HOST:PORT")
+
+
+class _Broker:
+    """One broker's process, and the file with its settings."""
+
+    def __init__(self, path: Path, settings: Mapping[str, str], words: Sequence[str]) -> None:
+        self.settings = dict(settings)
+        self.bootstrap = ""
+        self.cluster_id = ""
+        self._path = path
+        self._words = words
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Return when the broker serves clients; OttlaError if it has ended instead."""
+        self._path.write_text(write_properties(self.settings), "utf-8")
+        words = ("broker", "start", "--config", str(self._path), "--supervised", "--output", "json")
+        self.process = await asyncio.create_subprocess_exec(
+            *_COMMAND,
+            *words,
+            *self._words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            # Ctrl-C reaches this process only, which stops the brokers.
+            start_new_session=True,
+        )
+        assert self.process.stdout is not None
+        line = await self.process.stdout.readline()
+        if not line:
+            code = await self.process.wait()
+            raise OttlaError(
+                f"Broker {self.settings['node.id']} did not start (exit code {code}): see its "
+                f"message above; its settings are in {self._path}"
+            )
+        facts = json.loads(line)
+        self.bootstrap, self.cluster_id = facts["bootstrap"], facts["cluster_id"]
+        # Started again, it must have the address that clients know.
+        self.settings["listeners"] = f"PLAINTEXT://{self.bootstrap}"
+
+    def stop(self) -> None:
+        """Ask the broker to stop, without a controlled shutdown: all brokers stop."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+
+    def hurry(self) -> None:
+        """Ask the broker to stop waiting for clients."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.terminate()
+                # A second signal: the first one only stops the broker.
+                self.process.terminate()
+
+
+class _Processes:
+    """All brokers, from start to stop."""
+
+    def __init__(
+        self, data: str, settings: Sequence[Mapping[str, str]], words: Sequence[str]
+    ) -> None:
+        self._data = data
+        is_any = settings[0]["listeners"].endswith(":0")
+        address = settings[0].get("coordination.listener") or f"{_HOST}:{free_port(is_any)}"
+        common = {
+            "coordination.listener": address,
+            "coordination.dir": layout.coordination(data),
+        }
+        self._coordination = address
+        self._brokers = [
+            _Broker(layout.properties(data, number), {**own, **common}, words)
+            for number, own in enumerate(settings, 1)
+        ]
+        self._stopped = asyncio.Event()
+        self._clock = RealClock()
+
+    async def run(self, output: Output) -> None:
+        """Start the brokers, watch them, and stop them after a signal."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._on_signal)
+        Path(self._data).mkdir(parents=True, exist_ok=True)
+        watching: list[asyncio.Task[None]] = []
+        try:
+            await self._start_all()
+            if not self._stopped.is_set():
+                self._announce(output)
+            watching = [asyncio.ensure_future(self._watch(broker)) for broker in self._brokers]
+            await self._stopped.wait()
+        finally:
+            for task in watching:
+                task.cancel()
+            await self._stop_all()
+
+    async def _start_all(self) -> None:
+        starting = [asyncio.ensure_future(broker.start()) for broker in self._brokers]
+        stopped = asyncio.ensure_future(self._stopped.wait())
+        whole = asyncio.gather(*starting, return_exceptions=True)
+        waiting: list[asyncio.Future[Any]] = [whole, stopped]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not whole.done():
+            return
+        for error in await whole:
+            if isinstance(error, BaseException):
+                raise error
+
+    def _announce(self, output: Output) -> None:
+        bootstrap = ",".join(broker.bootstrap for broker in self._brokers)
+        with contextlib.suppress(BrokenPipeError):
+            output.done(
+                f"Ottla is ready on {bootstrap} (data in {self._data})\n"
+                f"The metadata is on {self._coordination}: ottla zookeeper shell --connect "
+                f"{self._coordination}",
+                bootstrap=bootstrap,
+                data=self._data,
+                cluster_id=self._brokers[0].cluster_id,
+                coordination=self._coordination,
+            )
+
+    def _on_signal(self) -> None:
+        if self._stopped.is_set():
+            # A second signal: the brokers no longer wait for clients.
+            for broker in self._brokers:
+                broker.hurry()
+        self._stopped.set()
+
+    async def _watch(self, broker: _Broker) -> None:
+        """Start a broker again whenever it ends."""
+        pause = _PAUSE_SECONDS
+        while True:
+            began = self._clock.monotonic()
+            assert broker.process is not None
+            code = await broker.process.wait()
+            number = broker.settings["node.id"]
+            if self._clock.monotonic() - began > _WELL_SECONDS:
+                pause = _PAUSE_SECONDS
+            note(f"Broker {number} has ended (exit code {code}); it is started again.")
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+            with contextlib.suppress(OttlaError):
+                # One that does not start has written why; the next attempt follows.
+                await broker.start()
+
+    async def _stop_all(self) -> None:
+        running = [broker for broker in self._brokers if broker.process is not None]
+        for broker in running:
+            broker.stop()
+        for broker in running:
+            assert broker.process is not None
+            await broker.process.wait()

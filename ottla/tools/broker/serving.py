@@ -1,0 +1,104 @@
+"""Code shared by the commands that run brokers: logging options, the ready line, the live line."""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from ottla.base import logs
+from ottla.cluster.options.option_tables import unknown_names
+from ottla.server import loop
+from ottla.server.node import Node
+from ottla.tools.broker.levels import parse_levels
+from ottla.tools.broker.live import LiveLine
+from ottla.tools.output import Output, StatusLine, note
+
+_OPTIONS = (
+    click.option(
+        "--log-level",
+        "log_levels",
+        multiple=True,
+        metavar="[LOGGER=]LEVEL",
+        help="Log level on standard error: trace, debug, info, warning, error or fatal; may be "
+        "repeated with levels of single loggers, like ottla.controller=debug.  [default: warning]",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice([logs.TEXT, logs.JSON]),
+        default=logs.TEXT,
+        show_default=True,
+        help="The log format: text lines, or one JSON object per line.",
+    ),
+)
+
+
+def logging_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --log-level and --log-format to a command."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def configure_logs(output: Output, log_levels: Sequence[str], log_format: str) -> StatusLine | None:
+    """Set up logging on standard error; return the status line if that is a terminal."""
+    levels = parse_levels(log_levels)
+    line = StatusLine(sys.stderr) if sys.stderr.isatty() and not output.is_json else None
+    logs.configure(
+        line or sys.stderr, level=levels.level, levels=levels.single, log_format=log_format
+    )
+    return line
+
+
+def report_unknown(file: Mapping[str, str]) -> None:
+    """Report the unknown names in a file if --log-level hides the broker's own warning."""
+    if not logging.getLogger(Node.__module__).isEnabledFor(logging.WARNING):
+        for sentence in unknown_names(file):
+            note(sentence)
+
+
+def address_of(node: Node) -> str:
+    """Return a broker's address as clients write it."""
+    host = f"[{node.host}]" if ":" in node.host else node.host
+    return f"{host}:{node.port}"
+
+
+def announce(output: Output, nodes: Sequence[Node], data: str) -> None:
+    """Print the ready line: the addresses of all brokers, and where their data is."""
+    bootstrap = ",".join(map(address_of, nodes))
+    sentence = f"Ottla is ready on {bootstrap} (data in {data})"
+    facts = {"bootstrap": bootstrap, "data": data, "cluster_id": nodes[0].cluster_id}
+    addresses = [node.monitoring_address for node in nodes]
+    metrics = ",".join("http://{}:{}/metrics".format(*address) for address in addresses if address)
+    if metrics:
+        facts["metrics"] = metrics
+        sentence += f"\nMetrics are on {metrics}"
+    # The reader of standard output may have ended; the brokers continue without it.
+    with contextlib.suppress(BrokenPipeError):
+        output.done(sentence, **facts)
+
+
+def serve(
+    service: loop.S,
+    nodes_of: Callable[[loop.S], Sequence[Node]],
+    output: Output,
+    line: StatusLine | None,
+    data: str,
+) -> None:
+    """Run brokers until a signal; raises the error of the start, or the one that ended them."""
+    live: LiveLine | None = None
+
+    def ready(service: loop.S) -> None:
+        nonlocal live
+        announce(output, nodes_of(service), data)
+        if line is not None:
+            live = LiveLine(nodes_of(service), line)
+            live.start()
+
+    try:
+        loop.run(service, ready)
+    finally:
+        if live is not None:
+            live.stop()

@@ -1,0 +1,244 @@
+"""The commands of `ottla zookeeper shell`: words in, lines out, in the forms of ZooKeeper's own shell.
+
+Follows org.apache.zookeeper.cli (3.9).
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.base.errors import OttlaError
+from ottla.cluster.zk.live import Details, LiveSession
+from ottla.cluster.zk.port import (
+    ANY_VERSION,
+    BadVersion,
+    ConnectionSuspended,
+    CoordinationError,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionLost,
+)
+
+_SENTENCES: Mapping[type[CoordinationError], str] = {
+    NoNode: "Node does not exist: {}",
+    NodeExists: "Node already exists: {}",
+    NotEmpty: "Node not empty: {}",
+    BadVersion: "version No is not valid : {}",
+    NoChildrenForEphemerals: "Ephemerals cannot have children: {}",
+    ConnectionSuspended: "the connection to ZooKeeper is lost: repeat the command in a moment",
+    SessionLost: "the session has expired: start the shell again",
+}
+
+
+class UsageError(OttlaError):
+    """A command that is written wrongly; the text shows how it is written."""
+
+
+class Words(NamedTuple):
+    """A command line without the command: flags with their values, then positional words."""
+
+    flags: Mapping[str, str]
+    rest: Sequence[str]
+
+    @property
+    def path(self) -> str:
+        """The path that the command is for."""
+        return self.rest[0]
+
+    @property
+    def version(self) -> int:
+        """The version that the caller expects."""
+        return int(self.flags.get("v", ANY_VERSION))
+
+
+Show = Callable[[str], None]
+Run = Callable[[LiveSession, Words, Show], Awaitable[None]]
+
+
+class Command(NamedTuple):
+    """One command: its flags (those with a colon have a value), its words, and its function."""
+
+    flags: Sequence[str]
+    words: str
+    help: str
+    run: Run
+
+
+def sentence_of(error: CoordinationError) -> str:
+    """Return ZooKeeper's sentence for an error."""
+    return _SENTENCES[type(error)].format(error.path)
+
+
+def parse(name: str, words: Sequence[str]) -> Words:
+    """Separate flags from words; UsageError if there are too few or unknown ones."""
+    command = COMMANDS.get(name)
+    if command is None:
+        raise UsageError(f"Command not found: {name} (known: {', '.join(COMMANDS)})")
+    usage = UsageError(f"usage: {usage_of(name)}")
+    with_value = {flag[0] for flag in command.flags if flag.endswith(":")}
+    known = {flag[0] for flag in command.flags}
+    flags: dict[str, str] = {}
+    rest = list(words)
+    while rest and len(rest[0]) == 2 and rest[0][0] == "-" and rest[0][1].isalpha():
+        flag = rest.pop(0)[1]
+        if flag not in known or (flag in with_value and not rest):
+            raise usage
+        flags[flag] = rest.pop(0) if flag in with_value else ""
+    count = len(command.words.split())
+    required = sum(not word.startswith("[") for word in command.words.split())
+    if not required <= len(rest) <= count or not flags.get("v", "0").lstrip("-").isdigit():
+        raise usage
+    if not rest[0].startswith("/"):
+        raise UsageError("Path must start with / character")
+    return Words(flags, rest)
+
+
+def usage_of(name: str) -> str:
+    """Return how a command is written."""
+    command = COMMANDS[name]
+    flags = [
+        f"[-{flag[0]} version]" if flag.endswith(":") else f"[-{flag}]" for flag in command.flags
+    ]
+    return " ".join([name, *flags, command.words])
+
+
+async def run(session: LiveSession, name: str, words: Sequence[str], show: Show) -> None:
+    """Run one command; CoordinationError of the tree, or UsageError."""
+    parsed = parse(name, words)
+    await COMMANDS[name].run(session, parsed, show)
+
+
+def stat_lines(stat: Details) -> list[str]:
+    """Return the lines that show a node's metadata."""
+    return [
+        f"cZxid = {stat.czxid:#x}",
+        f"ctime = {_date(stat.ctime_ms)}",
+        f"mZxid = {stat.mzxid:#x}",
+        f"mtime = {_date(stat.mtime_ms)}",
+        f"pZxid = {stat.pzxid:#x}",
+        f"cversion = {stat.children_version}",
+        f"dataVersion = {stat.version}",
+        f"aclVersion = {stat.acl_version}",
+        f"ephemeralOwner = {stat.ephemeral_owner & (2**64 - 1):#x}",
+        f"dataLength = {stat.data_length}",
+        f"numChildren = {stat.children_count}",
+    ]
+
+
+def _date(milliseconds: int) -> str:
+    return time.strftime("%a %b %d %H:%M:%S %Z %Y", time.localtime(milliseconds / 1000))
+
+
+_EVENTS = {
+    "CREATED": "NodeCreated",
+    "DELETED": "NodeDeleted",
+    "CHANGED": "NodeDataChanged",
+    "CHILD": "NodeChildrenChanged",
+}
+
+
+def _watch(session: LiveSession, words: Words, show: Show) -> Callable[[str], None] | None:
+    if "w" not in words.flags:
+        return None
+    return lambda path: show(event_text(session, path))
+
+
+def event_text(session: LiveSession, path: str) -> str:
+    """Return the text for the event that the session has just announced."""
+    kind = _EVENTS.get(session.last_event, "None")
+    return f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{kind} path:{path}"
+
+
+async def _ls(session: LiveSession, words: Words, show: Show) -> None:
+    if "R" in words.flags:
+        await _list_below(session, words.path, show)
+        return
+    names = await session.children(words.path, _watch(session, words, show))
+    show(f"[{', '.join(names)}]")
+    if "s" in words.flags:
+        await _stat(session, words._replace(flags={}), show)
+
+
+async def _list_below(session: LiveSession, path: str, show: Show) -> None:
+    show(path)
+    for name in await session.children(path):
+        await _list_below(session, f"{path.rstrip('/')}/{name}", show)
+
+
+async def _get(session: LiveSession, words: Words, show: Show) -> None:
+    data, _ = await session.get(words.path, _watch(session, words, show))
+    show(data.decode("utf-8", "backslashreplace"))
+    if "s" in words.flags:
+        await _stat(session, words._replace(flags={}), show)
+
+
+async def _stat(session: LiveSession, words: Words, show: Show) -> None:
+    for line in stat_lines(await session.details(words.path)):
+        show(line)
+    watch = _watch(session, words, show)
+    if watch is not None:
+        await session.exists(words.path, watch)
+
+
+async def _create(session: LiveSession, words: Words, show: Show) -> None:
+    path = await session.create(
+        words.path,
+        words.rest[1].encode() if len(words.rest) > 1 else b"",
+        ephemeral="e" in words.flags,
+        sequential="s" in words.flags,
+    )
+    show(f"Created {path}")
+
+
+async def _set(session: LiveSession, words: Words, show: Show) -> None:
+    await session.set(words.path, words.rest[1].encode(), words.version)
+    if "s" in words.flags:
+        await _stat(session, words._replace(flags={}), show)
+
+
+async def _delete(session: LiveSession, words: Words, show: Show) -> None:
+    await session.delete(words.path, words.version)
+
+
+async def _delete_all(session: LiveSession, words: Words, show: Show) -> None:
+    for name in await session.children(words.path):
+        below = f"{words.path.rstrip('/')}/{name}"
+        await _delete_all(session, Words({}, [below]), show)
+    if words.path != "/":
+        await session.delete(words.path)
+
+
+async def _watch_node(session: LiveSession, words: Words, show: Show) -> None:
+    """Announce every change of a node and its children until the session ends."""
+    arming: set[asyncio.Future[None]] = set()
+
+    async def arm() -> None:
+        await session.exists(words.path, changed)
+        # A node that does not exist has no children; its creation is announced.
+        with contextlib.suppress(NoNode):
+            await session.children(words.path, changed)
+
+    def changed(path: str) -> None:
+        show(event_text(session, path))
+        # ZooKeeper announces one change only; this sets the next watch.
+        task = asyncio.ensure_future(arm())
+        arming.add(task)
+        task.add_done_callback(arming.discard)
+
+    await arm()
+
+
+COMMANDS: Mapping[str, Command] = {
+    "ls": Command(["s", "w", "R"], "path", "List a node's children.", _ls),
+    "get": Command(["s", "w"], "path", "Show a node's data.", _get),
+    "stat": Command(["w"], "path", "Show a node's metadata.", _stat),
+    "create": Command(["s", "e"], "path [data]", "Create a node.", _create),
+    "set": Command(["s", "v:"], "path data", "Replace a node's data.", _set),
+    "delete": Command(["v:"], "path", "Delete a node without children.", _delete),
+    "deleteall": Command([], "path", "Delete a node and everything below it.", _delete_all),
+    "watch": Command([], "path", "Show the changes of a node until Ctrl-C.", _watch_node),
+}

@@ -1,0 +1,136 @@
+"""`ottla zookeeper shell`: show and change nodes, one command or many."""
+
+import asyncio
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import click
+
+from ottla.base.errors import OttlaError
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import CoordinationError
+from ottla.tools.zookeeper import nodes
+from ottla.tools.zookeeper.start import DEFAULT_PORT
+
+_CONNECT_MS = 10_000
+
+
+@click.command(
+    "shell", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@click.option("--connect", metavar="HOST:PORT[/PATH]", default=f"localhost:{DEFAULT_PORT}",
+              show_default=True, help="The ensemble, or a broker's coordination.listener.")  # fmt: skip
+@click.argument("words", nargs=-1, metavar="[COMMAND]", type=click.UNPROCESSED)
+def command(connect: str, words: tuple[str, ...]) -> int:
+    """Run one command on a ZooKeeper or on the brokers' own coordination; without one, read them.
+
+    Commands are ls, get, stat, create, set, delete, deleteall, watch, help and quit, with the flags
+    and the output of ZooKeeper's own shell.
+
+    \b
+    ottla zookeeper shell ls /brokers/ids
+    ottla zookeeper shell --connect localhost:2181/kafka get -s /controller
+    ottla zookeeper shell
+    """
+    if words:
+        nodes.parse(words[0], words[1:])
+    shell = _Shell(connect)
+    try:
+        if words:
+            shell.run(words)
+            if words[0] == "watch":
+                threading.Event().wait()
+        else:
+            shell.read_commands()
+    except KeyboardInterrupt:
+        # Ctrl-C ends `watch` and the shell.
+        return 0
+    finally:
+        shell.close()
+    return 0
+
+
+class _Shell:
+    """A session on an event loop of its own thread, while this thread reads commands."""
+
+    def __init__(self, connect: str) -> None:
+        self._connect = connect
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self._session: LiveSession = self._wait(
+                LiveSession.begin(connect, connect_timeout_ms=_CONNECT_MS)
+            )
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def run(self, words: Sequence[str]) -> None:
+        """Run one command; OttlaError with ZooKeeper's sentence if it fails."""
+        try:
+            self._wait(nodes.run(self._session, words[0], words[1:], _show))
+        except CoordinationError as error:
+            raise OttlaError(nodes.sentence_of(error)) from error
+
+    def read_commands(self) -> None:
+        """Read commands from standard input until its end or `quit`; errors do not end the shell."""
+        count = 0
+        while True:
+            try:
+                line = self._read_line(count)
+            except EOFError:
+                return
+            try:
+                words = shlex.split(line)
+            except ValueError as error:
+                click.echo(f"{error}: {line}", err=True)
+                continue
+            count += 1
+            if words and words[0] in ("quit", "exit"):
+                return
+            if words and words[0] == "help":
+                for name, item in nodes.COMMANDS.items():
+                    click.echo(f"  {nodes.usage_of(name):40}{item.help}")
+            elif words:
+                self._run_reported(words)
+
+    def _run_reported(self, words: Sequence[str]) -> None:
+        try:
+            self.run(words)
+        except OttlaError as error:
+            click.echo(str(error), err=True)
+
+    def _read_line(self, count: int) -> str:
+        if sys.stdin.isatty():
+            state = self._session.state.name
+            return input(f"[zk: {self._connect}({state}) {count}] ")
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        return line
+
+    def close(self) -> None:
+        """End the session."""
+        self._wait(self._session.close())
+        self._end_loop()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _show(line: str) -> None:
+    try:
+        click.echo(line)
+    except BrokenPipeError:
+        # As with other commands: the reader of the output has ended.
+        os._exit(0)

@@ -1,0 +1,228 @@
+"""Several brokers on one machine without ZooKeeper: `ottla up --brokers`, `ottla broker start`."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.client.admin import cluster
+from ottla.client.brokers import Brokers
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import ConnectionSuspended, SessionState
+from ottla.testing.process import COMMAND, run_command
+from ottla.tools.broker.processes import free_port
+
+_PATIENCE_S = 30.0
+
+
+class Command:
+    """A command in the foreground whose first line of output are facts in JSON."""
+
+    def __init__(self, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, *words, "--output", "json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()[1]
+        self.facts: dict[str, Any] = json.loads(line)
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; return the exit code and what was written to standard error."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=_PATIENCE_S)
+        return self.process.returncode, errors
+
+
+Start = Callable[..., Command]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start commands, which end with the test."""
+    commands: list[Command] = []
+
+    def start(*words: str) -> Command:
+        commands.append(Command(*words))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        if command.process.poll() is None:
+            command.stop()
+        with command.process:
+            # Closes the pipes of a process that the test has killed.
+            continue
+
+
+def brokers_of(bootstrap: str) -> dict[int, int]:
+    """Return the port of each broker that the cluster knows."""
+    with Brokers(bootstrap) as brokers:
+        return {node.node_id: node.port for node in cluster.describe_cluster(brokers).brokers}
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    """Return when the condition holds."""
+    deadline, pause = time.monotonic() + _PATIENCE_S, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "the condition does not hold in time"
+        pause.wait(0.05)
+
+
+def process_of(folder: Path) -> int:
+    """Return the process that uses a log directory."""
+    return int((folder / ".lock").read_text())
+
+
+def configuration(folder: Path, number: int, port: int, *rows: str) -> Path:
+    """Write the configuration of a broker that shares its tree with others; return the file."""
+    path = folder / f"server{number}.properties"
+    lines = [
+        f"broker.id={number}",
+        "listeners=PLAINTEXT://127.0.0.1:0",
+        f"log.dirs={folder}/data{number}",
+        f"coordination.dir={folder}/coordination",
+        f"coordination.listener=127.0.0.1:{port}",
+        "zookeeper.session.timeout.ms=6000",
+        *rows,
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_ready_line_names_every_broker(tmp_path: Path) -> None:
+    """`ottla up --brokers 3` runs one cluster in one process, and stops cleanly."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--brokers", "3", "--port", "0", "--data", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.fullmatch(r"Ottla is ready on ((127\.0\.0\.1:\d+,?){3}) \(data in (.+)\)\n", line)
+    assert found is not None, line
+    ports = [int(address.rpartition(":")[2]) for address in found.group(1).split(",")]
+    wait(lambda: brokers_of(found.group(1)) == dict(enumerate(ports, 1)))
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=_PATIENCE_S)
+    assert (process.returncode, errors.splitlines()[-1]) == (0, "Ottla has stopped.")
+
+
+def test_brokers_in_processes_form_one_cluster(start: Start, tmp_path: Path) -> None:
+    """With `--processes` each broker has a process, and one that is killed is started again."""
+    data = tmp_path / "data"
+    up = start("up", "--brokers", "3", "--processes", "--port", "0", "--data", str(data))
+    bootstrap = up.facts["bootstrap"]
+    ports = [int(address.rpartition(":")[2]) for address in bootstrap.split(",")]
+    wait(lambda: brokers_of(bootstrap) == dict(enumerate(ports, 1)))
+    victim = process_of(data / "broker2")
+    os.kill(victim, signal.SIGKILL)
+    wait(lambda: process_of(data / "broker2") != victim)
+    wait(lambda: brokers_of(bootstrap) == dict(enumerate(ports, 1)))
+    code, errors = up.stop()
+    assert code == 0
+    assert "Broker 2 has ended (exit code -9); it is started again." in errors
+
+
+def test_metadata_of_processes_can_be_seen_with_the_shell(start: Start, tmp_path: Path) -> None:
+    """The ready line names the address of the coordination."""
+    up = start(
+        "up", "--brokers", "2", "--processes", "--port", "0", "--data", str(tmp_path / "data")
+    )
+    words = ("zookeeper", "shell", "--connect", up.facts["coordination"], "ls", "/brokers/ids")
+    assert run_command(*words).stdout == b"[1, 2]\n"
+
+
+def test_brokers_end_with_the_process_that_watches_them(start: Start, tmp_path: Path) -> None:
+    """After kill -9 of `ottla up --processes` no broker is left."""
+    data = tmp_path / "data"
+    up = start("up", "--brokers", "2", "--processes", "--port", "0", "--data", str(data))
+    processes = [process_of(data / f"broker{number}") for number in (1, 2)]
+    up.stop(signal.SIGKILL)
+    wait(lambda: not any(Path(f"/proc/{number}").exists() for number in processes))
+
+
+def test_data_of_one_broker_and_of_several_are_not_mixed(start: Start, tmp_path: Path) -> None:
+    """Each error says what to do."""
+    single, several = str(tmp_path / "single"), str(tmp_path / "several")
+    start("up", "--port", "0", "--data", single).stop()
+    start("up", "--port", "0", "--brokers", "2", "--data", several).stop()
+    refused = run_command("up", "--port", "0", "--brokers", "2", "--data", single)
+    assert (refused.returncode, b"data of a single broker" in refused.stderr) == (1, True)
+    refused = run_command("up", "--port", "0", "--data", several)
+    assert (refused.returncode, b"add --brokers 2" in refused.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("words", [["-o", "node.id=7"], ["-o", "listeners=PLAINTEXT://:1"]])
+def test_option_of_a_single_broker_is_refused_for_several(
+    words: Sequence[str], tmp_path: Path
+) -> None:
+    """All brokers would have the same identity."""
+    done = run_command("up", "--brokers", "2", "--data", str(tmp_path / "data"), *words)
+    name = words[1].partition("=")[0].encode()
+    assert done.returncode == 1
+    assert name + b" cannot be set with --brokers" in done.stderr
+
+
+def test_broker_of_a_configuration_file_runs_until_it_is_stopped(
+    start: Start, tmp_path: Path
+) -> None:
+    """`broker start` reports unknown names; `broker stop` ends it cleanly and waits for its end."""
+    file = configuration(tmp_path, 5, free_port(is_any=True), "no.such.option=1")
+    broker = start("broker", "start", "--config", str(file))
+    assert brokers_of(broker.facts["bootstrap"]).keys() == {5}
+    stopped = run_command("broker", "stop", "--config", str(file))
+    assert stopped.returncode == 0, stopped.stderr
+    assert stopped.stdout == b"The broker (process %d) has stopped.\n" % broker.process.pid
+    _, errors = broker.process.communicate(timeout=_PATIENCE_S)
+    assert broker.process.returncode == 0
+    assert "no.such.option is ignored" in errors
+    assert (tmp_path / "data5" / ".kafka_cleanshutdown").exists()
+    again = run_command("broker", "stop", "--config", str(file))
+    assert (again.returncode, b"no broker uses" in again.stderr) == (1, True)
+
+
+async def test_sessions_survive_kill_9_of_the_broker_that_serves_the_metadata(
+    start: Start, tmp_path: Path
+) -> None:
+    """Another broker takes over: same session, same ephemeral node, and the cluster has a controller."""
+    port = free_port(is_any=True)
+    files = [configuration(tmp_path, number, port) for number in (1, 2, 3)]
+    brokers = [
+        await asyncio.to_thread(start, "broker", "start", "--config", str(file)) for file in files
+    ]
+    session = await LiveSession.begin(f"127.0.0.1:{port}")
+    states: asyncio.Queue[SessionState] = asyncio.Queue()
+    session.on_session(states.put_nowait)
+    await session.create("/mine", b"data", ephemeral=True)
+    # The first broker took the lock.
+    brokers[0].process.kill()
+    async with asyncio.timeout(_PATIENCE_S):
+        assert await states.get() is SessionState.SUSPENDED
+        began = asyncio.get_running_loop().time()
+        assert await states.get() is SessionState.CONNECTED
+        gap = asyncio.get_running_loop().time() - began
+    data, stat = await session.get("/mine")
+    assert (data, stat.ephemeral_owner) == (b"data", session.session_id)
+    assert gap < 3, f"{gap:.2f} s without coordination"
+    bootstrap = brokers[1].facts["bootstrap"]
+    async with asyncio.timeout(_PATIENCE_S):
+        while (await asyncio.to_thread(brokers_of, bootstrap)).keys() != {2, 3}:
+            try:
+                await session.set("/mine", b"data")
+            except ConnectionSuspended:
+                continue
+    await session.close()

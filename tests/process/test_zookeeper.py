@@ -1,0 +1,97 @@
+"""`ottla zookeeper start` and `shell`: a real ZooKeeper from the jars inside PySpark."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import SessionState
+from ottla.testing.process import ZooKeeperProcess, run_command
+from ottla.tools.zookeeper.java_server import java_command
+
+
+def why_not() -> str | None:
+    try:
+        java_command()
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+]
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[ZooKeeperProcess]:
+    """One ZooKeeper."""
+    with ZooKeeperProcess(tmp_path / "zookeeper") as running:
+        yield running
+
+
+def _shell(address: str, *words: str, lines: str = "") -> tuple[int, str, str]:
+    done = run_command("zookeeper", "shell", "--connect", address, *words, stdin=lines.encode())
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_zookeeper_starts_and_stops_cleanly(zookeeper: ZooKeeperProcess) -> None:
+    """The data survives a stop by SIGTERM, which ends with exit code 0."""
+    assert _shell(zookeeper.connect, "create", "/a", "kept") == (0, "Created /a\n", "")
+    assert zookeeper.stop() == (0, "ZooKeeper has stopped.\n")
+    zookeeper.start()
+    assert _shell(zookeeper.connect, "get", "/a") == (0, "kept\n", "")
+
+
+def test_shell_reads_commands_and_continues_after_errors(zookeeper: ZooKeeperProcess) -> None:
+    """Commands come from standard input; a failed one is reported and the next one runs."""
+    code, output, errors = _shell(
+        zookeeper.connect, lines='create /a "two words"\nget /none\nget /a\nquit\nget /a\n'
+    )
+    assert (code, output) == (0, "Created /a\ntwo words\n")
+    assert errors == "Node does not exist: /none\n"
+
+
+def test_one_command_that_fails_ends_with_1(zookeeper: ZooKeeperProcess) -> None:
+    """Scripts can test for a node."""
+    expected = (1, "", "ottla: Node does not exist: /none\n")
+    assert _shell(zookeeper.connect, "stat", "/none") == expected
+
+
+async def _is_leader(address: str) -> bool:
+    host, _, port = address.partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"srvr")
+    answer = await reader.read()
+    writer.close()
+    return b"Mode: leader" in answer
+
+
+async def test_sessions_survive_the_death_of_the_leader(tmp_path: Path) -> None:
+    """After kill -9 of one of three servers a session continues with its id and its ephemeral node."""
+    with ZooKeeperProcess(tmp_path / "zookeeper", nodes=3) as ensemble:
+        session = await LiveSession.begin(ensemble.connect)
+        session_id = session.session_id
+        states: asyncio.Queue[SessionState] = asyncio.Queue()
+        session.on_session(states.put_nowait)
+        await session.create("/mine", b"data", ephemeral=True)
+        addresses = ensemble.connect.split(",")
+        leaders = [await _is_leader(address) for address in addresses]
+        number = leaders.index(True)
+        os.kill(ensemble.process_ids[number], signal.SIGKILL)
+        async with asyncio.timeout(30):
+            assert await states.get() is SessionState.SUSPENDED
+            assert await states.get() is SessionState.CONNECTED
+        await session.set("/mine", b"new")
+        data, stat = await session.get("/mine")
+        assert (data, stat.ephemeral_owner, session.session_id) == (b"new", session_id, session_id)
+        await session.close()
+        code, errors = ensemble.stop()
+        assert code == 0
+        assert f"ZooKeeper server {number + 1} has ended (exit code -9); 2 of 3" in errors

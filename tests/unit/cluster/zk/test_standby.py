@@ -1,0 +1,101 @@
+"""Processes of one machine that stand by for one another to serve the same tree."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.base.errors import ConfigError, StorageError
+from ottla.base.files import RealFileSystem
+from ottla.base.rng import SystemRng
+from ottla.cluster.zk.journal import JOURNAL_PREFIX
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import SessionState
+from ottla.cluster.zk.standby import StandbyServer
+from ottla.net.listener import RealNet
+from tests.compat import java
+
+
+class Machine:
+    """A directory and an address, and the servers that tests start for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (self.port,) = java.free_ports(1)
+        self.servers: list[StandbyServer] = []
+
+    async def start(self) -> StandbyServer:
+        """Start what one process of the machine runs."""
+        server = StandbyServer(
+            str(self.folder), "127.0.0.1", self.port, files=RealFileSystem(), clock=RealClock()
+        )
+        self.servers.append(server)
+        await server.start(RealNet(), SystemRng())
+        return server
+
+    async def session(self) -> LiveSession:
+        """Start a session with whichever process serves."""
+        return await LiveSession.begin(f"127.0.0.1:{self.port}")
+
+
+@pytest.fixture
+async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
+    """One machine."""
+    machine = Machine(tmp_path / "tree")
+    yield machine
+    for server in machine.servers:
+        await server.stop()
+
+
+async def test_first_process_serves_and_the_others_stand_by(machine: Machine) -> None:
+    """Exactly one process has the tree open."""
+    servers = [await machine.start() for _ in range(3)]
+    assert [server.is_serving for server in servers] == [True, False, False]
+
+
+async def test_another_process_takes_over_with_all_sessions(machine: Machine) -> None:
+    """When the serving process stops, a session continues with its ephemeral node on the next one."""
+    first, second = await machine.start(), await machine.start()
+    session = await machine.session()
+    states: asyncio.Queue[SessionState] = asyncio.Queue()
+    session.on_session(states.put_nowait)
+    await session.create("/mine", b"data", ephemeral=True)
+    await first.stop()
+    async with asyncio.timeout(10):
+        assert await states.get() is SessionState.SUSPENDED
+        assert await states.get() is SessionState.CONNECTED
+    assert second.is_serving
+    data, stat = await session.get("/mine")
+    assert (data, stat.ephemeral_owner) == (b"data", session.session_id)
+    await session.close()
+
+
+async def test_address_in_use_by_another_program_is_named(machine: Machine) -> None:
+    """The error names option and address, and the directory is released."""
+    foreign = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", machine.port)
+    with pytest.raises(ConfigError, match=rf"coordination.listener.*127.0.0.1:{machine.port}"):
+        await machine.start()
+    foreign.close()
+    await foreign.wait_closed()
+    assert (await machine.start()).is_serving
+
+
+async def test_damaged_tree_is_reported_to_the_process_that_takes_over(machine: Machine) -> None:
+    """A standby process that cannot open the tree reports the StorageError, as at a start."""
+    first, second = await machine.start(), await machine.start()
+    failed: asyncio.Future[StorageError] = asyncio.get_running_loop().create_future()
+    second.on_failure = failed.set_result
+    session = await machine.session()
+    await session.create("/a")
+    await session.close()
+    journal = machine.folder / f"{JOURNAL_PREFIX}0"
+    with journal.open("r+b") as file:
+        file.seek(0)
+        file.write(os.urandom(4))
+    await first.stop()
+    async with asyncio.timeout(10):
+        assert "damaged" in str(await failed)
+    assert not second.is_serving

@@ -1,0 +1,53 @@
+"""The registration of a broker whose former process has ended while its session has not."""
+
+from dataclasses import replace
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.base.files import RealFileSystem
+from ottla.cluster.image import BrokerImage
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.znodes import BrokerIdNode, ControllerNode
+from ottla.controller import state
+
+_BROKER = BrokerImage(1, "127.0.0.1", 9092)
+
+
+@pytest.fixture
+def tree() -> EmbeddedTree:
+    """A tree in memory."""
+    return EmbeddedTree(RealFileSystem(), RealClock())
+
+
+async def test_broker_replaces_the_registration_of_its_former_process(tree: EmbeddedTree) -> None:
+    """The new registration has a higher epoch and belongs to the new session."""
+    former, session = tree.session(), tree.session()
+    first = await state.register(former, _BROKER, 0, 1.0)
+    second = await state.register(session, _BROKER, 0, 1.0)
+    stat = await session.exists(BrokerIdNode.path(1))
+    assert stat is not None
+    assert (stat.ephemeral_owner, stat.czxid) == (session.session_id, second)
+    assert second > first
+    former.expire()
+    assert await session.exists(BrokerIdNode.path(1)) == stat
+
+
+async def test_role_of_the_former_process_is_free_at_once(tree: EmbeddedTree) -> None:
+    """A controller that was killed and started again can be elected before its session expires."""
+    former, session = tree.session(), tree.session()
+    await state.register(former, _BROKER, 0, 1.0)
+    await state.elect(former, 1, 0, lambda _: None)
+    await state.register(session, _BROKER, 0, 1.0)
+    assert await session.exists(ControllerNode.PATH) is None
+    assert isinstance(await state.elect(session, 1, 0, lambda _: None), state.Term)
+
+
+async def test_role_of_another_broker_is_left_alone(tree: EmbeddedTree) -> None:
+    """Only what the former process owned is removed."""
+    other, former, session = tree.session(), tree.session(), tree.session()
+    await state.register(other, replace(_BROKER, id=2, port=9093), 0, 1.0)
+    await state.elect(other, 2, 0, lambda _: None)
+    await state.register(former, _BROKER, 0, 1.0)
+    await state.register(session, _BROKER, 0, 1.0)
+    assert await session.exists(ControllerNode.PATH) is not None

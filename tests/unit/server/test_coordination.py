@@ -1,0 +1,137 @@
+"""Where a broker finds its cluster's tree, as its settings say."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.base.errors import ConfigError
+from ottla.base.files import RealFileSystem
+from ottla.base.rng import SystemRng
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.tree_server import TreeServer
+from ottla.cluster.znodes import BrokerIdNode, ControllerNode
+from ottla.net.listener import RealNet
+from ottla.server.node import Node
+from tests.compat import java
+
+
+class Ensemble:
+    """A tree that is served like a ZooKeeper, at `address`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree = EmbeddedTree(RealFileSystem(), RealClock(), str(folder), is_shared=True)
+        self._server = TreeServer(self.tree, SystemRng())
+        self.address = ""
+
+    async def open(self) -> None:
+        """Serve the tree."""
+        await self._server.open(RealNet(), "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.port}"
+
+    async def close(self) -> None:
+        """Stop serving."""
+        await self._server.close()
+        await self.tree.close()
+
+
+@pytest.fixture
+async def ensemble(tmp_path: Path) -> AsyncIterator[Ensemble]:
+    """An ensemble that answers."""
+    ensemble = Ensemble(tmp_path / "ensemble")
+    await ensemble.open()
+    yield ensemble
+    await ensemble.close()
+
+
+def node(folder: Path, **settings: str) -> Node:
+    """Return a broker that has not been started; underscores in names are replaced by dots."""
+    return Node(
+        {
+            "log.dirs": str(folder / "data"),
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+
+
+async def test_broker_registers_below_the_path_of_the_ensemble(
+    tmp_path: Path, ensemble: Ensemble
+) -> None:
+    """`zookeeper.connect` may name several servers and a path, which is created."""
+    (silent,) = java.free_ports(1)
+    broker = node(tmp_path, zookeeper_connect=f"{ensemble.address},127.0.0.1:{silent}/kafka/test")
+    await broker.start()
+    nodes = ensemble.tree.nodes
+    assert f"/kafka/test{BrokerIdNode.path(1)}" in nodes
+    await broker.stop()
+    assert f"/kafka/test{BrokerIdNode.path(1)}" not in nodes
+
+
+async def test_ensemble_that_does_not_answer_stops_the_start(tmp_path: Path) -> None:
+    """The error names the option and the servers, and says what to do."""
+    (silent,) = java.free_ports(1)
+    broker = node(
+        tmp_path,
+        zookeeper_connect=f"127.0.0.1:{silent}/kafka",
+        zookeeper_connection_timeout_ms="200",
+    )
+    with pytest.raises(ConfigError, match=rf"zookeeper.connect=.*:{silent} does not answer.*start"):
+        await broker.start()
+
+
+async def test_address_that_is_malformed_stops_the_start(tmp_path: Path) -> None:
+    """A port that is not a number is an error of the configuration."""
+    broker = node(tmp_path, zookeeper_connect="127.0.0.1:port")
+    with pytest.raises(ConfigError, match=r"'127.0.0.1:port' is not of the form"):
+        await broker.start()
+
+
+async def test_ensemble_and_own_tree_exclude_each_other(tmp_path: Path) -> None:
+    """A broker has its metadata in one place."""
+    broker = node(tmp_path, zookeeper_connect="127.0.0.1:1", coordination_dir=str(tmp_path))
+    with pytest.raises(ConfigError, match="exclude each other"):
+        await broker.start()
+
+
+async def test_broker_registers_again_after_its_session_expired(
+    tmp_path: Path, ensemble: Ensemble
+) -> None:
+    """A lost session is replaced: the broker has a new registration and is the controller again."""
+    broker = node(tmp_path, zookeeper_connect=ensemble.address)
+    await broker.start()
+    before = ensemble.tree.nodes[BrokerIdNode.path(1)]
+    watcher = await LiveSession.begin(ensemble.address)
+    changed: asyncio.Queue[str] = asyncio.Queue()
+    ensemble.tree.sessions[before.owner].expire()
+    async with asyncio.timeout(10):
+        while await watcher.exists(ControllerNode.PATH, changed.put_nowait) is None:
+            await changed.get()
+    now = ensemble.tree.nodes[BrokerIdNode.path(1)]
+    assert now.czxid > before.czxid
+    assert now.owner not in (0, before.owner)
+    await watcher.close()
+    await broker.stop()
+
+
+async def test_session_timeout_is_that_of_the_settings(tmp_path: Path, ensemble: Ensemble) -> None:
+    """`zookeeper.session.timeout.ms` is what the broker requests."""
+    broker = node(tmp_path, zookeeper_connect=ensemble.address, zookeeper_session_timeout_ms="7000")
+    await broker.start()
+    (name,) = [path for path in ensemble.tree.nodes if path.startswith("/zookeeper/sessions/")]
+    assert b'"timeout_ms":7000' in ensemble.tree.nodes[name].data
+    await broker.stop()
+
+
+async def test_tree_of_one_broker_can_be_reached_from_outside(tmp_path: Path) -> None:
+    """With `coordination.listener` other programs can read the tree that the broker keeps."""
+    (port,) = java.free_ports(1)
+    broker = node(tmp_path, coordination_listener=f"127.0.0.1:{port}")
+    await broker.start()
+    session = await LiveSession.begin(f"127.0.0.1:{port}")
+    assert await session.children("/brokers/ids") == ["1"]
+    await session.close()
+    await broker.stop()

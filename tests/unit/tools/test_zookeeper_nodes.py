@@ -1,0 +1,123 @@
+"""The commands of the ZooKeeper shell, on a tree that is served in ZooKeeper's protocol."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from ottla.base.clock import RealClock
+from ottla.base.files import RealFileSystem
+from ottla.base.rng import SystemRng
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import BadVersion, CoordinationError, NodeExists, NoNode, NotEmpty
+from ottla.cluster.zk.tree_server import TreeServer
+from ottla.net.listener import RealNet
+from ottla.tools.zookeeper import nodes
+
+Run = Callable[[str], Awaitable[list[str]]]
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[LiveSession]:
+    """A session with a tree in memory."""
+    tree = EmbeddedTree(RealFileSystem(), RealClock(), is_shared=True)
+    server = TreeServer(tree, SystemRng())
+    await server.open(RealNet(), "127.0.0.1", 0)
+    session = await LiveSession.begin(f"127.0.0.1:{server.port}")
+    yield session
+    await session.close()
+    await server.close()
+    await tree.close()
+
+
+@pytest.fixture
+def run(session: LiveSession) -> Run:
+    """Run one line and return what it shows."""
+
+    async def run(line: str) -> list[str]:
+        lines: list[str] = []
+        name, *words = line.split()
+        await nodes.run(session, name, words, lines.append)
+        return lines
+
+    return run
+
+
+async def test_output_has_the_form_of_the_original(run: Run) -> None:
+    """Created paths, lists in brackets, data on a line of its own."""
+    assert await run("create /a data") == ["Created /a"]
+    assert await run("create -s /a/n-") == ["Created /a/n-0000000000"]
+    assert await run("create /a/b") == ["Created /a/b"]
+    assert await run("ls /a") == ["[b, n-0000000000]"]
+    assert await run("ls -R /a") == ["/a", "/a/b", "/a/n-0000000000"]
+    assert await run("get /a") == ["data"]
+    assert await run("set /a new") == []
+    assert await run("get /a") == ["new"]
+    assert await run("delete /a/b") == []
+    assert await run("deleteall /a") == []
+    assert await run("ls /") == ["[zookeeper]"]
+
+
+async def test_stat_shows_every_field(run: Run) -> None:
+    """Eleven lines with the names of ZooKeeper's shell; an ephemeral node names its session."""
+    await run("create -e /mine four")
+    lines = dict(line.split(" = ", 1) for line in await run("stat /mine"))
+    assert list(lines) == ["cZxid", "ctime", "mZxid", "mtime", "pZxid", "cversion", "dataVersion", "aclVersion", "ephemeralOwner", "dataLength", "numChildren"]  # fmt: skip
+    assert (lines["dataLength"], lines["numChildren"]) == ("4", "0")
+    assert lines["ephemeralOwner"] != "0x0"
+    assert (await run("get -s /mine"))[0] == "four"
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "sentence"),
+    [
+        ("get /none", NoNode, "Node does not exist: /none"),
+        ("create /a", NodeExists, "Node already exists: /a"),
+        ("delete /a", NotEmpty, "Node not empty: /a"),
+        ("set -v 7 /a x", BadVersion, "version No is not valid : /a"),
+    ],
+)
+async def test_error_has_the_sentence_of_the_original(
+    run: Run, line: str, error: type[CoordinationError], sentence: str
+) -> None:
+    """People find ZooKeeper's own words."""
+    await run("create /a")
+    await run("create /a/b")
+    with pytest.raises(error) as failure:
+        await run(line)
+    assert nodes.sentence_of(failure.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("look /", "Command not found: look"),
+        ("ls", r"usage: ls \[-s\] \[-w\] \[-R\] path"),
+        ("ls a", "Path must start with / character"),
+        ("get -z /a", "usage: get"),
+        ("set -v x /a b", "usage: set"),
+        ("delete /a /b", "usage: delete"),
+    ],
+)
+async def test_command_that_is_written_wrongly_shows_its_usage(
+    run: Run, line: str, text: str
+) -> None:
+    """Nothing is sent to the server."""
+    with pytest.raises(nodes.UsageError, match=text):
+        await run(line)
+
+
+async def test_watch_announces_every_change(session: LiveSession, run: Run) -> None:
+    """A watched node is watched again after each change."""
+    announced: asyncio.Queue[str] = asyncio.Queue()
+    await nodes.run(session, "watch", ["/a"], announced.put_nowait)
+    events = []
+    for line in ("create /a", "set /a 1", "create /a/b", "delete /a/b", "delete /a"):
+        await run(line)
+        async with asyncio.timeout(5):
+            events.append((await announced.get()).rpartition("type:")[2])
+        # The next watch is set before the next change is made.
+        await session.exists("/a")
+    names = ("Created", "DataChanged", "ChildrenChanged", "ChildrenChanged", "Deleted")
+    assert events == [f"Node{name} path:/a" for name in names]
