@@ -1,17 +1,17 @@
-"""Imports that wait until a command needs them: a command's module, and the parts that do its work.
+"""Groups of commands that import a command's module when the command is called.
 
 `ottla --help` and the completion of command names import no module of a command. A command that
 works with a large library or with the broker defers that import until its arguments are valid, so
-that its own `--help` and its usage errors are fast.
+that its own `--help` and its usage errors are fast (`loading.deferred`).
 """
 
-import gc
-import importlib
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
+
+from ottla.tools.loading import load
 
 
 class Verb(NamedTuple):
@@ -19,26 +19,6 @@ class Verb(NamedTuple):
 
     module: str
     help: str
-
-
-def load(module: str, name: str) -> Any:
-    """Import `name` from `module`, without garbage collections: an import creates little garbage."""
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return getattr(importlib.import_module(module), name)
-    finally:
-        if is_enabled:
-            gc.enable()
-
-
-def deferred(module: str, name: str) -> Callable[..., Any]:
-    """Return a function that imports the function `name` of `module` when it is called."""
-
-    def call(*words: Any, **options: Any) -> Any:
-        return load(module, name)(*words, **options)
-
-    return call
 
 
 class LazyGroup(click.Group):

@@ -6,7 +6,7 @@ import click
 
 from ottla.tools import options
 from ottla.tools.broker.logging_options import logging_options
-from ottla.tools.lazy import deferred
+from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _start = deferred("ottla.tools.broker.launch", "start")

@@ -6,7 +6,7 @@ import click
 
 from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
-from ottla.tools.lazy import deferred
+from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
 _examine = deferred("ottla.tools.doctor.examination", "examine")
