@@ -1,6 +1,8 @@
 """Bulk transfer of records through librdkafka: the only module that imports confluent_kafka.
 
-Two thin classes with our errors and values; `settings` uses librdkafka's own option names.
+`RecordProducer` and `RecordConsumer` are thin classes with our errors and values, for the tools.
+`Producer` and `Consumer` of this package are built on librdkafka's own objects, which `open_producer`
+and `open_consumer` return. `settings` uses librdkafka's own option names.
 librdkafka's threads do the work; each object belongs to one thread.
 """
 
@@ -12,7 +14,7 @@ import confluent_kafka as librdkafka
 from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ErrorCode, OttlaError
-from ottla.client.errors import ClientError, NotReachable, TimedOut
+from ottla.client.errors import ClientError, Fenced, NotReachable, TimedOut
 
 Settings = Mapping[str, Any]
 TopicPartition = tuple[str, int]
@@ -245,6 +247,50 @@ class RecordConsumer:
         # Other errors are transient, or are returned by `poll`.
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_down = True
+
+
+LibrdkafkaError = KafkaException
+"""The exception that librdkafka's objects raise; its first argument is for `translate`."""
+EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
+"""Logical offsets for `partitions`."""
+# Errors of librdkafka that a consumer reports with its own sentences.
+END_OF_PARTITION = KafkaError._PARTITION_EOF
+POLL_TOO_LATE = KafkaError._MAX_POLL_EXCEEDED
+MESSAGE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
+NO_OFFSET = KafkaError._NO_OFFSET
+WRONG_STATE = KafkaError._STATE
+UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION
+_FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
+
+
+def open_producer(settings: Settings) -> Any:
+    """Return librdkafka's producer; ClientError if it rejects a setting."""
+    return _open(librdkafka.Producer, {**_CLIENT}, settings)
+
+
+def open_consumer(settings: Settings) -> Any:
+    """Return librdkafka's consumer; ClientError if it rejects a setting."""
+    return _open(librdkafka.Consumer, {**_CLIENT}, settings)
+
+
+def partitions(offsets: Mapping[TopicPartition, int]) -> list[Any]:
+    """Return librdkafka's form of partitions and offsets."""
+    return [librdkafka.TopicPartition(*key, offset) for key, offset in offsets.items()]
+
+
+def commit_list(rows: Mapping[TopicPartition, tuple[int, str]]) -> list[Any]:
+    """Return librdkafka's form of offsets to commit, each with its metadata."""
+    return [
+        librdkafka.TopicPartition(*key, offset, metadata or None)
+        for key, (offset, metadata) in rows.items()
+    ]
+
+
+def translate(error: KafkaError) -> OttlaError:
+    """Return our error for librdkafka's; Fenced if another client has taken over."""
+    if error.name() in _FENCED_NAMES:
+        return Fenced(f"a newer client with the same id has taken over: {error.str()}")
+    return _translate(error)
 
 
 def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settings | None) -> Any:

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from ottla.base import logs
+from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import unknown_names
 from ottla.server import loop
 from ottla.server.node import Node
 from ottla.tools import options
 from ottla.tools.broker.levels import parse_levels
 from ottla.tools.broker.live import LiveLine
-from ottla.tools.broker.properties import parse_properties
 from ottla.tools.broker.settings import (
     DEFAULT_DATA,
     DEFAULT_HOST,

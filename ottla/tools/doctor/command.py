@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from ottla.client.bootstrap import Address, parse_bootstrap
+from ottla.client.config.properties import parse_properties
 from ottla.tools import options
-from ottla.tools.broker.properties import parse_properties
 from ottla.tools.broker.settings import DEFAULT_DATA
 from ottla.tools.doctor import cluster, libraries, machine, port
 from ottla.tools.doctor.findings import Finding, State, has_failed
