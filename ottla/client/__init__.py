@@ -11,6 +11,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.client.consumer.consumer import Consumer
+    from ottla.client.consumer.interceptors import ConsumerInterceptor
+    from ottla.client.consumer.membership import RebalanceListener
+    from ottla.client.consumer.offset_stores import SqliteOffsetStore
     from ottla.client.producer.asynchronous import AsyncProducer
     from ottla.client.producer.interceptors import ProducerInterceptor
     from ottla.client.producer.producer import Producer
@@ -28,30 +32,38 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "AsyncProducer": "producer.asynchronous",
+    "Consumer": "consumer.consumer",
+    "ConsumerInterceptor": "consumer.interceptors",
     "ConsumerRecord": "records",
     "OffsetAndMetadata": "records",
     "Producer": "producer.producer",
     "ProducerInterceptor": "producer.interceptors",
     "ProducerRecord": "records",
+    "RebalanceListener": "consumer.membership",
     "RecordMetadata": "records",
     "SchemaRegistry": "serdes.registry",
     "Serde": "serdes.serde",
     "Serdes": "serdes.named",
+    "SqliteOffsetStore": "consumer.offset_stores",
     "TopicPartition": "records",
     "read_table": "table",
 }
 
 __all__ = [
     "AsyncProducer",
+    "Consumer",
+    "ConsumerInterceptor",
     "ConsumerRecord",
     "OffsetAndMetadata",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
+    "RebalanceListener",
     "RecordMetadata",
     "SchemaRegistry",
     "Serde",
     "Serdes",
+    "SqliteOffsetStore",
     "TopicPartition",
     "read_table",
 ]

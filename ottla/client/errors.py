@@ -8,6 +8,7 @@ OttlaError
     ├── Unsupported    client and broker share no version of the request
     ├── Closed         the client has been closed
     ├── Fenced         a newer client with the same id has taken over
+    ├── CommitFailed   offsets were not committed; says why
     ├── TransactionAborted   the transaction was aborted and can be repeated
     ├── SerializationError   a value cannot be serialized, or a schema registry rejects it
     └── DeserializationError a record cannot be deserialized
@@ -38,6 +39,10 @@ class Closed(ClientError):
 
 class Fenced(ClientError):
     """A newer client with the same transactional id or group instance id has taken over."""
+
+
+class CommitFailed(ClientError):
+    """Offsets were not committed because the member left its group; the message has the reason."""
 
 
 class TransactionAborted(ClientError):

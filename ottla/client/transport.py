@@ -253,6 +253,8 @@ LibrdkafkaError = KafkaException
 """The exception that librdkafka's objects raise; its first argument is for `translate`."""
 EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
 """Logical offsets for `partitions`."""
+STORED = librdkafka.OFFSET_INVALID
+"""The offset that a group has committed, or the one that auto.offset.reset selects."""
 # Errors of librdkafka that a consumer reports with its own sentences.
 END_OF_PARTITION = KafkaError._PARTITION_EOF
 POLL_TOO_LATE = KafkaError._MAX_POLL_EXCEEDED
@@ -260,6 +262,20 @@ MESSAGE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
 NO_OFFSET = KafkaError._NO_OFFSET
 WRONG_STATE = KafkaError._STATE
 UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION
+_TRANSIENT = (
+    "_ALL_BROKERS_DOWN",
+    "_TRANSPORT",
+    "_RESOLVE",
+    "_TIMED_OUT",
+    "_UNKNOWN_PARTITION",
+    "_UNKNOWN_TOPIC",
+    "UNKNOWN_TOPIC_OR_PART",
+    "LEADER_NOT_AVAILABLE",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "REBALANCE_IN_PROGRESS",
+)
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
@@ -273,16 +289,24 @@ def open_consumer(settings: Settings) -> Any:
     return _open(librdkafka.Consumer, {**_CLIENT}, settings)
 
 
-def partitions(offsets: Mapping[TopicPartition, int]) -> list[Any]:
+def is_transient(error: KafkaError) -> bool:
+    """Return True for errors of a consumer that librdkafka retries itself."""
+    return error.name() in _TRANSIENT or (error.retriable() and not error.fatal())
+
+
+def partitions(offsets: Mapping[Any, int]) -> list[Any]:
     """Return librdkafka's form of partitions and offsets."""
-    return [librdkafka.TopicPartition(*key, offset) for key, offset in offsets.items()]
+    return [
+        librdkafka.TopicPartition(topic, partition, offset)
+        for (topic, partition), offset in offsets.items()
+    ]
 
 
-def commit_list(rows: Mapping[TopicPartition, tuple[int, str]]) -> list[Any]:
+def commit_list(rows: Mapping[Any, tuple[int, str]]) -> list[Any]:
     """Return librdkafka's form of offsets to commit, each with its metadata."""
     return [
-        librdkafka.TopicPartition(*key, offset, metadata or None)
-        for key, (offset, metadata) in rows.items()
+        librdkafka.TopicPartition(topic, partition, offset, metadata)
+        for (topic, partition), (offset, metadata) in rows.items()
     ]
 
 

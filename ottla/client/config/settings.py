@@ -61,8 +61,8 @@ def read_settings(role: Role, config: Config, words: Mapping[str, Any]) -> Clien
     of client. In files such names are ignored: one file may serve producers and consumers.
     """
     is_file = isinstance(config, str | Path)
-    given = _from_file(config) if isinstance(config, str | Path) else dict(config or {})
-    given.update({dotted(name): value for name, value in words.items() if value is not None})
+    given = _from_file(config) if isinstance(config, str | Path) else _dotted(config or {})
+    given.update(_dotted({name: value for name, value in words.items() if value is not None}))
     given = {_ALIASES.get(name, name): value for name, value in given.items()}
     given.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
     given["bootstrap.servers"] = _addresses(given["bootstrap.servers"])
@@ -85,6 +85,10 @@ def hint(role: Role, name: str) -> str:
     """Return a suggestion for a misspelled option, or an empty text."""
     near = difflib.get_close_matches(name, KNOWN[role], 1, 0.75)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {dotted(name): value for name, value in settings.items()}
 
 
 def _from_file(path: str | Path) -> dict[str, Any]:

@@ -8,13 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ottla.client import transport
+from ottla.client.producer.serving import ReportServer
 from ottla.client.records import RecordMetadata
-
-if TYPE_CHECKING:
-    from ottla.client.producer.serving import ReportServer
 
 OnDelivery = Callable[[RecordMetadata | None, Exception | None], None]
 _PENDING, _FINISHED = "PENDING", "FINISHED"
@@ -38,7 +36,7 @@ class DeliveryFuture(Future[RecordMetadata]):
     _observer: Callable[[RecordMetadata, Exception | None], None] | None = None
     _lock: threading.Condition | None = None
 
-    def __init__(self, server: "ReportServer") -> None:
+    def __init__(self, server: ReportServer) -> None:
         self._server = server
 
     def __call__(self, error: Any, report: Any) -> None:
@@ -76,6 +74,11 @@ class DeliveryFuture(Future[RecordMetadata]):
                     self._waiters, self._done_callbacks = [], []
                     self._lock = threading.Condition()
         return self._lock
+
+    @property
+    def condition(self) -> threading.Condition:
+        """The condition that is notified when the future is complete."""
+        return self._condition
 
     def done(self) -> bool:
         """Return True if the broker has acknowledged the record, or the record has failed."""

@@ -11,12 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ottla.client.errors import ClientError
-
-if TYPE_CHECKING:
-    from ottla.client.producer.futures import DeliveryFuture
 
 _log = logging.getLogger("ottla.client")
 # The pause of the background thread while records are unacknowledged, and without any. librdkafka's
@@ -47,6 +44,19 @@ class LoggedErrors:
             return False
         _log.error("%s failed: %r", self._subject, error, exc_info=error)
         return True
+
+
+class Awaited(Protocol):
+    """What a thread may wait for: a DeliveryFuture."""
+
+    @property
+    def condition(self) -> threading.Condition:
+        """Notified when the wait is over."""
+        ...
+
+    def done(self) -> bool:
+        """Return True if the wait is over."""
+        ...
 
 
 class ReportServer:
@@ -86,12 +96,12 @@ class ReportServer:
             self._serving.release()
         return True
 
-    def wait_for(self, future: "DeliveryFuture", timeout_s: float | None) -> None:
+    def wait_for(self, future: Awaited, timeout_s: float | None) -> None:
         """Serve reports, or wait while another thread serves them, for a short time."""
         self._check_thread("result()")
         step = _STEP_S if timeout_s is None else min(_STEP_S, timeout_s)
         if not self.serve(min(step, _TICK_S)):
-            condition = future._condition
+            condition = future.condition
             with condition:
                 if not future.done():
                     condition.wait(min(step, _TICK_S))
