@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.client.consumer.asynchronous import AsyncConsumer
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.consumer.interceptors import ConsumerInterceptor
     from ottla.client.consumer.membership import RebalanceListener
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ottla.client.table import read_table
 
 _MODULES = {
+    "AsyncConsumer": "consumer.asynchronous",
     "AsyncProducer": "producer.asynchronous",
     "Consumer": "consumer.consumer",
     "ConsumerInterceptor": "consumer.interceptors",
@@ -50,6 +52,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "AsyncConsumer",
     "AsyncProducer",
     "Consumer",
     "ConsumerInterceptor",

@@ -6,6 +6,7 @@ and `open_consumer` return. `settings` uses librdkafka's own option names.
 librdkafka's threads do the work; each object belongs to one thread.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -284,6 +285,13 @@ def open_producer(settings: Settings) -> Any:
     return _open(librdkafka.Producer, {**_CLIENT}, settings)
 
 
+def close_producer(producer: Any) -> None:
+    """Close librdkafka's producer; a transaction that cannot be aborted any more is not reported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        producer.close()
+
+
 def open_consumer(settings: Settings) -> Any:
     """Return librdkafka's consumer; ClientError if it rejects a setting."""
     return _open(librdkafka.Consumer, {**_CLIENT}, settings)
@@ -292,6 +300,14 @@ def open_consumer(settings: Settings) -> Any:
 def is_transient(error: KafkaError) -> bool:
     """Return True for errors of a consumer that librdkafka retries itself."""
     return error.name() in _TRANSIENT or (error.retriable() and not error.fatal())
+
+
+def is_fenced_instance(error: KafkaError) -> bool:
+    """Return True if another consumer has joined with the same group.instance.id (KIP-345)."""
+    # Inside of a fatal error only the text has the cause.
+    return error.code() == KafkaError.FENCED_INSTANCE_ID or (
+        error.code() == KafkaError._FATAL and "group.instance.id" in error.str()
+    )
 
 
 def partitions(offsets: Mapping[Any, int]) -> list[Any]:

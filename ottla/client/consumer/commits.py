@@ -105,7 +105,7 @@ class Commits:
 
     def _error_of(self, cause: Any) -> Exception:
         error = transport.translate(cause)
-        if cause.name() == "FENCED_INSTANCE_ID":
+        if transport.is_fenced_instance(cause):
             self._departures.fenced()
         elif isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._departures.removed()

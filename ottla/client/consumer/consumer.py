@@ -20,7 +20,7 @@ from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import STORED, Membership, RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
-from ottla.client.errors import ClientError, Closed
+from ottla.client.errors import ClientError, Closed, Fenced
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 _log = logging.getLogger("ottla.client")
@@ -77,6 +77,7 @@ class Consumer:
             self._membership.default_start = first_offset(self._settings)
         self._membership.on_departure(self._leave_partitions)
         self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
+        self._is_plain = self._deserialization.is_plain and not self._interceptors
         has_group = self._group is not None and offset_store is None
         self._commits_itself = self._settings.flag("enable.auto.commit", has_group)
         self._commit_every_s = (
@@ -164,6 +165,8 @@ class Consumer:
         messages = self._undecoded or self._fetch(max_records or self._limit, timeout)
         if not messages:
             return []
+        if self._is_plain:
+            return list(map(ConsumerRecord, messages))
         self._undecoded = messages
         records = self._deserialization.records(messages)
         self._undecoded = messages[len(records) :]
@@ -175,13 +178,21 @@ class Consumer:
         A record counts as processed when the next one is requested, or at `commit` in the loop.
         """
         while True:
-            if self._taken >= len(self._batch):
-                self._batch, self._taken = self.poll(_STEP_S), 0
-            # By index, because a seek or a rebalance may replace the list meanwhile.
-            while self._taken < len(self._batch):
-                record = self._batch[self._taken]
-                self._taken += 1
-                yield record
+            self.fetch(_STEP_S)
+            yield from self.fetched()
+
+    def fetch(self, timeout: float) -> None:
+        """Poll for the records that `fetched` yields next, unless some are left."""
+        if self._taken >= len(self._batch):
+            self._batch, self._taken = self.poll(timeout), 0
+
+    def fetched(self) -> Iterator[ConsumerRecord]:
+        """Yield the records of the last `fetch`; they count as processed one by one."""
+        # By index, because a seek or a rebalance may replace the list meanwhile.
+        while self._taken < len(self._batch):
+            record = self._batch[self._taken]
+            self._taken += 1
+            yield record
 
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each assigned partition that has one."""
@@ -367,9 +378,9 @@ class Consumer:
         if code == transport.POLL_TOO_LATE:
             self._departures.poll_came_late()
             _log.warning("%s", self._departures.reason)
-        elif cause.name() == "FENCED_INSTANCE_ID":
+        elif transport.is_fenced_instance(cause):
             self._departures.fenced()
-            self._error = ClientError(self._departures.sentence())
+            self._error = Fenced(self._departures.sentence())
         elif transport.is_transient(cause):
             _log.info("the consumer keeps trying: %s", cause.str())
         else:

@@ -5,6 +5,7 @@ are unacknowledged. Futures and callbacks are completed there, without a change 
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -28,6 +29,7 @@ from ottla.client.records import Headers, ProducerRecord, RecordMetadata, unsent
 _MAX_BLOCK_MS = 60_000.0
 _SERVED_EVERY = 15
 _TICK_S = 0.002
+_log = logging.getLogger("ottla.client")
 _user_code = LoggedErrors("the callback of a record")
 
 
@@ -112,7 +114,7 @@ class AsyncProducer:
             await self._send_prepared(sent, future)
         self._sent = sent_count = self._sent + 1
         if not sent_count & _SERVED_EVERY:
-            self._producer.poll(0)
+            self._serve()
         if self._ticker is None:
             self._ticker = self._loop.call_later(_TICK_S, self._tick)
         return future
@@ -125,7 +127,10 @@ class AsyncProducer:
             if deadline is not None and self._now() > deadline:
                 raise TimedOut(f"{left} records were not acknowledged within {timeout:g} s")
             # librdkafka stops lingering while a flush is under way; 1 ms at most blocks the loop.
-            self._producer.flush(0.001)
+            try:
+                self._producer.flush(0.001)
+            except transport.LibrdkafkaError as error:
+                raise transport.translate(error.args[0]) from error
             await asyncio.sleep(0)
 
     async def partitions_for(self, topic: str) -> list[int]:
@@ -149,7 +154,7 @@ class AsyncProducer:
         try:
             await asyncio.to_thread(self._transactions.commit)
         except BaseException:
-            self._producer.poll(0)
+            self._serve()
             raise
 
     async def send_offsets(self, consumer: GroupMember, offsets: Offsets | None = None) -> None:
@@ -170,7 +175,7 @@ class AsyncProducer:
             self._is_plain, self._produce = True, _closed
             if self._ticker is not None:
                 self._ticker.cancel()
-            self._producer.close()
+            transport.close_producer(self._producer)
             self._preparation.close()
 
     async def __aenter__(self) -> "AsyncProducer":
@@ -221,7 +226,7 @@ class AsyncProducer:
         deadline = Deadline(self._max_block_s)
         while isinstance(error, BufferError):
             deadline.check(record.topic)
-            self._producer.poll(0)
+            self._serve()
             await asyncio.sleep(_TICK_S)
             try:
                 self._queue(record, future)
@@ -235,8 +240,15 @@ class AsyncProducer:
             raise raised from error
         future._finish(unsent(record.topic, record.partition), raised)
 
+    def _serve(self) -> None:
+        try:
+            self._producer.poll(0)
+        except transport.LibrdkafkaError as error:
+            # A fatal error, which the next record raises again.
+            _log.error("the producer cannot continue: %s", error.args[0].str())
+
     def _tick(self) -> None:
-        self._producer.poll(0)
+        self._serve()
         self._ticker = None
         if len(self._producer) and self._loop is not None:
             self._ticker = self._loop.call_later(_TICK_S, self._tick)

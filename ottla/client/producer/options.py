@@ -1,5 +1,6 @@
 """The producer's options for librdkafka, with Kafka's defaults."""
 
+import logging
 from typing import Any
 
 from ottla.client import transport
@@ -7,6 +8,7 @@ from ottla.client.config.names import Role
 from ottla.client.config.settings import ClientSettings, hint
 from ottla.client.errors import ClientError
 
+_log = logging.getLogger("ottla.client")
 _DEFAULTS = {
     # As the Java client places keys; records without a key stay together for a batch.
     "partitioner": "murmur2_random",
@@ -24,6 +26,9 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
     contradict it. `batch.size` has librdkafka's default (1 MB), because it bounds a request.
     """
     native = {**_DEFAULTS, **settings.native}
+    if "transactional.id" in native and "delivery.timeout.ms" not in settings.native:
+        # librdkafka requires that records time out before their transaction does.
+        native["delivery.timeout.ms"] = min(120_000, int(native["transaction.timeout.ms"]))
     if settings.flag("partitioner.ignore.keys", False):
         native["partitioner"] = "random"
     in_flight = int(native.get("max.in.flight.requests.per.connection", 5))
@@ -36,10 +41,16 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
     return native
 
 
+def _log_error(error: Any) -> None:
+    # The next call raises a fatal error; librdkafka retries after any other. Without this function,
+    # the thread that happens to serve reports would raise it.
+    _log.log(logging.ERROR if error.fatal() else logging.INFO, "the producer: %s", error.str())
+
+
 def open_producer(settings: ClientSettings) -> Any:
     """Return librdkafka's producer; ClientError names the wrong option."""
     try:
-        return transport.open_producer(native_options(settings))
+        return transport.open_producer({"error_cb": _log_error, **native_options(settings)})
     except ClientError as error:
         raise ClientError(f"{error}{misspelled(Role.PRODUCER, settings)}") from error
 

@@ -169,7 +169,7 @@ class Producer:
             self._is_closed = True
             self._is_plain, self._produce = True, _closed
             self._server.close()
-            self._producer.close()
+            transport.close_producer(self._producer)
             self._preparation.close()
 
     def __enter__(self) -> "Producer":

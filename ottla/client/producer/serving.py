@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
+from ottla.client import transport
 from ottla.client.errors import ClientError
 
 _log = logging.getLogger("ottla.client")
@@ -90,6 +91,9 @@ class ReportServer:
         self._owner = threading.get_ident()
         try:
             self._poll(timeout_s)
+        except transport.LibrdkafkaError as error:
+            # A fatal error, which the next call of the sender raises again.
+            _log.error("the producer cannot continue: %s", error.args[0].str())
         finally:
             self._owner = None
             self._last_served = time.monotonic()
@@ -118,8 +122,11 @@ class ReportServer:
             remaining = _STEP_S if deadline is None else deadline - time.monotonic()
             if remaining <= 0:
                 return left
-            with self.exclusive():
-                self._producer.flush(min(_STEP_S, remaining))
+            try:
+                with self.exclusive():
+                    self._producer.flush(min(_STEP_S, remaining))
+            except transport.LibrdkafkaError as error:
+                raise transport.translate(error.args[0]) from error
         return 0
 
     @contextmanager
