@@ -11,11 +11,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.client.admin.client import AdminClient
     from ottla.client.consumer.asynchronous import AsyncConsumer
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.consumer.interceptors import ConsumerInterceptor
     from ottla.client.consumer.membership import RebalanceListener
     from ottla.client.consumer.offset_stores import SqliteOffsetStore
+    from ottla.client.consumer.retries import RetryingConsumer
     from ottla.client.producer.asynchronous import AsyncProducer
     from ottla.client.producer.interceptors import ProducerInterceptor
     from ottla.client.producer.producer import Producer
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ottla.client.table import read_table
 
 _MODULES = {
+    "AdminClient": "admin.client",
     "AsyncConsumer": "consumer.asynchronous",
     "AsyncProducer": "producer.asynchronous",
     "Consumer": "consumer.consumer",
@@ -43,6 +46,7 @@ _MODULES = {
     "ProducerRecord": "records",
     "RebalanceListener": "consumer.membership",
     "RecordMetadata": "records",
+    "RetryingConsumer": "consumer.retries",
     "SchemaRegistry": "serdes.registry",
     "Serde": "serdes.serde",
     "Serdes": "serdes.named",
@@ -52,6 +56,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "AdminClient",
     "AsyncConsumer",
     "AsyncProducer",
     "Consumer",
@@ -63,6 +68,7 @@ __all__ = [
     "ProducerRecord",
     "RebalanceListener",
     "RecordMetadata",
+    "RetryingConsumer",
     "SchemaRegistry",
     "Serde",
     "Serdes",
