@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ottla.client.config.settings import Config
+from ottla.client.consumer.assigned import Partitions
 from ottla.client.consumer.commits import Committed, Offsets
-from ottla.client.consumer.consumer import Consumer, Partitions
+from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.membership import RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.records import ConsumerRecord, TopicPartition

@@ -18,7 +18,7 @@ Serializer = Callable[[str, Any], Any]
 
 
 class PreparedRecord(NamedTuple):
-    """What librdkafka takes: bytes, and a partition or None."""
+    """The form that librdkafka takes: bytes, and a partition or None."""
 
     topic: str
     value: Any

@@ -48,7 +48,7 @@ class LoggedErrors:
 
 
 class Awaited(Protocol):
-    """What a thread may wait for: a DeliveryFuture."""
+    """An object that a thread may wait for: a DeliveryFuture."""
 
     @property
     def condition(self) -> threading.Condition:
