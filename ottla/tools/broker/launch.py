@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.local_cluster import LocalCluster
 from ottla.server.node import Node
 from ottla.tools.broker import layout, processes, serving
 from ottla.tools.broker.defaults import DEFAULT_DATA
-from ottla.tools.broker.properties import parse_properties
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
 from ottla.tools.output import Output, StatusLine, note
 

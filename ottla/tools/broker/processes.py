@@ -18,8 +18,8 @@ from typing import Any
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import OttlaError
+from ottla.client.config.properties import write_properties
 from ottla.tools.broker import layout
-from ottla.tools.broker.properties import write_properties
 from ottla.tools.output import Output, note
 
 _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ottla.client.bootstrap import Address, parse_bootstrap
+from ottla.client.config.properties import parse_properties
 from ottla.tools.broker.defaults import DEFAULT_DATA
-from ottla.tools.broker.properties import parse_properties
 from ottla.tools.doctor import cluster, libraries, machine, port
 from ottla.tools.doctor.findings import Finding, State, has_failed
 from ottla.tools.output import Output

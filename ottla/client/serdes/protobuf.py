@@ -10,17 +10,17 @@ from typing import Any, TypeVar
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
-from ottla.streams.model.errors import SerializationError
-from ottla.streams.serdes.framing import (
+from ottla.client.errors import SerializationError
+from ottla.client.serdes.framing import (
     HEADER_BYTES,
     header,
     read_indexes,
     schema_id_of,
     write_indexes,
 )
-from ottla.streams.serdes.registry import Registry, Schema, SchemaReference
-from ottla.streams.serdes.serde import Serde
-from ottla.streams.serdes.subjects import Registration, registered
+from ottla.client.serdes.registry import Registry, Schema, SchemaReference
+from ottla.client.serdes.serde import Serde
+from ottla.client.serdes.subjects import Registration, registered
 
 T = TypeVar("T")
 

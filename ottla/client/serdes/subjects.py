@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.streams.model.errors import SerializationError
-from ottla.streams.serdes.registry import Registry, Schema
-from ottla.streams.serdes.serde import Serde
+from ottla.client.errors import SerializationError
+from ottla.client.serdes.registry import Registry, Schema
+from ottla.client.serdes.serde import Serde
 
 
 @dataclass(frozen=True)

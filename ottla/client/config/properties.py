@@ -1,4 +1,4 @@
-"""Kafka's configuration files: Java properties, as `server.properties` uses them."""
+"""Java properties: the format of `server.properties` and `client.properties`."""
 
 import re
 from collections.abc import Mapping

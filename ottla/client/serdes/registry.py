@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ottla.streams.model.errors import SerializationError
+from ottla.client.errors import SerializationError
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 10.0

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import fastavro
 
-from ottla.streams.model.errors import SerializationError
-from ottla.streams.serdes.framing import HEADER_BYTES, header, schema_id_of
-from ottla.streams.serdes.json_values import reader
-from ottla.streams.serdes.registry import Registry, Schema
-from ottla.streams.serdes.serde import Serde
-from ottla.streams.serdes.subjects import Registration, registered
+from ottla.client.errors import SerializationError
+from ottla.client.serdes.framing import HEADER_BYTES, header, schema_id_of
+from ottla.client.serdes.json_values import reader
+from ottla.client.serdes.registry import Registry, Schema
+from ottla.client.serdes.serde import Serde
+from ottla.client.serdes.subjects import Registration, registered
 
 T = TypeVar("T")
 

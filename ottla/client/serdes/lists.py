@@ -6,7 +6,7 @@ Entries of a fixed-size type have no length; other entries are preceded by their
 import struct
 from typing import TypeVar
 
-from ottla.streams.serdes.serde import Serde, made_of
+from ottla.client.serdes.serde import Serde, made_of
 
 T = TypeVar("T")
 

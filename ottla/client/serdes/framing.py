@@ -8,7 +8,7 @@ message.
 import struct
 from collections.abc import Sequence
 
-from ottla.streams.model.errors import SerializationError
+from ottla.client.errors import SerializationError
 
 _HEADER = struct.Struct(">bI")
 HEADER_BYTES = _HEADER.size

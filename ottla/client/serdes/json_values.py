@@ -12,12 +12,12 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ottla.streams.serdes.doors import open_door
-from ottla.streams.serdes.serde import Serde
+from ottla.client.serdes.doors import open_door
+from ottla.client.serdes.serde import Serde
 
 T = TypeVar("T")
 
-_MSGSPEC = "ottla.streams.serdes.msgspec_json", "msgspec", "msgspec"
+_MSGSPEC = "ottla.client.serdes.msgspec_json", "msgspec", "msgspec"
 
 
 def json_serde(kind: type[T] | None) -> Serde[T]:
