@@ -46,6 +46,10 @@ class Brokers:
             key: item for key, item in registered.items() if not self._reachability.is_gone(item)
         }
 
+    def presume_gone(self, broker: BrokerImage) -> None:
+        """Treat a broker as gone until it has proven to be alive in the same registration."""
+        self._reachability.watch(broker, self._context.fence_of(broker), is_gone=True)
+
     def open_lanes(self, brokers: Mapping[int, BrokerImage]) -> None:
         """Replace all lanes of the outbox by new ones."""
         self._context.outbox.close()

@@ -135,6 +135,16 @@ class RequestContext:
         identity = self.connection.identity
         return isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
 
+    def speaks_for(self, broker_id: int) -> bool:
+        """Return True unless the sender has to prove that it is this broker, and has not.
+
+        Unlike `is_from_broker` for brokers that this one may not know yet: the first notice of a
+        controller names the brokers.
+        """
+        if self.broker.secret is None:
+            return broker_id >= 0
+        return self.is_from_broker(broker_id)
+
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
         """Return the address at which this client reaches `broker`; for this one, its own
         connection's.

@@ -1,8 +1,9 @@
 """Notices that the process of another broker has ended, before its session does.
 
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
-broker listens before it registers, and while it is registered. A broker that is only silent (its
-machine or the network is down) is not noticed here: its session ends.
+broker listens while it is registered. A broker of Apache Kafka registers a moment before it listens,
+so a broker that was never reached has some time. A broker that is only silent (its machine or the
+network is down) is not noticed here: its session ends.
 """
 
 import asyncio
@@ -16,6 +17,8 @@ CONNECT_SECONDS = 10.0
 PAUSE_SECONDS = 1.0
 # A refusal is believed when it is repeated after this time.
 REPEAT_SECONDS = 0.02
+# How long a broker that was never reached may refuse connections.
+FIRST_SECONDS = 3.0
 
 
 class _IdleConnection(asyncio.BufferedProtocol):
@@ -43,9 +46,10 @@ class _IdleConnection(asyncio.BufferedProtocol):
 
 
 async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
-    """Return when connections to the address are refused twice in a row."""
+    """Return when connections to the address are refused twice in a row, for three seconds at first."""
     refused_count, pause = 0, REPEAT_SECONDS
-    while refused_count < 2:
+    first_until = clock.monotonic() + FIRST_SECONDS
+    while refused_count < 2 or clock.monotonic() < first_until:
         started_at = clock.monotonic()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -58,7 +62,7 @@ async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
             refused_count = 0
             await clock.sleep(PAUSE_SECONDS)
             continue
-        refused_count = 0
+        refused_count, first_until = 0, started_at
         try:
             await cast(_IdleConnection, protocol).lost
         finally:

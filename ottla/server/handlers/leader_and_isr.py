@@ -29,7 +29,7 @@ MAX_VERSION = 7
 
 async def handle(context: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     """Apply the states to this broker's replicas; the response names each partition."""
-    if not context.is_from_broker(request.controller_id):
+    if not context.speaks_for(request.controller_id):
         return LeaderAndIsrResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
     try:

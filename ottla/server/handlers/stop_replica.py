@@ -25,7 +25,7 @@ MAX_VERSION = 4
 
 async def handle(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     """Stop the replicas; the response names each partition."""
-    if not context.is_from_broker(request.controller_id):
+    if not context.speaks_for(request.controller_id):
         return StopReplicaResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
     codes: dict[tuple[str, int], ErrorCode] = {}

@@ -23,7 +23,7 @@ MAX_VERSION = 8
 
 async def handle(context: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     """Apply the update to this broker's image."""
-    if not context.is_from_broker(request.controller_id):
+    if not context.speaks_for(request.controller_id):
         return UpdateMetadataResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     broker = context.broker
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
