@@ -81,7 +81,7 @@ class LocalBroker:
 
     async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
         """Set the live brokers of the broker's image."""
-        await self.update_metadata(fence, MetadataUpdate(brokers, (), ()))
+        await self._update(fence, MetadataUpdate(brokers, (), ()))
 
     async def apply_leader_and_isr(
         self, fence: Fence, states: Sequence[PartitionState]
@@ -106,16 +106,19 @@ class LocalBroker:
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
         """Apply the controller's update to the broker's image."""
+        await self._update(fence, update)
+        if self._broker.node_id in self._broker.image.brokers:
+            self._is_informed.set()
+
+    async def _update(self, fence: Fence, update: MetadataUpdate) -> None:
         await self._admit(fence)
         self._broker.image = update.apply(self._broker.image, fence)
         self._on_update(update)
-        if update.is_complete or update.changed:
-            self._is_informed.set()
         for name in [name for name in self._arrivals if name in self._broker.image.topics]:
             self._arrivals.pop(name).set_result(None)
 
     async def wait_until_informed(self, seconds: float) -> bool:
-        """Return True once the broker has received the complete image; False after `seconds`."""
+        """Return True once a controller that knows this broker has informed it; False after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._is_informed.wait()

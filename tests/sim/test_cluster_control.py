@@ -535,6 +535,7 @@ def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> N
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
         await cluster.create(1, "t", 6, 3)
+        before = cluster.nodes[2].broker.image.topics["t"].partitions
         started = cluster.clock.monotonic()
         cluster.kill(1)
         await cluster.until(
@@ -549,6 +550,12 @@ def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> N
             )
         )
         assert cluster.clock.monotonic() - started < 0.5
+        # Leaders that are alive stay, also those on the new controller, and so do their followers.
+        for known, item in zip(
+            before, cluster.nodes[2].broker.image.topics["t"].partitions, strict=True
+        ):
+            assert item.leader == known.leader or known.leader == 1
+            assert set(item.isr) == {2, 3}
         # The end of its session changes nothing.
         controllers = cluster.controllers
         await cluster.clock.sleep(2 * SESSION_SECONDS)

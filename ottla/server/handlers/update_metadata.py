@@ -2,7 +2,8 @@
 
 v8: is_kraft_controller, type. The leader -2 of a partition means that its topic is being deleted; a
 request of type 2 has every topic, so this broker forgets all others. Requests of type 64 are parts of
-an update that takes effect with its last request.
+an update that takes effect with its last request; one of type 65 only names the brokers, before a
+first LeaderAndIsr.
 
 Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
 
@@ -38,7 +39,10 @@ async def handle(context: RequestContext, request: UpdateMetadataRequest) -> Upd
             request.live_brokers,
             is_complete=request.type == states.FULL,
         )
-        await broker.notices.update_metadata(fence, update)
+        if request.type == states.INTRODUCTION:
+            await broker.notices.introduce(fence, update.brokers or broker.image.brokers)
+        else:
+            await broker.notices.update_metadata(fence, update)
     except ApiError as error:
         return UpdateMetadataResponse(error_code=int(error.code))
     return UpdateMetadataResponse()
