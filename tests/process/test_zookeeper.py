@@ -15,7 +15,7 @@ from ottla.testing.process import ZooKeeperProcess, run_command
 from ottla.tools.zookeeper.java_server import java_command
 
 
-def _why_not() -> str | None:
+def why_not() -> str | None:
     try:
         java_command()
     except ConfigError as error:
@@ -25,7 +25,7 @@ def _why_not() -> str | None:
 
 pytestmark = [
     pytest.mark.compat,
-    pytest.mark.skipif(_why_not() is not None, reason=str(_why_not())),
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
 ]
 
 

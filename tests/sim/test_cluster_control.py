@@ -268,7 +268,7 @@ def test_find_coordinator_creates_its_topic_through_the_controller(seed: int) ->
 def note_stop(node: Node) -> list[str]:
     """Return a list that receives, in order, what happens while a broker stops."""
     happened: list[str] = []
-    endpoint = node._endpoints[0]
+    endpoint = node._listeners.endpoints[0]
     stop_accepting = endpoint.stop_accepting
 
     async def refuse() -> None:
