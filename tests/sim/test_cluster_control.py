@@ -593,3 +593,18 @@ def test_two_brokers_that_refuse_each_other_do_not_take_turns(seed: int) -> None
         )
 
     run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_only_the_controller_deletes_topics(seed: int) -> None:
+    """Another broker does not say that a topic is unknown: it may not have heard of it yet."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 1, 1)
+        for name in ("t", "unknown"):
+            request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
+            answer = await cluster.ask(2, request, 6, DeleteTopicsResponse)
+            assert answer.responses[0].error_code == ErrorCode.NOT_CONTROLLER
+
+    run(seed, scenario)
