@@ -167,6 +167,7 @@ class Controller:
             self._broker.id,
             self._dependencies.clock.time_ms(),
             lambda _: self._post(events.Elect()),
+            None if self._term is None else self._term.term,
         )
         if not isinstance(found, state.Term):
             if self._term is not None:

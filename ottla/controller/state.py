@@ -144,15 +144,19 @@ async def _replace_registration(
         return
 
 
-async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch) -> Term | int:
+async def elect(
+    session: Coordination, broker_id: int, now_ms: int, watch: Watch, current: Term | None = None
+) -> Term | int:
     """Take the role if it is free; return the term, or the id of the current controller.
 
     `watch` fires when the role may be free again. One multi takes the role and increments the
-    epoch, so two controllers never share an epoch.
+    epoch, so two terms never share an epoch. A broker that holds the role begins another term
+    unless its `current` one continues: notices of an earlier term may still be under way, and the
+    epoch fences them.
     """
     while True:
         if await session.exists(ControllerNode.PATH, watch) is not None:
-            holder = await _holder(session, broker_id)
+            holder = await _holder(session, broker_id, current)
             if holder is not None:
                 return holder
             continue
@@ -226,16 +230,24 @@ async def read_controller_epoch(session: Coordination) -> int:
     return (await _controller_epoch(session))[0]
 
 
-async def _holder(session: Coordination, broker_id: int) -> Term | int | None:
-    """Return the current controller: a Term if it is this session, None if the role is free now."""
+async def _holder(session: Coordination, broker_id: int, current: Term | None) -> Term | int | None:
+    """Return the current controller: a Term if it is this session, None if the caller has to retry."""
     try:
         data, stat = await session.get(ControllerNode.PATH)
     except NoNode:
         return None
     holder = ControllerNode.decode(data)
-    if holder == broker_id and stat.ephemeral_owner == session.session_id:
-        return Term(*await _controller_epoch(session))
-    return holder
+    if holder != broker_id or stat.ephemeral_owner != session.session_id:
+        return holder
+    epoch, version = await _controller_epoch(session)
+    if current is not None and current == (epoch, version):
+        return current
+    try:
+        content = ControllerEpochNode.encode(epoch + 1)
+        written = await session.set(ControllerEpochNode.PATH, content, version)
+    except BadVersion:
+        return None
+    return Term(epoch + 1, written.version)
 
 
 async def _controller_epoch(session: Coordination) -> tuple[int, int]:

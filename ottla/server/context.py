@@ -1,5 +1,6 @@
 """The dependencies of request handlers: the broker, and the context of the request."""
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
@@ -64,6 +65,9 @@ class Broker:
     # Where this broker receives the controller's notices.
     notices: "BrokerPort"
     metadata_parts: "MetadataParts"
+    # Held while a notice of another broker's controller is applied: a repeated notice must not
+    # overtake the first.
+    notice_order: asyncio.Lock
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"

@@ -1,5 +1,7 @@
 """UpdateMetadata: what this broker tells clients about the cluster."""
 
+from typing import Any, cast
+
 import pytest
 
 from ottla.base.errors import ErrorCode
@@ -27,10 +29,19 @@ BROKERS = (
 )
 
 
+class NoConfigs:
+    """A config store without settings."""
+
+    def unread(self, names: Any) -> list[str]:
+        """Return nothing: there is nothing to read."""
+        return []
+
+
 @pytest.fixture
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
     broker.metadata_parts = MetadataParts()
+    broker.configs = cast(Any, NoConfigs())
     broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
     accept_peer(broker, OTHER)
     return broker

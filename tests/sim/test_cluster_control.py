@@ -24,6 +24,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -606,5 +607,37 @@ def test_only_the_controller_deletes_topics(seed: int) -> None:
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
             answer = await cluster.ask(2, request, 6, DeleteTopicsResponse)
             assert answer.responses[0].error_code == ErrorCode.NOT_CONTROLLER
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_unclean_election_waits_for_the_end_of_the_session(seed: int) -> None:
+    """A killed leader that restarts in time leads again, and loses nothing."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 2])
+        config = CreatableTopicConfig(name="unclean.leader.election.enable", value="true")
+        topic = CreatableTopic(
+            name="t",
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[assignment],
+            configs=[config],
+        )
+        created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+        await cluster.ask(1, created, 7, CreateTopicsResponse)
+
+        def leader() -> int:
+            return cluster.nodes[1].broker.image.topics["t"].partitions[0].leader
+
+        await cluster.stop(2)
+        cluster.kill(3)
+        await cluster.until(lambda: leader() == -1)
+        await cluster.begin(2)
+        await cluster.clock.sleep(1)
+        assert leader() == -1
+        await cluster.until(lambda: leader() == 2, seconds=SESSION_SECONDS)
 
     run(seed, scenario)

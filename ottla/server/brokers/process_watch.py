@@ -11,8 +11,14 @@ from typing import cast
 
 from ottla.base.clock import Clock
 from ottla.net.port import Net
+from ottla.net.requests import RequestConnection
+from ottla.wire.fields import Message
+from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 CONNECT_SECONDS = 10.0
+_GREETING = ApiVersionsRequest()
+# Version 0 has no fields, and every broker answers it.
+_GREETING_VERSION = 0
 # Between two attempts to connect to a broker that is not reachable, or that closes connections.
 PAUSE_SECONDS = 1.0
 # A refusal is believed when it is repeated after this time.
@@ -21,28 +27,28 @@ REPEAT_SECONDS = 0.02
 FIRST_SECONDS = 3.0
 
 
-class _IdleConnection(asyncio.BufferedProtocol):
-    """A connection on which nothing is sent; `lost` completes when it is closed."""
+class _IdleConnection(RequestConnection):
+    """A connection on which almost nothing is sent; `lost` completes when it is closed."""
 
     def __init__(self) -> None:
+        super().__init__("process-watch")
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._buffer = bytearray(1)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        """Return a buffer for bytes that no broker sends."""
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Ignore bytes that no broker sends."""
-
-    def eof_received(self) -> bool:
-        """Close the connection as well."""
-        return False
+    def greet(self) -> None:
+        """Send a request: a broker closes connections without a first one."""
+        self.send(_GREETING, _GREETING_VERSION).add_done_callback(_ignore)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Complete `lost`."""
+        super().connection_lost(exc)
         if not self.lost.done():
             self.lost.set_result(None)
+
+
+def _ignore(answer: "asyncio.Future[Message]") -> None:
+    # Retrieved, so that an answer that never comes is not reported as an error.
+    if not answer.cancelled():
+        answer.exception()
 
 
 async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
@@ -63,8 +69,10 @@ async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
             await clock.sleep(PAUSE_SECONDS)
             continue
         refused_count, first_until = 0, started_at
+        connection = cast(_IdleConnection, protocol)
         try:
-            await cast(_IdleConnection, protocol).lost
+            connection.greet()
+            await connection.lost
         finally:
             transport.abort()
         # A broker closes idle connections, and may close new ones immediately.

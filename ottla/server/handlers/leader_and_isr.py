@@ -34,7 +34,8 @@ async def handle(context: RequestContext, request: LeaderAndIsrRequest) -> Leade
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
     try:
         partitions = states.partition_states(request.topic_states)
-        codes = await context.broker.notices.apply_leader_and_isr(fence, partitions)
+        async with context.broker.notice_order:
+            codes = await context.broker.notices.apply_leader_and_isr(fence, partitions)
     except ApiError as error:
         return LeaderAndIsrResponse(error_code=int(error.code))
     return LeaderAndIsrResponse(

@@ -40,7 +40,8 @@ async def handle(context: RequestContext, request: StopReplicaRequest) -> StopRe
     try:
         for delete, keys in stopped.items():
             if keys or not delete:
-                codes |= await context.broker.notices.stop_replicas(fence, keys, delete=delete)
+                async with context.broker.notice_order:
+                    codes |= await context.broker.notices.stop_replicas(fence, keys, delete=delete)
     except ApiError as error:
         return StopReplicaResponse(error_code=int(error.code))
     return StopReplicaResponse(

@@ -13,7 +13,7 @@ Not done: versions 0-6, of brokers before Apache Kafka 2.8.
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.notices import Fence
 from ottla.server.brokers import states
-from ottla.server.context import RequestContext
+from ottla.server.context import Broker, RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
@@ -31,18 +31,20 @@ async def handle(context: RequestContext, request: UpdateMetadataRequest) -> Upd
     if request.type == states.PART:
         broker.metadata_parts.add(fence, request.topic_states)
         return UpdateMetadataResponse()
-    topics = broker.metadata_parts.take(fence, request.topic_states)
     try:
-        update = states.metadata_update(
-            broker.image,
-            topics,
-            request.live_brokers,
-            is_complete=request.type == states.FULL,
-        )
-        if request.type == states.INTRODUCTION:
-            await broker.notices.introduce(fence, update.brokers or broker.image.brokers)
-        else:
-            await broker.notices.update_metadata(fence, update)
+        async with broker.notice_order:
+            await _apply(broker, fence, request)
     except ApiError as error:
         return UpdateMetadataResponse(error_code=int(error.code))
     return UpdateMetadataResponse()
+
+
+async def _apply(broker: Broker, fence: Fence, request: UpdateMetadataRequest) -> None:
+    topics = broker.metadata_parts.take(fence, request.topic_states)
+    update = states.metadata_update(
+        broker.image, topics, request.live_brokers, is_complete=request.type == states.FULL
+    )
+    if request.type == states.INTRODUCTION:
+        await broker.notices.introduce(fence, update.brokers or broker.image.brokers)
+    else:
+        await broker.notices.update_metadata(fence, update)
