@@ -222,7 +222,7 @@ class Node:
         self._tasks.supervise(self._maintain, "maintenance")
         self._tasks.supervise(self._checkpoint_high_watermarks, "high watermark checkpoint")
         if self._static.boolean("log.cleaner.enable"):
-            self._sources.cleaner = self._cleaner()
+            self._sources.cleaner = cleaner_of(broker, files=self._files)
             self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
         broker.loop_watch.start()
@@ -406,7 +406,7 @@ class Node:
             ),
         )
         self._undo.callback(membership.close)
-        await membership.join(session, self._listeners.registration(self.node_id))
+        await membership.join(session, self._listeners.advertised_endpoints())
 
     async def _new_session(self) -> Coordination:
         self._session = await self._coordination.session()
@@ -438,14 +438,6 @@ class Node:
             await self._clock.sleep(milliseconds / 1000)
             await self.broker.replicas.checkpoint_high_watermarks_in_background()
 
-    def _cleaner(self) -> Cleaner:
-        return Cleaner(
-            self.broker.replicas.directories,
-            files=self._files,
-            clock=self._clock,
-            settings=lambda: cleaning.Settings.from_options(self.broker.options),
-        )
-
     # -- stop -------------------------------------------------------------------------------------
 
     async def stop(self, *, with_cluster: bool = False) -> None:
@@ -474,3 +466,13 @@ class Node:
         self.broker.transactions.close()
         self.broker.groups.close()
         await self._listeners.close()
+
+
+def cleaner_of(broker: Broker, *, files: FileSystem) -> Cleaner:
+    """Return the log cleaner of a broker, which follows its options."""
+    return Cleaner(
+        broker.replicas.directories,
+        files=files,
+        clock=broker.clock,
+        settings=lambda: cleaning.Settings.from_options(broker.options),
+    )

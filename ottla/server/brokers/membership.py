@@ -6,14 +6,14 @@ Assembles the controller with the ways to other brokers. `join` is the last step
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from ottla.base.clock import Clock
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
-from ottla.cluster.image import BrokerImage
+from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.cluster.zk.port import Coordination
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
@@ -65,8 +65,8 @@ class Membership:
         )
         self._topics_elsewhere = TopicsElsewhere(self._link, self._notices)
 
-    async def join(self, session: Coordination, registration: BrokerImage) -> None:
-        """Register and become a candidate for the controller's role."""
+    async def join(self, session: Coordination, endpoints: Sequence[Endpoint]) -> None:
+        """Register at these endpoints and become a candidate for the controller's role."""
         broker, environment = self._broker, self._environment
         dependencies = Dependencies(
             clock=environment.clock,
@@ -80,7 +80,7 @@ class Membership:
             local_image=lambda: broker.image,
             registration_seconds=environment.options.integer("zookeeper.session.timeout.ms") / 1000,
         )
-        controller = Controller(session, registration, dependencies)
+        controller = Controller(session, self._registration(endpoints), dependencies)
         controller.on_new_session += [broker.configs.start, broker.features.start]
         broker.controller = controller
         broker.notices = self._notices
@@ -105,6 +105,16 @@ class Membership:
     def close(self) -> None:
         """Close the connection to the controller."""
         self._link.close()
+
+    def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerImage:
+        return BrokerImage(
+            id=self._broker.node_id,
+            host=endpoints[0].host,
+            port=endpoints[0].port,
+            rack=self._environment.options["broker.rack"],
+            listener=endpoints[0].listener,
+            endpoints=tuple(endpoints),
+        )
 
     def _port_of(self, broker: BrokerImage) -> BrokerPort:
         if broker.id == self._broker.node_id:
