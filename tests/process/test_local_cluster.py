@@ -261,3 +261,31 @@ async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
     assert stat is not None
     assert stat.ephemeral_owner == session.session_id
     await session.close()
+
+
+def test_broker_without_an_id_gets_one_and_keeps_it(start: Start, tmp_path: Path) -> None:
+    """Ids are generated from 1001, as the first brokers of a cluster on ZooKeeper have them."""
+    address = f"127.0.0.1:{free_port(is_any=True)}"
+    tree = (
+        "--port",
+        "0",
+        "--data",
+        str(tmp_path / "tree"),
+        "-o",
+        f"coordination.listener={address}",
+    )
+    start("up", *tree)
+    for number in (1, 2):
+        lines = (
+            "listeners=PLAINTEXT://127.0.0.1:0",
+            f"zookeeper.connect={address}/generated",
+            f"log.dirs={tmp_path}/data{number}",
+        )
+        (tmp_path / f"{number}.properties").write_text("\n".join(lines))
+    words = ("broker", "start", "--config")
+    first = start(*words, str(tmp_path / "1.properties"))
+    second = start(*words, str(tmp_path / "2.properties"))
+    wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})
+    first.stop()
+    start(*words, str(tmp_path / "1.properties"))
+    wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})

@@ -12,6 +12,7 @@ from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.tools import options
 from ottla.tools.broker import serving
+from ottla.tools.broker.identity import with_identity
 from ottla.tools.broker.properties import parse_properties
 from ottla.tools.output import Output, note
 
@@ -53,7 +54,7 @@ def command(
     refuse_unknown_names(settings)
     file = parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
-    whole = {**file, **settings}
+    whole = with_identity({**file, **settings})
     node = _SupervisedNode(whole) if supervised else Node(whole)
     data = whole.get("log.dirs") or whole.get("log.dir") or "ottla-data"
 
