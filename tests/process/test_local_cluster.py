@@ -59,7 +59,8 @@ def start() -> Iterator[Start]:
         return commands[-1]
 
     yield start
-    for command in commands:
+    # The last first: a broker that stops after its ensemble waits for it.
+    for command in reversed(commands):
         if command.process.poll() is None:
             command.stop()
         with command.process:
