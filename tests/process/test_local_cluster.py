@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import threading
@@ -228,6 +230,31 @@ async def test_sessions_survive_kill_9_of_the_broker_that_serves_the_metadata(
             except ConnectionSuspended:
                 continue
     await session.close()
+
+
+@pytest.mark.parametrize("words", [[], ["--processes"]], ids=["one process", "processes"])
+def test_live_line_shows_the_state_of_the_cluster(words: Sequence[str], tmp_path: Path) -> None:
+    """Brokers, under-replicated partitions and the controller are on the terminal."""
+    master, slave = pty.openpty()
+    command = ["up", "--brokers", "2", "--port", "0", "--data", str(tmp_path / "data"), *words]
+    with subprocess.Popen(
+        [*COMMAND, *command], stdout=subprocess.DEVNULL, stderr=slave, env=_wide_terminal()
+    ) as process:
+        os.close(slave)
+        shown = b""
+        while not re.search(
+            rb"2 brokers \xc2\xb7 0 under-replicated \xc2\xb7 controller \d", shown
+        ):
+            readable, _, _ = select.select([master], [], [], _PATIENCE_S)
+            assert readable, shown
+            shown += os.read(master, 4096)
+        process.terminate()
+        process.wait(_PATIENCE_S)
+    os.close(master)
+
+
+def _wide_terminal() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "200"}
 
 
 async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(

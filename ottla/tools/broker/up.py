@@ -82,7 +82,7 @@ def command(
         file=file,
     )
     if words["has_processes"]:
-        _run_processes(command_line, words, output)
+        _run_processes(command_line, words, output, line)
     elif words["brokers"] > 1:
         _run_cluster(command_line, words["brokers"], output, line)
     else:
@@ -106,9 +106,11 @@ def _run_cluster(
     serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data)
 
 
-def _run_processes(command_line: UpOptions, words: dict[str, Any], output: Output) -> None:
+def _run_processes(
+    command_line: UpOptions, words: dict[str, Any], output: Output, line: StatusLine | None
+) -> None:
     data, count = command_line.data or DEFAULT_DATA, words["brokers"]
     settings = cluster_settings(command_line, count)
     layout.check_cluster(data, count)
     logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
-    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output)
+    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output, line)
