@@ -16,6 +16,7 @@ from ottla.server.local_cluster import LocalCluster
 from ottla.server.node import Node
 from ottla.tools.broker import layout, processes, serving
 from ottla.tools.broker.defaults import DEFAULT_DATA
+from ottla.tools.broker.identity import with_identity
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
 from ottla.tools.output import Output, StatusLine, note
 
@@ -34,7 +35,7 @@ def up(output: Output, settings: Mapping[str, str], config: str | None, **words:
         file=file,
     )
     if words["has_processes"]:
-        _run_processes(command_line, words, output)
+        _run_processes(command_line, words, output, line)
     elif words["brokers"] > 1:
         _run_cluster(command_line, words["brokers"], output, line)
     else:
@@ -50,7 +51,7 @@ def start(
     refuse_unknown_names(settings)
     file = parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
-    whole = {**file, **settings}
+    whole = with_identity({**file, **settings})
     node = _SupervisedNode(whole) if supervised else Node(whole)
     data = whole.get("log.dirs") or whole.get("log.dir") or "ottla-data"
 
@@ -105,9 +106,11 @@ def _run_cluster(
     serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data)
 
 
-def _run_processes(command_line: UpOptions, words: dict[str, Any], output: Output) -> None:
+def _run_processes(
+    command_line: UpOptions, words: dict[str, Any], output: Output, line: StatusLine | None
+) -> None:
     data, count = command_line.data or DEFAULT_DATA, words["brokers"]
     settings = cluster_settings(command_line, count)
     layout.check_cluster(data, count)
     logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
-    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output)
+    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output, line)
