@@ -261,11 +261,6 @@ def never_truncate(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(following, "truncate", lambda partition, offset: None)
 
 
-def keep_damaged_records(patch: pytest.MonkeyPatch) -> None:
-    """Recovery does not cut the torn end of a log."""
-    patch.setattr("ottla.storage.log.segment.Segment.cut", lambda self, position: None)
-
-
 def write_markers_twice(patch: pytest.MonkeyPatch) -> None:
     """A marker is written again a moment later, in the middle of the producer's next transaction."""
     write = ReplicaMarkers._write_one
@@ -326,10 +321,9 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(overlook_restarts_between_terms, "unflushed", 0),
         PlantedBug(empty_the_isr, "disks", 0),
         PlantedBug(never_truncate, "deaths", 0),
-        PlantedBug(keep_damaged_records, "power", 0),
         PlantedBug(write_markers_twice, "deaths", 0),
-        PlantedBug(show_open_transactions, "network", 0),
-        PlantedBug(forget_aborted_transactions, "network", 0),
+        PlantedBug(show_open_transactions, "deaths", 0),
+        PlantedBug(forget_aborted_transactions, "deaths", 0),
     )
 }
 

@@ -24,6 +24,7 @@ from ottla.testing.sim.cluster.consumers import (
     end_offset,
     read_everything,
 )
+from ottla.testing.sim.cluster.groups import GroupMember
 from ottla.testing.sim.cluster.nemesis import Nemesis
 from ottla.testing.sim.cluster.producers import IdempotentProducer, WeakProducer
 from ottla.testing.sim.cluster.replicas import divergences
@@ -152,6 +153,8 @@ class _Run:
                 ):
                     name = f"c{number}-{topic}-{partition}"
                     found.append(Consumer(work, name, topic, partition, level))
+        for number in range(counts.members):
+            found.append(GroupMember(work, f"g{number}", "shared"))
         for number in range(counts.transactional):
             found.append(TransactionalProducer(work, f"t{number}"))
         return found
@@ -210,7 +213,9 @@ class _Run:
             async with asyncio.timeout(self._scenario.recovery_seconds):
                 await cluster.until(lambda: not cluster.problems())
                 waiting_for = "progress of every producer"
-                producers = [item for item in self._workers if not isinstance(item, Consumer)]
+                producers = [
+                    item for item in self._workers if not isinstance(item, Consumer | GroupMember)
+                ]
                 marks = {worker: worker.progress for worker in producers}
                 await cluster.until(
                     lambda: all(worker.progress > mark for worker, mark in marks.items())

@@ -80,12 +80,13 @@ class FaultKind:
 
 @dataclass(frozen=True)
 class Workers:
-    """The number of clients of each kind; producers and consumers count per partition."""
+    """The number of clients of each kind; the first, second and fourth count per partition."""
 
     idempotent: int = 1
     weak: int = 1
     transactional: int = 2
     consumers: int = 1
+    members: int = 2
 
 
 @dataclass(frozen=True)
