@@ -108,9 +108,12 @@ class Controller:
         another broker has the same id.
         """
         await self._register()
-        for delivery in await self._contend():
-            await delivery
+        await self._contend()
+        # Now, because other brokers that are registered may be dead already.
         self._task = self._dependencies.tasks.supervise(self._run, "controller")
+        if self._term is not None:
+            for delivery in self._term.barrier():
+                await delivery
 
     async def stop(self) -> None:
         """Resign and stop; waiting callers get NOT_CONTROLLER."""
