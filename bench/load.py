@@ -24,12 +24,14 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records.records import Record, encode_batch
 
 
-def produce_request(topic: str, partition: int, records: int, value_bytes: int) -> bytes:
-    """Return a framed Produce v9 of one batch, acks=1."""
+def produce_request(
+    topic: str, partition: int, records: int, value_bytes: int, acks: int = 1
+) -> bytes:
+    """Return a framed Produce v9 of one batch."""
     value = (b'{"n":12345,"text":"the quick brown fox"}' * (value_bytes // 40 + 1))[:value_bytes]
     batch = encode_batch([Record(None, value, (), 1_700_000_000_000)] * records)
     body = ProduceRequest(
-        acks=1,
+        acks=acks,
         timeout_ms=30_000,
         topic_data=[
             TopicProduceData(

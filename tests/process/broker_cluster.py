@@ -95,6 +95,14 @@ class BrokerCluster:
         """The brokers whose processes run and are not paused."""
         return [number for number in self._processes if number not in self._paused]
 
+    def host(self, number: int) -> str:
+        """Return a broker's address."""
+        return self._hosts[number]
+
+    def port(self, number: int) -> int:
+        """Return a broker's port."""
+        return self._ports[number]
+
     def data(self, number: int) -> Path:
         """Return a broker's log directory."""
         return self.folder / f"data{number}"
