@@ -160,7 +160,7 @@ async def _clean(node: Node) -> None:
 
 def _reading(node: Node, ticker: _Ticker) -> Reading:
     lag, cpu, stack = ticker.take()
-    endpoint = node._endpoints[0]
+    endpoint = node._listeners.endpoints[0]
     status = Path("/proc/self/status").read_text().split("VmRSS:")[1]
     return Reading(
         lag * 1000,

@@ -1,4 +1,4 @@
-"""Dynamic configuration, written by the controller: settings, and the notification for every broker.
+"""Dynamic configuration: settings, and the notification for every broker.
 
 `configs` decides which settings result; this module reads and writes them, and removes notifications
 once every broker has read them. Follows ConfigAdminManager and AdminZkClient.
@@ -6,16 +6,17 @@ once every broker has read them. Follows ConfigAdminManager and AdminZkClient.
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Protocol
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.cluster import names
+from ottla.cluster.zk.port import Coordination, Operation, Result
 from ottla.cluster.znodes import ConfigNode
 from ottla.controller import events, state
 from ottla.controller.planning import configs
 from ottla.controller.planning.requests import ConfigRequest
-from ottla.controller.tree_writer import TreeWriter
 
 _log = logging.getLogger(__name__)
 
@@ -23,12 +24,29 @@ _log = logging.getLogger(__name__)
 CHANGE_EXPIRY_SECONDS = 15 * 60
 
 
+class Writer(Protocol):
+    """Writes to the tree, with or without the fence of a controller's term."""
+
+    @property
+    def session(self) -> Coordination:
+        """The session for reading."""
+        ...
+
+    async def write(self, operations: Sequence[Operation]) -> list[Result]:
+        """Perform all operations or none."""
+        ...
+
+    async def remove(self, paths: Iterable[str]) -> None:
+        """Delete nodes one by one; a node that does not exist is skipped."""
+        ...
+
+
 class ConfigChanges:
-    """Changes the settings of topics, brokers, clients and users during one term."""
+    """Changes the settings of topics, brokers, clients and users."""
 
     def __init__(
         self,
-        tree: TreeWriter,
+        tree: Writer,
         options: Callable[[], Snapshot],
         topics: Callable[[], Container[str]],
         post: Callable[[events.Event], None],

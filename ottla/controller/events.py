@@ -34,6 +34,13 @@ class Elect:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerGone:
+    """The process of the controller has ended; `czxid` is that of its node."""
+
+    czxid: int
+
+
+@dataclass(frozen=True, slots=True)
 class SessionChanged:
     """The coordination session is suspended, lost or connected again."""
 
@@ -158,6 +165,7 @@ Requested = (
 )
 Event = (
     Elect
+    | ControllerGone
     | SessionChanged
     | BrokersChanged
     | DirectoriesFailed

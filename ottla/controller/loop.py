@@ -16,11 +16,11 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.cluster.image import NO_CONTROLLER, NO_EPOCH, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import events, state
+from ottla.controller.config_writer import ConfigWriter
 from ottla.controller.planning import creation
 from ottla.controller.planning.elections import ElectionType, TopicPartition
 from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
 from ottla.controller.planning.requests import (
-    BY_DEFAULT,
     ConfigRequest,
     Outcome,
     PartitionOutcome,
@@ -29,6 +29,7 @@ from ottla.controller.planning.requests import (
     TopicRequest,
     TopicResult,
 )
+from ottla.controller.succession import Succession
 from ottla.controller.term import ControllerTerm
 from ottla.controller.term_context import Deliveries, Dependencies
 
@@ -53,6 +54,10 @@ class Controller:
         self._broker = broker
         self._dependencies = dependencies
         self._term: ControllerTerm | None = None
+        self._succession = Succession(
+            dependencies, lambda czxid: self._post(events.ControllerGone(czxid))
+        )
+        self._config_writer = ConfigWriter(lambda: self.session, dependencies)
         # Unclean elections of former terms.
         self._unclean_elections = 0
         self._is_suspended = False
@@ -117,6 +122,8 @@ class Controller:
 
     async def stop(self) -> None:
         """Resign and stop; waiting callers get NOT_CONTROLLER."""
+        self._config_writer.close()
+        self._succession.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -168,15 +175,31 @@ class Controller:
             lambda _: self._post(events.Elect()),
         )
         if not isinstance(found, state.Term):
+            if self._term is not None:
+                self._succession.role_lost()
             self._resign()
             self.controller_id = found
+            holder = await state.read_holder(self.session)
+            if holder is not None and holder.broker.id != self._broker.id:
+                self._succession.follow(holder.broker, holder.czxid)
             return []
         if self._term is not None and self._term.term == found:
             return []
         return await self._begin_term(found)
 
+    async def _take_over(self, czxid: int) -> None:
+        """Take the role from a controller whose process has ended."""
+        if not self._succession.may_take_over:
+            return
+        now_ms = self._dependencies.clock.time_ms()
+        term = await state.take_over(self.session, self._broker.id, now_ms, czxid)
+        if term is not None:
+            _log.warning("role of an ended controller taken over epoch=%d", term.epoch)
+            await self._begin_term(term)
+
     async def _begin_term(self, term: state.Term) -> Deliveries:
         self._resign()
+        self._succession.stop()
         current = ControllerTerm(
             self.session, term, self._broker.id, self._dependencies, self._post
         )
@@ -234,6 +257,9 @@ class Controller:
         elif isinstance(event, events.Elect):
             if not self._is_suspended:
                 await self._contend()
+        elif isinstance(event, events.ControllerGone):
+            if self._term is None and not self._is_suspended:
+                await self._take_over(event.czxid)
         elif self._term is not None and not self._is_suspended:
             await self._handlers[type(event)](self._term, event)
 
@@ -305,7 +331,12 @@ class Controller:
     async def alter_configs(
         self, requests: Sequence[ConfigRequest], *, validate_only: bool = False
     ) -> list[Outcome]:
-        """Change dynamic settings; brokers read them from the tree. ApiError NOT_CONTROLLER."""
+        """Change dynamic settings; brokers read them from the tree.
+
+        The controller orders its own changes; another broker writes to the tree itself.
+        """
+        if not self.is_active:
+            return await self._config_writer.alter(requests, validate_only)
         event = events.AlterConfigs(_future(), tuple(requests), validate_only)
         outcomes: list[Outcome] = await self._request(event, None)
         return outcomes
@@ -375,29 +406,23 @@ class Controller:
         configure. ApiError with the reason if the topic cannot be created. If another broker is the
         controller, the topic is created there.
         """
+        options = self._dependencies.options()
         if not self.is_active:
-            count = self._dependencies.brokers_count()
-            request = self._needed_topic(name, partitions, config, count)
+            count = len(self._dependencies.local_image().brokers)
+            request = creation.needed_topic(name, options, count, partitions, config)
             await self._dependencies.create_elsewhere(request)
             return
         if self.image.topic(name) is not None:
             await self._request(events.Settle(_future()), None)
             return
-        request = self._needed_topic(name, partitions, config, len(self.image.brokers))
+        count = len(self.image.brokers)
+        request = creation.needed_topic(name, options, count, partitions, config)
         (result,) = await self.create_topics([request])
         if result.error is None:
             return
         if result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result.error
         await self._request(events.Settle(_future()), None)
-
-    def _needed_topic(
-        self, name: str, partitions: int | None, config: Mapping[str, str] | None, brokers: int
-    ) -> TopicRequest:
-        if creation.is_made_by_brokers(name) and partitions is None and config is None:
-            return creation.internal_topic(name, self._dependencies.options(), brokers)
-        count = BY_DEFAULT if partitions is None else partitions
-        return TopicRequest(name, count, config=dict(config or {}))
 
     async def _request(self, event: events.Requested, timeout_ms: int | None) -> Any:
         if not self.is_active:

@@ -176,6 +176,51 @@ async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch
         return Term(epoch + 1, _version(results[1]))
 
 
+class Holder(NamedTuple):
+    """The broker that holds the controller's role, and the czxid of its node."""
+
+    broker: BrokerImage
+    czxid: int
+
+
+async def read_holder(session: Coordination) -> Holder | None:
+    """Return the current controller; None if there is none, or it is not registered."""
+    try:
+        data, stat = await session.get(ControllerNode.PATH)
+        broker_id = ControllerNode.decode(data)
+        registration, registered = await session.get(BrokerIdNode.path(broker_id))
+    except NoNode:
+        return None
+    broker = BrokerIdNode.decode(broker_id, registration, registered.czxid)
+    return Holder(broker, stat.czxid)
+
+
+async def take_over(
+    session: Coordination, broker_id: int, now_ms: int, former_czxid: int
+) -> Term | None:
+    """Take the role from a controller whose process has ended; None if another broker was faster.
+
+    `former_czxid` is that of the former controller's node. The version of the epoch guards the
+    multi: every controller increments the epoch.
+    """
+    epoch, version = await _controller_epoch(session)
+    stat = await session.exists(ControllerNode.PATH)
+    if stat is None or stat.czxid != former_czxid:
+        return None
+    content = ControllerNode.encode(broker_id, now_ms)
+    try:
+        results = await session.multi(
+            [
+                SetData(ControllerEpochNode.PATH, ControllerEpochNode.encode(epoch + 1), version),
+                Delete(ControllerNode.PATH),
+                Create(ControllerNode.PATH, content, ephemeral=True),
+            ]
+        )
+    except (BadVersion, NoNode, NodeExists):
+        return None
+    return Term(epoch + 1, _version(results[0]))
+
+
 async def read_controller_epoch(session: Coordination) -> int:
     """Return the epoch of the latest controller."""
     return (await _controller_epoch(session))[0]

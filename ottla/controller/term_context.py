@@ -46,7 +46,8 @@ class Dependencies:
     """The dependencies of a controller: ports, configuration, connections to brokers and to the tree.
 
     `registration_seconds` is how long the broker waits for the end of its former session;
-    `create_elsewhere` has the controller on another broker create a topic unless it exists.
+    `create_elsewhere` has the controller on another broker create a topic unless it exists;
+    `local_image` is the cluster as this broker knows it from the controller.
     """
 
     clock: Clock
@@ -58,7 +59,7 @@ class Dependencies:
     connect: Callable[[], Awaitable[Coordination]]
     registration_seconds: float = 0.0
     create_elsewhere: Callable[[TopicRequest], Awaitable[None]] = _nowhere
-    brokers_count: Callable[[], int] = lambda: 1
+    local_image: Callable[[], ClusterImage] = ClusterImage
 
 
 class TermContext:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.server.config.store import ConfigStore
     from ottla.server.fetch.sessions import FetchSessions
     from ottla.server.loop_lag import LoopWatch
+    from ottla.server.metadata_parts import MetadataParts
     from ottla.server.produce.admission import Admission
     from ottla.server.produce.heavy_batches import HeavyBatches
     from ottla.server.produce.markers import ReplicaMarkers
@@ -62,6 +63,7 @@ class Broker:
     controller: "Controller"
     # Where this broker receives the controller's notices.
     notices: "BrokerPort"
+    metadata_parts: "MetadataParts"
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"

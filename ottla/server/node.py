@@ -12,50 +12,40 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from ottla.base.clock import Clock, RealClock
-from ottla.base.errors import ConfigError, StorageError
+from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
-from ottla.cluster import features, image
+from ottla.cluster import features
 from ottla.cluster.broker_secret import ensure_broker_secret
 from ottla.cluster.features import TRANSACTION_VERSION
-from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.port import Coordination
 from ottla.controller import state
-from ottla.controller.loop import Controller
-from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
-from ottla.controller.term_context import Dependencies
 from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
-from ottla.coordinators.txn.service import STATE_TOPIC, Environment, TransactionCoordinator
-from ottla.net.buffers import ReceiveBuffers
-from ottla.net.descriptors import DescriptorLimit
-from ottla.net.endpoint import Endpoint
-from ottla.net.limits import Budget, Limits
+from ottla.coordinators.txn import service as transactions
+from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
-from ottla.net.receive_budget import ReceiveBudget
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
-from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
-from ottla.server.brokers.controller_link import ControllerLink
-from ottla.server.brokers.isr_proposals import IsrProposals
-from ottla.server.brokers.leaving import leave
-from ottla.server.brokers.remote import RemoteBroker
-from ottla.server.brokers.replication import isr_updates_of, replica_fetchers
-from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
+from ottla.server.brokers.markers import ClusterMarkers
+from ottla.server.brokers.membership import Environment, Membership
+from ottla.server.brokers.peers import Peers
+from ottla.server.brokers.replication import replica_fetchers
+from ottla.server.brokers.transaction_checks import TransactionChecks
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker
 from ottla.server.coordination import BrokerCoordination, SharedTree
 from ottla.server.fetch.sessions import FetchSessions
-from ottla.server.local_broker import LocalBroker
+from ottla.server.listeners import Listeners
 from ottla.server.loop_lag import LoopWatch
-from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.produce.admission import Admission
@@ -65,7 +55,6 @@ from ottla.server.produce.partition_writer import ReplicaWriter
 from ottla.server.quotas.clients import client_quotas
 from ottla.server.telemetry.clients import client_metrics
 from ottla.server.transport import apis
-from ottla.server.transport.dispatch import Dispatcher
 from ottla.storage.cleaner import cleaning
 from ottla.storage.cleaner.cleaning import Cleaner
 from ottla.storage.config import LogConfig
@@ -74,20 +63,9 @@ from ottla.storage.directories.upkeep import Intervals
 
 _log = logging.getLogger(__name__)
 
-_LOOPBACK = "127.0.0.1"
-_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 _MAINTENANCE_SECONDS = 1.0
-# How long the node waits for pending responses when it stops, in seconds.
-DRAIN_SECONDS = 5.0
-# How long a start waits for the controller's first notice; without it clients would see no topics.
-_INFORMED_SECONDS = 10.0
-_NEVER_SECONDS = 10.0**9
 # More than a cluster has brokers; consumers have sessions of their own.
 _FOLLOWER_SESSIONS_MAX = 10_000
-# How many requests one log line names as possible causes of a blocked event loop.
-_NAMED_MAX = 5
-# Bytes of unsent responses above which fetches get the smallest response possible.
-_UNSENT_BYTES_MAX = 256 * 1024**2
 
 
 class Node:
@@ -122,7 +100,7 @@ class Node:
         # False once the start has been abandoned.
         self._is_wanted = True
         self._session: Coordination | None = None
-        self._endpoints: list[Endpoint] = []
+        self._listeners = Listeners(self._static)
         self._undo = AsyncExitStack()
         self._stopping: asyncio.Future[None] | None = None
         self._is_serving = False
@@ -136,7 +114,7 @@ class Node:
         self.broker.clock = self._clock
         self.broker.rng = self._rng
         self.broker.tasks = self._tasks
-        self.broker.loop_watch = LoopWatch(self._clock, self._who_ran)
+        self.broker.loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
         self._sources = Sources(self.broker, self._files)
         self._sources.tasks.append(self._tasks)
         self._monitoring = MonitoringService(self._sources, self._tasks)
@@ -146,13 +124,12 @@ class Node:
     @property
     def host(self) -> str:
         """The host at which the first listener is reached from this machine."""
-        host = self._endpoints[0].host
-        return _LOOPBACK if host in _WILDCARDS else host
+        return self._listeners.host
 
     @property
     def port(self) -> int:
         """The port of the first listener."""
-        return self._endpoints[0].port
+        return self._listeners.port
 
     @property
     def cluster_id(self) -> str:
@@ -162,7 +139,7 @@ class Node:
     @property
     def connections_count(self) -> int:
         """The number of connected clients."""
-        return sum(endpoint.connections_count for endpoint in self._endpoints)
+        return self._listeners.connections_count
 
     @property
     def monitoring_address(self) -> tuple[str, int] | None:
@@ -194,11 +171,9 @@ class Node:
         except BaseException:
             await self._undo.aclose()
             raise
-        for endpoint in self._endpoints:
-            endpoint.serve()
+        self._listeners.serve()
         self._is_serving = True
-        if not await self._notices.wait_until_informed(_INFORMED_SECONDS):
-            _log.warning("no controller has informed this broker yet id=%d", self.node_id)
+        await self._membership.wait_until_informed()
         self._sources.stage = Stage.RUNNING
         _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
@@ -240,14 +215,14 @@ class Node:
         )
         await self._listen()
         self._undo.push_async_callback(self._close_endpoints)
-        await self._start_controller(session)
+        await self._join_cluster(session)
         self._undo.push_async_callback(broker.controller.stop)
         # A second time, so that responses that need the controller are sent before it stops.
         self._undo.push_async_callback(self._close_endpoints)
         self._tasks.supervise(self._maintain, "maintenance")
         self._tasks.supervise(self._checkpoint_high_watermarks, "high watermark checkpoint")
         if self._static.boolean("log.cleaner.enable"):
-            self._sources.cleaner = self._cleaner()
+            self._sources.cleaner = cleaner_of(broker, files=self._files)
             self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
         broker.loop_watch.start()
@@ -257,7 +232,7 @@ class Node:
 
     async def _give_up_leaders(self) -> None:
         if self._leaves_leaders:
-            await self._leave()
+            await self._membership.leave(self._is_hurried)
 
     async def _open_channels(self, session: Coordination) -> None:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
@@ -373,19 +348,27 @@ class Node:
         )
         broker.groups.in_background = self._files.in_background
         broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
+        peers = Peers(broker, self._channels, "transactions")
+        self._undo.callback(peers.close)
+        markers = ClusterMarkers(broker, peers, broker.markers, self._tasks)
         broker.transactions = TransactionCoordinator(
             writer=writer,
-            markers=broker.markers,
+            markers=markers,
             producer_ids=broker.producer_ids,
             clock=self._clock,
             tasks=self._tasks,
-            now=Environment(
+            now=transactions.Environment(
                 options=lambda: broker.options,
                 image=lambda: broker.image,
                 version=lambda: broker.features.level(TRANSACTION_VERSION),
             ),
         )
-        broker.admission = Admission(broker.transactions, self._tasks, lambda: broker.options)
+        broker.admission = Admission(
+            broker.transactions,
+            self._tasks,
+            lambda: broker.options,
+            TransactionChecks(broker, peers, self._tasks),
+        )
         broker.replicas.on_leading.append(self._leading)
         broker.replicas.on_ceasing.append(self._ceasing)
 
@@ -405,100 +388,25 @@ class Node:
             self.broker.transactions.unload(partition.partition)
 
     async def _listen(self) -> None:
-        buffers = ReceiveBuffers()
-        budget_bytes = self._static.integer("queued.max.request.bytes")
-        budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
-        unsent = Budget(_UNSENT_BYTES_MAX)
-        directories = self.broker.replicas.directories
-        descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(self._files))
-        self._sources.descriptors = descriptors
-        handler = Dispatcher(self.broker, self._tasks)
-        handler.enforce(self.broker.quotas)
-        sources = self._sources
-        sources.budget, sources.dispatcher, sources.endpoints = budget, handler, self._endpoints
-        for listener in option_tables.parse_listeners(self._static):
-            endpoint = Endpoint(
-                listener.name,
-                handler=handler,
-                limits=limits(self._static),
-                budget=budget,
-                unsent=unsent,
-                buffers=buffers,
-            )
-            endpoint.limit_descriptors(descriptors)
-            endpoint.throttle_ms = self.broker.quotas.connection_throttle_ms
-            try:
-                await endpoint.open(self._net, listener.host, listener.port)
-            except OSError as error:
-                raise ConfigError(
-                    f"Cannot listen on {listener.host}:{listener.port}: {error.strerror or error}. "
-                    f"Stop the process that uses it, or choose another port (0 selects a free one)."
-                ) from error
-            self._endpoints.append(endpoint)
-        self.broker.advertised = {
-            item.name: (item.host, item.port)
-            for item in option_tables.parse_listeners(self._static, "advertised.listeners")
-        }
-
-    async def _start_controller(self, session: Coordination) -> None:
-        broker = self.broker
-        dependencies = Dependencies(
-            clock=self._clock,
-            rng=self._rng,
-            tasks=self._tasks,
-            options=lambda: broker.options,
-            topic_options=broker.configs.topic,
-            port_of=self._port_of,
-            connect=self._new_session,
-            create_elsewhere=lambda topic: self._topics_elsewhere.ensure(topic),
-            brokers_count=lambda: len(broker.image.brokers),
-            registration_seconds=self._static.integer("zookeeper.session.timeout.ms") / 1000,
-        )
-        broker.controller = Controller(session, self._registration(), dependencies)
-        broker.controller.on_new_session += [broker.configs.start, broker.features.start]
-        notices = LocalBroker(
-            broker,
-            lambda: broker.controller.broker_epoch,
-            self._image_changed,
-            lambda: broker.controller.newest_epoch(),
-        )
-        broker.notices = self._notices = notices
-        link = ControllerLink(self._channels, broker)
-        self._undo.callback(link.close)
-        broker.isr_changes = IsrProposals(
-            broker.node_id, broker.controller, link, self._clock, self._tasks
-        )
-        broker.isr_updates = isr_updates_of(broker, broker.isr_changes)
-        self._leave = partial(leave, broker, link, self._clock, self._is_hurried)
-        self._topics_elsewhere = TopicsElsewhere(link, notices)
-        broker.replicas.on_directory_offline.append(self._tell_controller)
-        await broker.controller.start()
-
-    def _tell_controller(self) -> None:
-        report = self.broker.controller.report_failed_directory
-        self._tasks.supervise(report, "report of a failed log directory")
-
-    def _registration(self) -> BrokerImage:
-        endpoints = tuple(self._advertise(endpoint) for endpoint in self._endpoints)
-        return BrokerImage(
-            id=self.node_id,
-            host=endpoints[0].host,
-            port=endpoints[0].port,
-            rack=self._static["broker.rack"],
-            listener=endpoints[0].listener,
-            endpoints=endpoints,
+        await self._listeners.open(
+            self.broker, self._sources, net=self._net, files=self._files, tasks=self._tasks
         )
 
-    def _advertise(self, endpoint: Endpoint) -> image.Endpoint:
-        host, port = self.broker.advertised.get(endpoint.name, (endpoint.host, endpoint.port))
-        return image.Endpoint(endpoint.name, _LOOPBACK if host in _WILDCARDS else host, port)
-
-    def _port_of(self, broker: BrokerImage) -> BrokerPort:
-        if broker.id == self.node_id:
-            return self.broker.notices
-        address = inter_broker_endpoint(broker, self._static)
-        channel = self._channels.open(address.host, address.port, purpose="controller")
-        return RemoteBroker(self._net, self._clock, channel)
+    async def _join_cluster(self, session: Coordination) -> None:
+        membership = self._membership = Membership(
+            self.broker,
+            Environment(
+                clock=self._clock,
+                rng=self._rng,
+                net=self._net,
+                tasks=self._tasks,
+                options=self._static,
+                channels=self._channels,
+                connect=self._new_session,
+            ),
+        )
+        self._undo.callback(membership.close)
+        await membership.join(session, self._listeners.advertised_endpoints())
 
     async def _new_session(self) -> Coordination:
         self._session = await self._coordination.session()
@@ -506,15 +414,9 @@ class Node:
 
     # -- while it runs ----------------------------------------------------------------------------
 
-    def _image_changed(self, update: MetadataUpdate) -> None:
-        if update.deleted:
-            self.broker.configs.forget_topics(update.deleted)
-            self.broker.groups.topics_deleted(update.deleted)
-
     def _options_changed(self, snapshot: Snapshot) -> None:
         self.broker.options = snapshot
-        for endpoint in self._endpoints:
-            endpoint.limits = limits(snapshot)
+        self._listeners.limit(snapshot)
         self.broker.replicas.update_configs()
 
     def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
@@ -523,13 +425,6 @@ class Node:
 
     def _topic_changed(self, topic: str, _: Snapshot) -> None:
         self.broker.replicas.update_configs(topic)
-
-    def _who_ran(self, since: float) -> str:
-        """Name a few of the requests that may have been handled since the given time."""
-        active = [each for endpoint in self._endpoints for each in endpoint.active_since(since)]
-        known = [each.memo for each in active if each.memo is not None]
-        named = [f"{each.route.row.handler.API.name} of {each.client_id}" for each in known]
-        return ", ".join(sorted(set(named))[:_NAMED_MAX])
 
     async def _maintain(self) -> None:
         """Every second, write checkpoints, apply retention and flush as far as it is due."""
@@ -542,14 +437,6 @@ class Node:
         while True:
             await self._clock.sleep(milliseconds / 1000)
             await self.broker.replicas.checkpoint_high_watermarks_in_background()
-
-    def _cleaner(self) -> Cleaner:
-        return Cleaner(
-            self.broker.replicas.directories,
-            files=self._files,
-            clock=self._clock,
-            settings=lambda: cleaning.Settings.from_options(self.broker.options),
-        )
 
     # -- stop -------------------------------------------------------------------------------------
 
@@ -565,8 +452,7 @@ class Node:
     def hurry(self) -> None:
         """Stop waiting for clients and other brokers during the shutdown; all data is still written."""
         self._is_hurried.set()
-        for endpoint in self._endpoints:
-            endpoint.hurry()
+        self._listeners.hurry()
 
     def _begin_stop(self) -> "asyncio.Future[None]":
         if self._stopping is None:
@@ -575,20 +461,18 @@ class Node:
         return self._stopping
 
     async def _close_endpoints(self) -> None:
-        for endpoint in self._endpoints:
-            await endpoint.stop_accepting()
+        await self._listeners.stop_accepting()
         self.broker.replicas.finish_waiting()
         self.broker.transactions.close()
         self.broker.groups.close()
-        await asyncio.gather(*(endpoint.close(DRAIN_SECONDS) for endpoint in self._endpoints))
+        await self._listeners.close()
 
 
-def limits(snapshot: Snapshot) -> Limits:
-    """Return the limits of connections from the broker options."""
-    idle_ms = snapshot.integer("connections.max.idle.ms")
-    return Limits(
-        frame_bytes_max=snapshot.integer("socket.request.max.bytes"),
-        idle_seconds=idle_ms / 1000 if idle_ms > 0 else _NEVER_SECONDS,
-        connections_max=snapshot.integer("max.connections"),
-        connections_per_host_max=snapshot.integer("max.connections.per.ip"),
+def cleaner_of(broker: Broker, *, files: FileSystem) -> Cleaner:
+    """Return the log cleaner of a broker, which follows its options."""
+    return Cleaner(
+        broker.replicas.directories,
+        files=files,
+        clock=broker.clock,
+        settings=lambda: cleaning.Settings.from_options(broker.options),
     )

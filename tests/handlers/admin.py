@@ -19,6 +19,8 @@ class AdminBroker:
         self.world = world
         self.configs = configs
         self.node_id = 1
+        # A broker id that its sender has not proven.
+        self.stranger = -1
         self.clock = world.clock
         self.quotas = client_quotas(configs.broker, world.clock)
         configs.on_entity.append(self.quotas.settings_changed)
@@ -40,7 +42,12 @@ class AdminBroker:
 
     def context(self, api_version: int, usage: RequestUsage | None = None) -> RequestContext:
         """Return the context of a request in this version, from a client without quotas."""
-        context = SimpleNamespace(broker=cast(Broker, self), api_version=api_version, usage=usage)
+        context = SimpleNamespace(
+            broker=cast(Broker, self),
+            api_version=api_version,
+            usage=usage,
+            is_from_broker=lambda broker_id: broker_id != self.stranger,
+        )
         return cast(RequestContext, context)
 
 

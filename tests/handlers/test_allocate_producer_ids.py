@@ -40,3 +40,11 @@ async def test_a_broker_that_is_not_the_controller_refuses() -> None:
         await admin.controller.stop()
         answer = await allocate_producer_ids.handle(admin.context(0), asked)
         assert answer.error_code == ErrorCode.NOT_CONTROLLER
+
+
+async def test_only_a_proven_broker_is_served() -> None:
+    """The id in the request is a claim."""
+    async with admin_broker() as admin:
+        admin.stranger = 1
+        answer = await allocate_producer_ids.handle(admin.context(0), request(admin))
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

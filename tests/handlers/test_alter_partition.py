@@ -96,3 +96,11 @@ async def test_a_broker_that_is_not_the_controller_refuses() -> None:
         await admin.controller.stop()
         answer = await alter_partition.handle(admin.context(3), asked)
         assert answer.error_code == ErrorCode.NOT_CONTROLLER
+
+
+async def test_only_a_proven_broker_is_served() -> None:
+    """The id in the request is a claim."""
+    async with admin_broker() as admin:
+        admin.stranger = 1
+        answer = await alter_partition.handle(admin.context(3), AlterPartitionRequest(broker_id=1))
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -61,3 +61,13 @@ async def test_an_unknown_registration_is_refused(broker_id: int, code: ErrorCod
         request.broker_id, request.broker_epoch = broker_id, request.broker_epoch - 1
         answer = await controlled_shutdown.handle(admin.context(3), request)
         assert answer.error_code == code
+
+
+async def test_only_a_proven_broker_is_served() -> None:
+    """The id in the request is a claim."""
+    async with admin_broker() as admin:
+        admin.stranger = 1
+        answer = await controlled_shutdown.handle(
+            admin.context(3), ControlledShutdownRequest(broker_id=1)
+        )
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -12,6 +12,7 @@ from ottla.server.handlers import leader_and_isr
 from ottla.server.local_broker import LocalBroker
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from tests.handlers.logs import NODE, OTHER, LogsBroker
+from tests.handlers.peers import accept_peer
 
 VERSIONS = range(leader_and_isr.MIN_VERSION, leader_and_isr.MAX_VERSION + 1)
 BROKER_EPOCH = 10
@@ -29,6 +30,7 @@ def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
     broker.configs = cast(Any, NoConfigs())
     broker.notices = LocalBroker(broker, lambda: BROKER_EPOCH, lambda _: None)
+    accept_peer(broker, OTHER)
     return broker
 
 
@@ -100,3 +102,11 @@ async def test_a_broker_without_registration_accepts_nothing(
     answer = await broker.ask(leader_and_isr, request(moved), 7)
     assert answer.error_code == ErrorCode.BROKER_NOT_AVAILABLE
     assert broker.replicas.get("t", 0).leader_epoch == 3
+
+
+@pytest.mark.parametrize("peer", [-1, 3])
+async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: int) -> None:
+    """A client, or another broker than the request claims, changes nothing."""
+    accept_peer(broker, peer)
+    answer = await broker.ask(leader_and_isr, request(broker.create("t")), 7)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

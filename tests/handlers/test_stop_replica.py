@@ -11,6 +11,7 @@ from ottla.wire.messages.stop_replica import (
     StopReplicaTopicState,
 )
 from tests.handlers.logs import OTHER, LogsBroker
+from tests.handlers.peers import accept_peer
 
 VERSIONS = range(stop_replica.MIN_VERSION, stop_replica.MAX_VERSION + 1)
 
@@ -19,6 +20,7 @@ VERSIONS = range(stop_replica.MIN_VERSION, stop_replica.MAX_VERSION + 1)
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
     broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
+    accept_peer(broker, OTHER)
     return broker
 
 
@@ -73,3 +75,11 @@ async def test_a_stale_broker_epoch_is_fenced(broker: LogsBroker) -> None:
     answer = await broker.ask(stop_replica, request(delete=True, broker_epoch=9), 4)
     assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
     assert broker.replicas.get("t", 0).is_leader
+
+
+@pytest.mark.parametrize("peer", [-1, 3])
+async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: int) -> None:
+    """A client, or another broker than the request claims, changes nothing."""
+    accept_peer(broker, peer)
+    answer = await broker.ask(stop_replica, request(delete=True), 4)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -4,11 +4,14 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import BrokerImage, ClusterImage, Endpoint, PartitionImage, TopicImage
+from ottla.controller.planning.notices import MetadataUpdate
 from ottla.server.brokers import states
 from ottla.server.handlers import update_metadata
 from ottla.server.local_broker import LocalBroker
+from ottla.server.metadata_parts import MetadataParts
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.handlers.logs import OTHER, LogsBroker
+from tests.handlers.peers import accept_peer
 
 VERSIONS = range(update_metadata.MIN_VERSION, update_metadata.MAX_VERSION + 1)
 BROKERS = (
@@ -27,7 +30,9 @@ BROKERS = (
 @pytest.fixture
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
+    broker.metadata_parts = MetadataParts()
     broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
+    accept_peer(broker, OTHER)
     return broker
 
 
@@ -42,17 +47,44 @@ def topic(name: str, count: int, leader: int = 2) -> TopicImage:
     return TopicImage(name, name.encode().rjust(16, b"-"), partitions)
 
 
+def sent(image: ClusterImage) -> states.SentImage:
+    """Return what a broker knows that has this image."""
+    known = states.SentImage()
+    topics = tuple(image.topics.values())
+    known.sent(MetadataUpdate(image.brokers, topics, (), is_complete=True))
+    return known
+
+
+def update_of(before: ClusterImage, after: ClusterImage) -> MetadataUpdate:
+    """Return the update that leads from one image to another."""
+    changed = [item for name, item in after.topics.items() if before.topic(name) is not item]
+    gone = [name for name in before.topics if name not in after.topics]
+    return MetadataUpdate(after.brokers, changed, gone)
+
+
+def requests(
+    before: ClusterImage, after: ClusterImage, partitions_max: int, kind: int = 0
+) -> list[UpdateMetadataRequest]:
+    """Return the requests that lead from one image to another."""
+    changes = sent(before).changes(update_of(before, after))
+    chunks = list(states.in_chunks(changes, 2, partitions_max)) or [[]]
+    return [
+        UpdateMetadataRequest(
+            controller_id=OTHER,
+            controller_epoch=2,
+            broker_epoch=10,
+            type=states.PART if number < len(chunks) else kind,
+            topic_states=topics,
+            live_brokers=states.live_brokers(after.brokers.values()),
+        )
+        for number, topics in enumerate(chunks, 1)
+    ]
+
+
 def request(before: ClusterImage, after: ClusterImage, kind: int = 0) -> UpdateMetadataRequest:
-    """Return the request that leads from one image to another."""
-    (topics,) = list(states.in_chunks(states.topic_changes(before, after), 2, 1000)) or [[]]
-    return UpdateMetadataRequest(
-        controller_id=OTHER,
-        controller_epoch=2,
-        broker_epoch=10,
-        type=kind,
-        topic_states=topics,
-        live_brokers=states.live_brokers(after.brokers.values()),
-    )
+    """Return the only request that leads from one image to another."""
+    (only,) = requests(before, after, 1000, kind)
+    return only
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -75,9 +107,9 @@ async def test_only_changed_partitions_are_sent(broker: LogsBroker) -> None:
     await broker.ask(update_metadata, request(ClusterImage(), before), 8)
     moved = topic("t", 3, leader=3).partitions[1]
     after = before.with_topics([before.topics["t"].with_partitions([moved])])
-    sent = request(before, after)
-    assert [len(item.partition_states) for item in sent.topic_states] == [1]
-    await broker.ask(update_metadata, sent, 8)
+    change = request(before, after)
+    assert [len(item.partition_states) for item in change.topic_states] == [1]
+    await broker.ask(update_metadata, change, 8)
     assert [item.leader for item in broker.image.topics["t"].partitions] == [2, 3, 2]
 
 
@@ -108,16 +140,54 @@ async def test_a_stale_controller_is_fenced(broker: LogsBroker) -> None:
     assert not broker.image.topics
 
 
-async def test_one_topic_is_split_into_several_requests() -> None:
-    """A request has a bounded number of partitions, and deletions have their own."""
-    before = ClusterImage().with_topics([topic("gone", 1)])
-    after = ClusterImage().with_topics([topic("t", 7), topic("u", 2)])
-    chunks = list(states.in_chunks(states.topic_changes(before, after), 2, 3))
-    assert [
-        [(item.topic_name, len(item.partition_states)) for item in chunk] for chunk in chunks
-    ] == [
-        [("gone", 1)],
+async def test_a_large_update_takes_effect_as_a_whole(broker: LogsBroker) -> None:
+    """A request has a bounded number of partitions; until the last one arrives nothing changes."""
+    broker.create("stale")
+    before, after = broker.image, ClusterImage().with_topics([topic("t", 7), topic("u", 2)])
+    parts = requests(before, after, 3, states.FULL)
+    counts = [
+        [(s.topic_name, len(s.partition_states)) for s in item.topic_states] for item in parts
+    ]
+    assert counts == [
+        [("stale", 1)],
         [("t", 3)],
         [("t", 3)],
         [("t", 1), ("u", 2)],
     ]
+    for part in parts[:-1]:
+        assert (await broker.ask(update_metadata, part, 8)).error_code == 0
+        assert broker.image is before
+    assert (await broker.ask(update_metadata, parts[-1], 8)).error_code == 0
+    assert broker.image.topics == after.topics
+
+
+async def test_parts_of_another_controller_are_dropped(broker: LogsBroker) -> None:
+    """It was replaced while it sent an update."""
+    after = ClusterImage().with_topics([topic("t", 4)])
+    first, second = requests(ClusterImage(), after, 2)
+    await broker.ask(update_metadata, first, 8)
+    second.controller_epoch = 3
+    answer = await broker.ask(update_metadata, second, 8)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert not broker.image.topics
+
+
+async def test_a_topic_that_was_created_again_replaces_the_former_one(broker: LogsBroker) -> None:
+    """Its name is in the request twice: first deleted, then with another id."""
+    former = topic("t", 3)
+    await broker.ask(
+        update_metadata, request(ClusterImage(), ClusterImage().with_topics([former])), 8
+    )
+    again = TopicImage("t", b"another id------", topic("t", 1).partitions)
+    changed = request(ClusterImage().with_topics([former]), ClusterImage().with_topics([again]))
+    await broker.ask(update_metadata, changed, 8)
+    assert broker.image.topics == {"t": again}
+    assert list(broker.image.topic_names.values()) == ["t"]
+
+
+@pytest.mark.parametrize("peer", [-1, 3])
+async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: int) -> None:
+    """A client, or another broker than the request claims, changes nothing."""
+    accept_peer(broker, peer)
+    answer = await broker.ask(update_metadata, request(ClusterImage(), ClusterImage()), 8)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -23,14 +23,6 @@ PORT = 9092
 SESSION_SECONDS = 6.0
 
 
-class TrackedTree(EmbeddedTree):
-    """A tree that knows which sessions were started last, so that a killed broker's can expire."""
-
-    def session(self, timeout_ms: int = int(SESSION_SECONDS * 1000)) -> EmbeddedSession:
-        """Start a session."""
-        return super().session(timeout_ms)
-
-
 class SimCluster:
     """Brokers by id; a machine is named `b1`, `b2` and so on."""
 
@@ -38,7 +30,7 @@ class SimCluster:
         self.world = world
         self.clock = world.machine("clients").clock
         files = SimFileSystem(Disk(), clock=self.clock, rng=world.stream("tree"), trace=world.trace)
-        self.tree = TrackedTree(files, self.clock)
+        self.tree = EmbeddedTree(files, self.clock)
         self.ids = range(1, count + 1)
         self.nodes: dict[int, Node] = {}
         self._settings = dict(settings or {})

@@ -34,6 +34,12 @@ from ottla.wire.messages.delete_topics import (
 )
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -262,7 +268,7 @@ def test_find_coordinator_creates_its_topic_through_the_controller(seed: int) ->
 def note_stop(node: Node) -> list[str]:
     """Return a list that receives, in order, what happens while a broker stops."""
     happened: list[str] = []
-    endpoint = node._endpoints[0]
+    endpoint = node._listeners.endpoints[0]
     stop_accepting = endpoint.stop_accepting
 
     async def refuse() -> None:
@@ -355,18 +361,20 @@ def test_a_topic_is_deleted_while_a_broker_is_absent(seed: int) -> None:
     run(seed, scenario)
 
 
-def propose(cluster: SimCluster, topic: str, *isr: int) -> "asyncio.Task[IsrAnswer]":
-    """Have the leader of partition 0 propose an ISR, and return its answer."""
-    partition = cluster.nodes[cluster.controllers[0]].broker.image.topics[topic].partitions[0]
+def propose(
+    cluster: SimCluster, topic: str, *isr: int, number: int = 0
+) -> "asyncio.Task[IsrAnswer]":
+    """Have the leader of a partition propose an ISR, and return its answer."""
+    partition = cluster.nodes[cluster.controllers[0]].broker.image.topics[topic].partitions[number]
     leader = cluster.nodes[partition.leader].broker
-    replica = leader.replicas.get(topic, 0)
+    replica = leader.replicas.get(topic, number)
 
     async def ask() -> IsrAnswer:
         return await leader.isr_changes.propose(
             IsrProposal(
                 topic=topic,
                 topic_id=replica.topic_id,
-                partition=0,
+                partition=number,
                 leader_epoch=replica.leader_epoch,
                 partition_epoch=partition.partition_epoch,
                 new_isr=[IsrMember(item) for item in isr],
@@ -459,5 +467,122 @@ def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> 
             lambda: cluster.nodes[1].broker.replicas.directories.get("t", 0) is None
         )
         await cluster.until(lambda: cluster.nodes[3].broker.replicas.get("t", 0).is_leader)
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_broker_changes_settings(seed: int) -> None:
+    """Every broker applies them, and the controller is not needed."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 3, 3)
+        for value, broker_id in (("1000", 2), ("2000", 1), ("3000", 3)):
+            change = AlterableConfig(name="retention.ms", config_operation=0, value=value)
+            resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[change])
+            answer = await cluster.ask(
+                broker_id,
+                IncrementalAlterConfigsRequest(resources=[resource]),
+                1,
+                IncrementalAlterConfigsResponse,
+            )
+            assert answer.responses[0].error_code == ErrorCode.NONE
+            await cluster.until(
+                lambda value=value: all(  # type: ignore[misc]
+                    node.broker.replicas.get("t", 0).log.config.retention_ms == int(value)
+                    for node in cluster.nodes.values()
+                )
+            )
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_preferred_leaders_lead_again(seed: int) -> None:
+    """The controller elects them by itself when their broker is back in sync."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 3, 3)
+        await cluster.stop(3)
+        await cluster.until(lambda: cluster.agrees("t", count=3))
+        await cluster.begin(3)
+        topic = cluster.nodes[1].broker.image.topics["t"]
+        (number,) = [item.partition for item in topic.partitions if item.preferred_leader == 3]
+        leader = cluster.nodes[topic.partitions[number].leader].broker
+
+        def is_led_by(broker_id: int) -> bool:
+            return all(
+                node.broker.image.topics["t"].partitions[number].leader == broker_id
+                for node in cluster.nodes.values()
+            )
+
+        assert not is_led_by(3)
+        known = cluster.nodes[1].broker.image.topics["t"].partitions[number]
+        if 3 not in known.isr:
+            await propose(cluster, "t", *known.isr, 3, number=number)
+        assert leader.node_id != 3
+        await cluster.until(lambda: is_led_by(3), seconds=120)
+
+    run(seed, scenario, leader_imbalance_check_interval_seconds="20")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> None:
+    """The others find its process gone, and one takes the role in a later epoch."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 6, 3)
+        started = cluster.clock.monotonic()
+        cluster.kill(1)
+        await cluster.until(
+            lambda: (
+                len(cluster.controllers) == 1
+                and cluster.agrees("t", count=6)
+                and all(
+                    item.leader != 1
+                    for node in cluster.nodes.values()
+                    for item in node.broker.image.topics["t"].partitions
+                )
+            )
+        )
+        assert cluster.clock.monotonic() - started < 0.5
+        # The end of its session changes nothing.
+        controllers = cluster.controllers
+        await cluster.clock.sleep(2 * SESSION_SECONDS)
+        assert cluster.controllers == controllers
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_brokers_that_refuse_each_other_do_not_take_turns(seed: int) -> None:
+    """A controller that lost the role although it lives does not take it back at once."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 3, 3)
+        listeners = cluster.world.network.listeners
+        address = ("b1", PORT)
+        hidden = listeners.pop(address)
+        for other in ("b2", "b3"):
+            cluster.world.network.reset("b1", other)
+        await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
+        await cluster.clock.sleep(30)
+        assert cluster.nodes[2].broker.image.controller_epoch == 2
+        assert len(cluster.controllers) == 1
+        # The broker is reachable again, in the same registration.
+        listeners[address] = hidden
+        await cluster.until(
+            lambda: (
+                len(cluster.nodes) == 3
+                and all(
+                    len(node.broker.image.brokers) == 3 and node.broker.image.controller_epoch == 2
+                    for node in cluster.nodes.values()
+                )
+            )
+        )
 
     run(seed, scenario)

@@ -10,6 +10,7 @@ is opened again. Sessions of other processes (`tree_server`) are stored in the t
 """
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -391,6 +392,9 @@ class EmbeddedSession:
         self._session_id = session_id
         self._timeout_seconds = timeout_ms / 1000
         self._state = SessionState.CONNECTED
+        # Watches run where the session was started, not where a node is changed: in a simulation
+        # that may be another process, which may be dead by then.
+        self._context = contextvars.copy_context()
         self._listeners: list[Callable[[SessionState], None]] = []
         self._held_back: list[tuple[Watch, str, NodeEvent]] = []
         self._deadline = 0.0
@@ -507,14 +511,14 @@ class EmbeddedSession:
     def fire(self, watch: Watch, path: str, event: NodeEvent) -> None:
         """Call a watch on the loop; while the session is suspended, keep it for later."""
         if self._state is SessionState.CONNECTED:
-            asyncio.get_running_loop().call_soon(watch, path)
+            asyncio.get_running_loop().call_soon(watch, path, context=self._context)
         elif self._state is SessionState.SUSPENDED:
             self._held_back.append((watch, path, event))
 
     def _enter(self, state: SessionState) -> None:
         self._state = state
         for listener in list(self._listeners):
-            asyncio.get_running_loop().call_soon(listener, state)
+            asyncio.get_running_loop().call_soon(listener, state, context=self._context)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

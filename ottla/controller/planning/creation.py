@@ -410,3 +410,17 @@ def internal_topic(name: str, options: Snapshot, live_brokers: int) -> TopicRequ
     if row.in_sync is not None:
         config["min.insync.replicas"] = str(min(factor, options.integer(row.in_sync)))
     return TopicRequest(name, options.integer(row.partitions), factor, config=config)
+
+
+def needed_topic(
+    name: str,
+    options: Snapshot,
+    brokers_count: int,
+    partitions: int | None = None,
+    config: Mapping[str, str] | None = None,
+) -> TopicRequest:
+    """Return the request for a topic that a client or a broker needs; None means the defaults."""
+    if is_made_by_brokers(name) and partitions is None and config is None:
+        return internal_topic(name, options, brokers_count)
+    count = BY_DEFAULT if partitions is None else partitions
+    return TopicRequest(name, count, config=dict(config or {}))

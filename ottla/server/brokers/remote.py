@@ -10,12 +10,13 @@ from typing import TypeVar
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState
+from ottla.cluster.image import BrokerImage, PartitionState
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
 from ottla.net.port import Net
 from ottla.net.requests import RequestChannel
 from ottla.server.brokers import states
 from ottla.server.brokers.process_watch import wait_until_gone
+from ottla.server.brokers.states import SentImage
 from ottla.wire.fields import Message
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -48,14 +49,14 @@ METADATA_MAX = 5000
 class RemoteBroker:
     """The BrokerPort of another process; one registration of a broker has its own.
 
-    `image` is what the broker has been sent: only the difference is sent next.
+    Only what the broker has not been sent yet is sent next.
     """
 
     def __init__(self, net: Net, clock: Clock, channel: RequestChannel) -> None:
         self._net = net
         self._clock = clock
         self._channel = channel
-        self._image = ClusterImage()
+        self._sent = SentImage()
 
     async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
         """Send UpdateMetadata with brokers only."""
@@ -81,7 +82,7 @@ class RemoteBroker:
             topic_states=states.leader_states(some, fence.controller_epoch),
             live_leaders=[
                 LeaderAndIsrLiveLeader(broker_id=broker.id, host_name=broker.host, port=broker.port)
-                for broker in self._image.brokers.values()
+                for broker in self._sent.brokers.values()
                 if broker.id in leaders
             ],
         )
@@ -97,16 +98,15 @@ class RemoteBroker:
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
         """Send UpdateMetadata: what the broker does not know yet, and always all brokers."""
-        after = update.apply(self._image, fence)
-        changes = states.topic_changes(self._image, after)
+        changes = self._sent.changes(update)
         chunks = list(states.in_chunks(changes, fence.controller_epoch, METADATA_MAX)) or [[]]
-        brokers = states.live_brokers(after.brokers.values())
-        # In parts it is not complete: then topics that the broker should forget remain in its image.
-        is_full = update.is_complete and len(chunks) == 1
-        for topics in chunks:
+        known = self._sent.brokers if update.brokers is None else update.brokers
+        brokers = states.live_brokers(known.values())
+        last = states.FULL if update.is_complete else 0
+        for number, topics in enumerate(chunks, 1):
             request = UpdateMetadataRequest(
                 controller_id=fence.controller_id,
-                type=states.FULL if is_full else 0,
+                type=states.PART if number < len(chunks) else last,
                 controller_epoch=fence.controller_epoch,
                 broker_epoch=fence.broker_epoch,
                 topic_states=topics,
@@ -114,7 +114,7 @@ class RemoteBroker:
             )
             response = await self._request(request, UPDATE_METADATA_VERSION, UpdateMetadataResponse)
             _check(response.error_code)
-        self._image = after
+        self._sent.sent(update)
 
     async def stop_replicas(
         self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool

@@ -30,6 +30,8 @@ from ottla.wire.messages.update_metadata import (
 
 # AbstractControlRequest.Type: the request has everything, so the receiver drops all other topics.
 FULL = 2
+# Not in Apache Kafka, which ignores it: the rest of the update follows in the next requests.
+PART = 64
 
 # The codes of org.apache.kafka.common.security.auth.SecurityProtocol.
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -99,43 +101,62 @@ class TopicChange(NamedTuple):
     is_deleted: bool = False
 
 
-def topic_changes(before: ClusterImage, after: ClusterImage) -> Iterator[TopicChange]:
-    """Yield the difference between two images; deletions first, since a name can be used again."""
-    for name, topic in before.topics.items():
-        now = after.topics.get(name)
-        if now is None or now.topic_id != topic.topic_id:
-            yield TopicChange(topic, topic.partitions, is_deleted=True)
-    for name, topic in after.topics.items():
-        former = before.topics.get(name)
-        if former is topic:
-            continue
-        if former is None or former.topic_id != topic.topic_id:
-            yield TopicChange(topic, topic.partitions)
-            continue
-        changed = [
-            item for item in topic.partitions if item is not former.partition(item.partition)
-        ]
-        if changed:
-            yield TopicChange(topic, changed)
+class SentImage:
+    """The topics and brokers that a broker has been sent; only the difference is sent next."""
+
+    def __init__(self) -> None:
+        self.brokers: Mapping[int, BrokerImage] = {}
+        self._topics: dict[str, TopicImage] = {}
+
+    def changes(self, update: MetadataUpdate) -> Iterator[TopicChange]:
+        """Yield what the broker does not know yet; deletions first, since a name can be used again."""
+        topics = self._topics
+        deleted = set(update.deleted)
+        if update.is_complete:
+            deleted |= topics.keys() - {topic.name for topic in update.changed}
+        for topic in update.changed:
+            if topic.name in topics and topics[topic.name].topic_id != topic.topic_id:
+                deleted.add(topic.name)
+        for name in sorted(deleted & topics.keys()):
+            yield TopicChange(topics[name], topics[name].partitions, is_deleted=True)
+        for topic in update.changed:
+            former = None if topic.name in deleted else topics.get(topic.name)
+            if former is None:
+                yield TopicChange(topic, topic.partitions)
+            elif former is not topic:
+                changed = [
+                    item
+                    for item in topic.partitions
+                    if item is not former.partition(item.partition)
+                ]
+                if changed:
+                    yield TopicChange(topic, changed)
+
+    def sent(self, update: MetadataUpdate) -> None:
+        """Note that the broker knows an update."""
+        if update.is_complete:
+            self._topics = {}
+        for name in update.deleted:
+            self._topics.pop(name, None)
+        self._topics.update((topic.name, topic) for topic in update.changed)
+        if update.brokers is not None:
+            self.brokers = update.brokers
 
 
 def in_chunks(
     changes: Iterable[TopicChange], controller_epoch: int, partitions_max: int
 ) -> Iterator[list[UpdateMetadataTopicState]]:
-    """Yield topic states of at most `partitions_max` partitions each; deletions are never mixed.
-
-    A name may be deleted and created again, which needs two requests.
-    """
+    """Yield topic states of at most `partitions_max` partitions each."""
     chunk: list[UpdateMetadataTopicState] = []
-    count, has_deletions = 0, False
+    count = 0
     for change in changes:
         for start in range(0, len(change.partitions), partitions_max):
             some = change.partitions[start : start + partitions_max]
-            if chunk and (count + len(some) > partitions_max or has_deletions != change.is_deleted):
+            if chunk and count + len(some) > partitions_max:
                 yield chunk
                 chunk, count = [], 0
             chunk.append(_topic_state(change, some, controller_epoch))
-            count, has_deletions = count + len(some), change.is_deleted
+            count += len(some)
     if chunk:
         yield chunk
 
@@ -199,6 +220,7 @@ def metadata_update(
     for state in topics:
         name, topic_id = state.topic_name, bytes(state.topic_id)
         if any(item.leader == LEADER_DURING_DELETE for item in state.partition_states):
+            changed.pop(name, None)
             deleted.append(name)
             continue
         former = changed.get(name) or image.topic(name)

@@ -4,9 +4,9 @@ Nothing here blocks: a read that would block is recorded as cold. Follows Replic
 (KIP-74: the first partition that has data returns at least one batch, however large it is).
 """
 
-from typing import NamedTuple, Protocol, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
-from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
@@ -87,13 +87,13 @@ class FetchPass:
     """The result of one pass over the partitions of a fetch."""
 
     __slots__ = (
-        "_read",
         "answers",
         "cold",
         "ended",
         "has_error",
         "has_preference",
         "partitions",
+        "read",
         "size_bytes",
     )
 
@@ -108,19 +108,8 @@ class FetchPass:
         self.has_error = False
         # True if the client should read a partition from another replica.
         self.has_preference = False
-        self._read: list[tuple[Partition, Fetched]] = []
-
-    def add(
-        self, fetch: PartitionFetch, partition: Partition, fetched: Fetched, answer: PartitionData
-    ) -> None:
-        """Add the result of a partition and the answer that contains it."""
-        self.partitions[fetch] = partition
-        self.answers.append((fetch, answer))
-        if fetched.records:
-            self.size_bytes += len(fetched.records)
-            self._read.append((partition, fetched))
-        elif fetched.is_at_end:
-            self.ended.append((fetch, answer, partition))
+        # The results that have records.
+        self.read: list[tuple[Partition, Fetched]] = []
 
     @property
     def is_urgent(self) -> bool:
@@ -129,7 +118,7 @@ class FetchPass:
 
     def take_back(self) -> None:
         """Undo the byte counts of this pass: its records are not sent to the client."""
-        for partition, fetched in self._read:
+        for partition, fetched in self.read:
             partition.take_back(fetched)
 
 
@@ -145,6 +134,7 @@ def read(
     broker = context.broker
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    get: Callable[[Any, int], Partition] = replicas.get_by_id if has_topic_ids else replicas.get
     options = FetchOptions(
         request.isolation_level,
         context.connection.range_bytes_min,
@@ -163,18 +153,17 @@ def read(
             reading.ended.append(ended)
             reading.answers.append((fetch, ended[1]))
             continue
+        max_bytes = fetch.max_bytes
+        if max_bytes > left:
+            max_bytes = left
         try:
-            if has_topic_ids:
-                partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
-            else:
-                partition = replicas.get(fetch.topic, fetch.partition)
+            partition = get(fetch.topic_id if has_topic_ids else fetch.topic, fetch.partition)
             if is_rack_aware:
                 preferred = _preferred_replica(context, partition, fetch, request.rack_id)
                 if preferred is not None:
                     reading.has_preference = True
                     reading.answers.append((fetch, preferred))
                     continue
-            max_bytes = min(fetch.max_bytes, left)
             fetched = partition.fetch(
                 fetch.offset,
                 max_bytes,
@@ -189,12 +178,19 @@ def read(
                 answer.aborted_transactions = []
             reading.answers.append((fetch, answer))
             continue
-        if fetched.records is None:
-            reading.cold.append(Cold(partition, fetch.offset, max_bytes))
-        else:
-            left -= len(fetched.records)
         answer = answer_of(fetch.partition, request.isolation_level, fetched)
-        reading.add(fetch, partition, fetched, answer)
+        reading.partitions[fetch] = partition
+        reading.answers.append((fetch, answer))
+        records = fetched.records
+        if records:
+            size_bytes = len(records)
+            left -= size_bytes
+            reading.size_bytes += size_bytes
+            reading.read.append((partition, fetched))
+        elif records is None:
+            reading.cold.append(Cold(partition, fetch.offset, max_bytes))
+        elif fetched.is_at_end:
+            reading.ended.append((fetch, answer, partition))
     return reading
 
 
@@ -239,21 +235,22 @@ def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) ->
 
 def answer_of(partition: int, isolation_level: int, fetched: Fetched) -> PartitionData:
     """Return the answer for a partition."""
-    aborted = None
-    if isolation_level == READ_COMMITTED:
-        aborted = [
-            AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
-            for item in fetched.aborted
-        ]
-    return PartitionData(
+    records, high_watermark, stable_offset, log_start_offset, aborted, _ = fetched
+    answer = PartitionData(
         partition_index=partition,
-        high_watermark=fetched.high_watermark,
-        last_stable_offset=fetched.last_stable_offset,
-        log_start_offset=fetched.log_start_offset,
-        aborted_transactions=aborted,
+        high_watermark=high_watermark,
+        last_stable_offset=stable_offset,
+        log_start_offset=log_start_offset,
+        aborted_transactions=None,
         # The encoder passes on any object that has a length; clients never see a range.
-        records=cast(Buffer, fetched.records or b""),
+        records=records or b"",  # type: ignore[arg-type]
     )
+    if isolation_level == READ_COMMITTED:
+        answer.aborted_transactions = [
+            AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
+            for item in aborted
+        ]
+    return answer
 
 
 def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:

@@ -284,7 +284,9 @@ class LoneFetch:
         reading = FetchPass()
         fetch = self._partition_fetch()
         answer = answer_of(fetch.partition, self._isolation, fetched)
-        reading.add(fetch, self._partition, fetched, answer)
+        reading.answers.append((fetch, answer))
+        if fetched.is_at_end:
+            reading.ended.append((fetch, answer, self._partition))
         return self._encoded(self._plan(fetch), reading)
 
     def park(self, fetched: Fetched, started_at: float) -> None:

@@ -3,6 +3,8 @@
 Ottla's own brokers take their blocks from the tree themselves; the brokers of Apache Kafka 3 ask the
 controller (KIP-730).
 
+Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
+
 Not done: nothing.
 """
 
@@ -25,6 +27,8 @@ async def handle(
     context: RequestContext, request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:
     """Allocate the next block of ids for a registered broker."""
+    if not context.is_from_broker(request.broker_id):
+        return AllocateProducerIdsResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     controller = context.broker.controller
     if not controller.is_active:
         return AllocateProducerIdsResponse(error_code=int(ErrorCode.NOT_CONTROLLER))

@@ -3,10 +3,12 @@
 v3: broker epochs of the members (KIP-903). Only the controller decides; other brokers answer
 NOT_CONTROLLER. A proposal that was performed already is answered like the first time.
 
+Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
+
 Not done: versions 0-1, which name topics instead of ids, of brokers before Apache Kafka 3.3.
 """
 
-from ottla.base.errors import ApiError
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -28,6 +30,8 @@ _UNKNOWN_EPOCH = -1
 
 async def handle(context: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
     """Have the controller decide about each partition."""
+    if not context.is_from_broker(request.broker_id):
+        return AlterPartitionResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     proposals = [
         _proposal(bytes(topic.topic_id), item)
         for topic in request.topics

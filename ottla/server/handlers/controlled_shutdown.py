@@ -3,10 +3,12 @@
 v3: flexible. The response is sent when the brokers know the new leaders; it lists the partitions
 that the broker still leads, because no other replica is in sync. It may ask again.
 
+Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
+
 Not done: versions 0-1, without a broker epoch, of brokers before Apache Kafka 2.2.
 """
 
-from ottla.base.errors import ApiError
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.controlled_shutdown import (
@@ -27,6 +29,8 @@ async def handle(
     context: RequestContext, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
     """Have the controller move the broker's leaders away."""
+    if not context.is_from_broker(request.broker_id):
+        return ControlledShutdownResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     try:
         remaining = await context.broker.controller.shut_down(
             request.broker_id, request.broker_epoch, timeout_ms=_TIMEOUT_MS

@@ -4,6 +4,8 @@ v6: leader recovery state. v7: is_kraft_controller. STALE_CONTROLLER_EPOCH and S
 reject the whole request; a partition whose leader epoch is older than the known one has
 STALE_CONTROLLER_EPOCH, one on a failed disk KAFKA_STORAGE_ERROR.
 
+Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
+
 Not done: versions 0-4, of brokers before Apache Kafka 2.8. A complete request (type 2) does not
 stop replicas that it does not name; ZooKeeper controllers do not send it.
 """
@@ -27,6 +29,8 @@ MAX_VERSION = 7
 
 async def handle(context: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     """Apply the states to this broker's replicas; the response names each partition."""
+    if not context.is_from_broker(request.controller_id):
+        return LeaderAndIsrResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
     try:
         partitions = states.partition_states(request.topic_states)

@@ -3,6 +3,8 @@
 v4: is_kraft_controller. A replica that this broker does not have is no error. FENCED_LEADER_EPOCH if
 the partition has a later leader epoch than the request (KIP-570); the epoch -2 is always accepted.
 
+Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
+
 Not done: versions 0-2, of brokers before Apache Kafka 2.6.
 """
 
@@ -23,6 +25,8 @@ MAX_VERSION = 4
 
 async def handle(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     """Stop the replicas; the response names each partition."""
+    if not context.is_from_broker(request.controller_id):
+        return StopReplicaResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
     codes: dict[tuple[str, int], ErrorCode] = {}
     stopped: dict[bool, list[tuple[str, int]]] = {False: [], True: []}

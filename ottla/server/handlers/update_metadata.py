@@ -1,12 +1,15 @@
 """UpdateMetadata (key 6), versions 7-8: the controller informs this broker about the cluster.
 
 v8: is_kraft_controller, type. The leader -2 of a partition means that its topic is being deleted; a
-request of type 2 has every topic, so this broker forgets all others.
+request of type 2 has every topic, so this broker forgets all others. Requests of type 64 are parts of
+an update that takes effect with its last request.
+
+Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
 
 Not done: versions 0-6, of brokers before Apache Kafka 2.8.
 """
 
-from ottla.base.errors import ApiError
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.notices import Fence
 from ottla.server.brokers import states
 from ottla.server.context import RequestContext
@@ -20,12 +23,18 @@ MAX_VERSION = 8
 
 async def handle(context: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     """Apply the update to this broker's image."""
+    if not context.is_from_broker(request.controller_id):
+        return UpdateMetadataResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     broker = context.broker
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
+    if request.type == states.PART:
+        broker.metadata_parts.add(fence, request.topic_states)
+        return UpdateMetadataResponse()
+    topics = broker.metadata_parts.take(fence, request.topic_states)
     try:
         update = states.metadata_update(
             broker.image,
-            request.topic_states,
+            topics,
             request.live_brokers,
             is_complete=request.type == states.FULL,
         )

@@ -1,7 +1,7 @@
 """WriteTxnMarkers (key 27), versions 1-2: end a transaction in partitions that this broker leads.
 
 v1: flexible. v2: transaction version, which from 2 on requires a higher epoch in each marker
-(KIP-1228). Sent by the coordinator of another broker, and by tools that end a transaction which its
+(KIP-1228). Sent by the coordinator on another broker, and by tools that end a transaction which its
 coordinator has forgotten (KIP-664).
 
 Not done: nothing.

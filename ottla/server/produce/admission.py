@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar, Union
+from typing import Any, NamedTuple, Protocol, TypeVar, Union
 
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.options import Snapshot
@@ -56,18 +56,58 @@ class TransactionalWrite(NamedTuple):
     support: TransactionSupport
 
 
-# Refusals; a future of the coordinator's error code; or None if the previous transaction of the id
-# is still being completed.
-_Verdict = Union[Refusals, "asyncio.Future[ErrorCode]", None]
+class RemoteCoordinators(Protocol):
+    """The coordinators on other brokers."""
+
+    def is_elsewhere(self, transactional_id: str) -> bool:
+        """Return True if another broker coordinates an id."""
+        ...
+
+    def check(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Sequence[Place],
+        *,
+        adds: bool,
+    ) -> "asyncio.Future[Mapping[Place, ErrorCode]]":
+        """Verify that partitions are part of a transaction, or add them if `adds`; never fails."""
+        ...
+
+    async def pause(self) -> None:
+        """Wait until it is time to ask again."""
+        ...
+
+
+class _Elsewhere(NamedTuple):
+    """A question to the coordinator on another broker.
+
+    `guards` is the state of each partition at the time of the question: if a transaction has ended
+    there since, the answer may be about that transaction.
+    """
+
+    refused: Mapping[Place, ErrorCode]
+    guards: Mapping[Place, tuple[int, int]]
+    answer: "asyncio.Future[Mapping[Place, ErrorCode]]"
+
+
+# Refusals; a question to a coordinator; or None if the previous transaction of the id is still
+# being completed.
+_Verdict = Union[Refusals, "asyncio.Future[ErrorCode]", _Elsewhere, None]
 
 
 class Admission:
     """Admits transactional batches; those of one transactional id in the order of their arrival."""
 
     def __init__(
-        self, transactions: TransactionCoordinator, tasks: Tasks, options: Callable[[], Snapshot]
+        self,
+        transactions: TransactionCoordinator,
+        tasks: Tasks,
+        options: Callable[[], Snapshot],
+        remote: RemoteCoordinators | None = None,
     ) -> None:
         self._transactions = transactions
+        self._remote = remote
         self._tasks = tasks
         self._options = options
         # The last pending turn of each transactional id whose writes have to wait.
@@ -102,11 +142,37 @@ class Admission:
         refused, strange = _sorted(write)
         if not strange:
             return refused
+        if self._remote is not None and self._remote.is_elsewhere(write.transactional_id):
+            return self._ask_elsewhere(self._remote, write, refused, strange)
         if write.support is TransactionSupport.ADDING:
             return self._add(write, refused, strange)
         if self._options().boolean("transaction.partition.verification.enable"):
             refused |= self._verify(write, strange, is_committed=False)
         return refused
+
+    def _ask_elsewhere(
+        self,
+        remote: RemoteCoordinators,
+        write: TransactionalWrite,
+        refused: Mapping[Place, ErrorCode],
+        places: Sequence[Place],
+    ) -> _Verdict:
+        adds = write.support is TransactionSupport.ADDING
+        if not adds and not self._options().boolean("transaction.partition.verification.enable"):
+            return refused
+        answer = remote.check(write.transactional_id, write.producer, places, adds=adds)
+        guards = {place: guard for place, guard in _guards(write).items() if place in places}
+        return _Elsewhere(refused, guards, answer)
+
+    async def _answered(self, write: TransactionalWrite, asked: _Elsewhere) -> Refusals | None:
+        """Return the refusals; None if the question has to be repeated."""
+        codes = await asked.answer
+        now = _guards(write)
+        is_outdated = any(now[place] != guard for place, guard in asked.guards.items())
+        if is_outdated or ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+            return None
+        failed = {place: code for place, code in codes.items() if code is not ErrorCode.NONE}
+        return {**asked.refused, **failed}
 
     def _verify(
         self, write: TransactionalWrite, places: Sequence[Place], *, is_committed: bool
@@ -154,7 +220,13 @@ class Admission:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_ms / _MS_PER_S
         while True:
-            if isinstance(verdict, asyncio.Future):
+            if isinstance(verdict, _Elsewhere):
+                refusals = await self._answered(write, verdict)
+                if refusals is not None:
+                    return refusals
+                assert self._remote is not None
+                await self._remote.pause()
+            elif isinstance(verdict, asyncio.Future):
                 code = await verdict
                 if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
                     return self._settled(write, code)
@@ -266,6 +338,16 @@ def _sorted(write: TransactionalWrite) -> tuple[dict[Place, ErrorCode], list[Pla
         elif not producers.has_open_transaction(producer_id, epoch):
             strange.append(place)
     return refused, strange
+
+
+def _guards(write: TransactionalWrite) -> dict[Place, tuple[int, int]]:
+    """Return for each partition its leader epoch, and how many transactions have ended there."""
+    guards = {}
+    for partition in write.partitions:
+        known = partition.log.producers.producers.get(write.producer.producer_id)
+        count = 0 if known is None else known.markers_count
+        guards[partition.topic, partition.partition] = (partition.leader_epoch, count)
+    return guards
 
 
 def error_for(code: ErrorCode, support: TransactionSupport) -> ErrorCode:

@@ -1,7 +1,7 @@
-"""Writing of transaction markers (the MarkerWriter port of `coordinators`).
+"""Transaction markers in the partitions that this broker leads.
 
-Only to partitions that this broker leads: brokers do not send markers to each other yet. A marker
-in __consumer_offsets is written through the group coordinator, because it changes the coordinator's
+`server.brokers.markers` sends the markers of other brokers' partitions to them. A marker in
+__consumer_offsets is written through the group coordinator, because it changes the coordinator's
 state.
 """
 

@@ -118,7 +118,7 @@ ROWS: tuple[Row, ...] = (
     Row(add_partitions_to_txn),
     Row(add_offsets_to_txn),
     Row(end_txn),
-    Row(write_txn_markers, is_among_brokers=True),
+    Row(write_txn_markers, is_among_brokers=True, is_read_ahead=True),
     Row(txn_offset_commit),
     Row(describe_transactions),
     Row(list_transactions),

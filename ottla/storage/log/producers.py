@@ -59,7 +59,8 @@ class WrittenBatch(NamedTuple):
 class Producer:
     """One producer id. `batches` are oldest first and all of `epoch`.
 
-    `last_timestamp` (ms) is the time of its last batch, by which it expires.
+    `last_timestamp` (ms) is the time of its last batch, by which it expires. `markers_count` is how
+    many of its transactions have ended here since the log was loaded.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class Producer:
         "coordinator_epoch",
         "epoch",
         "last_timestamp",
+        "markers_count",
         "transaction_first_offset",
     )
 
@@ -75,6 +77,7 @@ class Producer:
         self.batches: list[WrittenBatch] = []
         self.last_timestamp = last_timestamp
         self.coordinator_epoch = -1
+        self.markers_count = 0
         self.transaction_first_offset = NO_OFFSET
 
 
@@ -193,6 +196,7 @@ class ProducerState:
     ) -> Transaction | None:
         producer = self._producer(header)
         producer.coordinator_epoch = marker.coordinator_epoch
+        producer.markers_count += 1
         producer.last_timestamp = max(header.max_timestamp, now_ms)
         first_offset = producer.transaction_first_offset
         producer.transaction_first_offset = NO_OFFSET

@@ -90,10 +90,17 @@ class _Broker:
         # Started again, it must have the address that clients know.
         self.settings["listeners"] = f"PLAINTEXT://{self.bootstrap}"
 
-    def terminate(self) -> None:
-        """Ask the broker to stop."""
+    def stop(self) -> None:
+        """Ask the broker to stop, without a controlled shutdown: all brokers stop."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+
+    def hurry(self) -> None:
+        """Ask the broker to stop waiting for clients."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
+                self.process.terminate()
+                # A second signal: the first one only stops the broker.
                 self.process.terminate()
 
 
@@ -166,7 +173,7 @@ class _Processes:
         if self._stopped.is_set():
             # A second signal: the brokers no longer wait for clients.
             for broker in self._brokers:
-                broker.terminate()
+                broker.hurry()
         self._stopped.set()
 
     async def _watch(self, broker: _Broker) -> None:
@@ -189,7 +196,7 @@ class _Processes:
     async def _stop_all(self) -> None:
         running = [broker for broker in self._brokers if broker.process is not None]
         for broker in running:
-            broker.terminate()
+            broker.stop()
         for broker in running:
             assert broker.process is not None
             await broker.process.wait()

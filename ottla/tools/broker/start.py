@@ -54,12 +54,12 @@ def command(
     file = parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
     whole = {**file, **settings}
-    node = Node(whole)
+    node = _SupervisedNode(whole) if supervised else Node(whole)
     data = whole.get("log.dirs") or whole.get("log.dir") or "ottla-data"
 
     def nodes_of(node: Node) -> list[Node]:
-        if supervised:
-            _stop_at_end_of_input(node)
+        if isinstance(node, _SupervisedNode):
+            node.watch_input()
         return [node]
 
     serving.serve(node, nodes_of, output, line, data)
@@ -67,13 +67,26 @@ def command(
         note("Ottla has stopped.")
 
 
-def _stop_at_end_of_input(node: Node) -> None:
-    """Stop the broker when the process that supervises it has ended; no other would stop it."""
-    loop = asyncio.get_running_loop()
+class _SupervisedNode(Node):
+    """A broker of `ottla up --processes`; the end of its input means that all brokers stop.
 
-    def read() -> None:
-        if not os.read(sys.stdin.fileno(), 1):
-            loop.remove_reader(sys.stdin)
-            node.on_failure()
+    Its input ends when the process that supervises it closes the pipe, or dies.
+    """
 
-    loop.add_reader(sys.stdin, read)
+    _stops_with_cluster = False
+
+    def watch_input(self) -> None:
+        """Stop at the end of standard input."""
+        loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            if not os.read(sys.stdin.fileno(), 1):
+                loop.remove_reader(sys.stdin)
+                self._stops_with_cluster = True
+                self.on_failure()
+
+        loop.add_reader(sys.stdin, read)
+
+    async def stop(self, *, with_cluster: bool = False) -> None:
+        """Stop; the leaders stay if all brokers stop."""
+        await super().stop(with_cluster=with_cluster or self._stops_with_cluster)

@@ -26,7 +26,11 @@ def test_responses_are_those_of_kafka(subject: str) -> None:
 
 
 def test_every_api_is_recorded_in_every_version() -> None:
-    """Every supported version of every API was compared with Apache Kafka at least once."""
+    """Every supported version of every API was compared with Apache Kafka at least once.
+
+    Requests that only brokers may send are excluded: without their controller, a broker of Apache Kafka
+    rejects all of them because of stale epochs.
+    """
     recorded = {
         (exchange.api.name, version)
         for subject in SUBJECTS
@@ -37,6 +41,7 @@ def test_every_api_is_recorded_in_every_version() -> None:
     served = {
         (APIS[int(row.handler.API)].name, version)
         for row in ROWS
+        if not row.needs_proof
         for version in range(row.handler.MIN_VERSION, row.handler.MAX_VERSION + 1)
     }
     missing = sorted(served - recorded)

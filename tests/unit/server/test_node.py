@@ -241,7 +241,7 @@ async def test_several_listeners_serve_the_same_broker(yard: Yard) -> None:
         "listener.security.protocol.map": "INNER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     }
     node = await yard.start(settings=settings)
-    inner = node._endpoints[1]
+    inner = node._listeners.endpoints[1]
     client = Client(*await asyncio.open_connection(inner.host, inner.port))
     yard.clients.append(client)
     answer = await client.metadata()
@@ -448,7 +448,7 @@ async def test_connections_wait_until_the_broker_is_ready(yard: Yard) -> None:
     """An early client is answered later, not rejected."""
     node = yard.make(rng=SeededRng(1))
     starting = asyncio.ensure_future(node.start())
-    while not node._endpoints or not node._endpoints[0].port:
+    while not node._listeners.endpoints or not node._listeners.endpoints[0].port:
         await asyncio.sleep(0)
     client = await yard.client(node)
     client.send(MetadataRequest(topics=None), 9)

@@ -10,6 +10,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.tasks import Tasks
+from ottla.coordinators.ports import Marker
 from ottla.coordinators.replies import shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.handlers import produce
@@ -341,3 +342,87 @@ async def test_partition_of_another_leader_joins_no_transaction() -> None:
         refused = await broker.send(producer, b"a", version=12)
         assert refused == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert broker.transactions.find("tx").partitions == frozenset()
+
+
+class Elsewhere:
+    """A coordinator on another broker: its answers are futures that a test completes."""
+
+    def __init__(self) -> None:
+        self.questions: list[tuple[bool, asyncio.Future[dict[tuple[str, int], ErrorCode]]]] = []
+
+    def is_elsewhere(self, transactional_id: str) -> bool:
+        """Return True for every id."""
+        return True
+
+    def check(
+        self, transactional_id: str, producer: Producer, partitions: Any, *, adds: bool
+    ) -> "asyncio.Future[dict[tuple[str, int], ErrorCode]]":
+        """Note the question."""
+        answer: asyncio.Future[dict[tuple[str, int], ErrorCode]]
+        answer = asyncio.get_running_loop().create_future()
+        self.questions.append((adds, answer))
+        return answer
+
+    async def pause(self) -> None:
+        """Let other tasks run."""
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def coordinated_elsewhere() -> AsyncIterator[tuple[TransactionsBroker, Elsewhere]]:
+    """Run a broker whose transactions are coordinated by another one."""
+    async with transactions_broker() as broker:
+        remote = Elsewhere()
+        broker.admission = Admission(
+            broker.transactions, broker.tasks, lambda: broker.options, remote
+        )
+        yield broker, remote
+
+
+@pytest.mark.parametrize(("version", "adds"), [(11, False), (12, True)])
+async def test_another_coordinator_decides(version: int, adds: bool) -> None:
+    """An older client's partition is verified, a newer client's is added."""
+    async with coordinated_elsewhere() as (broker, remote):
+        sent = asyncio.ensure_future(broker.send(Producer(7, 0), b"a", version=version))
+        await asyncio.sleep(0)
+        ((asked, answer),) = remote.questions
+        assert asked == adds
+        answer.set_result({("t", 0): ErrorCode.NONE})
+        assert await sent == 0
+        # The transaction is open here now, so the coordinator is not asked again.
+        assert await broker.send(Producer(7, 0), b"b", sequence=1, version=version) == 0
+        assert len(remote.questions) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "seen"),
+    [
+        (ErrorCode.NETWORK_EXCEPTION, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
+    ],
+)
+async def test_a_write_that_another_coordinator_refuses(code: ErrorCode, seen: ErrorCode) -> None:
+    """A coordinator that cannot be reached is a retriable error."""
+    async with coordinated_elsewhere() as (broker, remote):
+        sent = asyncio.ensure_future(broker.send(Producer(7, 0), b"a", version=11))
+        await asyncio.sleep(0)
+        remote.questions[0][1].set_result({("t", 0): code})
+        assert await sent == seen
+        assert broker.partition("t").log.log_end_offset == 0
+
+
+async def test_an_answer_about_an_ended_transaction_does_not_count() -> None:
+    """A marker arrives between question and answer: the batch would never get one (KIP-890)."""
+    async with coordinated_elsewhere() as (broker, remote):
+        producer = Producer(7, 0)
+        sent = asyncio.ensure_future(broker.send(producer, b"a", version=11))
+        await asyncio.sleep(0)
+        codes = broker.markers.write(Marker(7, 0, 0, is_commit=False), [("t", 0)])
+        assert codes == {("t", 0): ErrorCode.NONE}
+        remote.questions[0][1].set_result({("t", 0): ErrorCode.NONE})
+        while len(remote.questions) < 2:
+            await asyncio.sleep(0)
+        remote.questions[1][1].set_result({("t", 0): ErrorCode.TRANSACTION_ABORTABLE})
+        assert await sent == ErrorCode.TRANSACTION_ABORTABLE
+        assert not broker.partition("t").log.producers.has_open_transaction(*producer)

@@ -1,0 +1,130 @@
+"""Checks of transactional writes by a coordinator on another broker (KIP-890).
+
+Questions of one iteration of the event loop are sent as one AddPartitionsToTxn request per
+coordinator. Follows AddPartitionsToTxnManager.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ottla.base.errors import ErrorCode
+from ottla.base.tasks import Tasks
+from ottla.cluster.image import NO_LEADER
+from ottla.coordinators.txn.machine import Producer
+from ottla.server.brokers.peers import Peers
+from ottla.server.brokers.remote import known_code
+from ottla.server.context import Broker
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+VERSION = 5
+TIMEOUT_SECONDS = 30.0
+# The default of Kafka's add.partitions.to.txn.retry.backoff.ms.
+RETRY_SECONDS = 0.02
+
+TopicPartition = tuple[str, int]
+Codes = Mapping[TopicPartition, ErrorCode]
+
+
+class _Question(NamedTuple):
+    """A write, and the future of the coordinator's answer."""
+
+    transaction: AddPartitionsToTxnTransaction
+    partitions: Sequence[TopicPartition]
+    answer: "asyncio.Future[Codes]"
+
+    def finish(self, codes: Codes, default: ErrorCode) -> None:
+        """Complete the future; partitions without a code have the default."""
+        if not self.answer.done():
+            self.answer.set_result({key: codes.get(key, default) for key in self.partitions})
+
+
+class TransactionChecks:
+    """Asks the coordinators on other brokers."""
+
+    def __init__(self, broker: Broker, peers: Peers, tasks: Tasks) -> None:
+        self._broker = broker
+        self._peers = peers
+        self._tasks = tasks
+        # The questions of this iteration of the event loop, by coordinator.
+        self._batches: dict[int, list[_Question]] = {}
+
+    def is_elsewhere(self, transactional_id: str) -> bool:
+        """Return True if another broker coordinates an id."""
+        coordinator = self._broker.transactions.coordinator_for(transactional_id)
+        return coordinator not in (NO_LEADER, self._broker.node_id)
+
+    def check(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Sequence[TopicPartition],
+        *,
+        adds: bool,
+    ) -> "asyncio.Future[Codes]":
+        """Ask whether partitions are part of the producer's transaction, or add them if `adds`.
+
+        The future does not fail; NETWORK_EXCEPTION if the coordinator cannot be reached.
+        """
+        topics: dict[str, AddPartitionsToTxnTopic] = {}
+        for name, number in partitions:
+            topic = topics.setdefault(name, AddPartitionsToTxnTopic(name=name))
+            topic.partitions.append(number)
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            verify_only=not adds,
+            topics=list(topics.values()),
+        )
+        loop = asyncio.get_running_loop()
+        question = _Question(transaction, partitions, loop.create_future())
+        if not self._batches:
+            loop.call_soon(self._flush)
+        coordinator = self._broker.transactions.coordinator_for(transactional_id)
+        self._batches.setdefault(coordinator, []).append(question)
+        return question.answer
+
+    async def pause(self) -> None:
+        """Wait until it is time to ask again."""
+        await self._broker.clock.sleep(RETRY_SECONDS)
+
+    def _flush(self) -> None:
+        batches, self._batches = self._batches, {}
+        for coordinator, batch in batches.items():
+            self._tasks.supervise(partial(self._send, coordinator, batch), "transaction checks")
+
+    async def _send(self, coordinator: int, batch: Sequence[_Question]) -> None:
+        channel = self._peers.channel(coordinator)
+        codes: dict[str, Codes] = {}
+        default = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if channel is not None:
+            request = AddPartitionsToTxnRequest(transactions=[item.transaction for item in batch])
+            try:
+                response = await channel.request(request, VERSION, seconds=TIMEOUT_SECONDS)
+            except OSError:
+                default = ErrorCode.NETWORK_EXCEPTION
+            else:
+                assert isinstance(response, AddPartitionsToTxnResponse)
+                default = known_code(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
+                codes = _codes(response)
+        for item in batch:
+            item.finish(codes.get(item.transaction.transactional_id, {}), default)
+
+
+def _codes(response: AddPartitionsToTxnResponse) -> dict[str, Codes]:
+    """Return the code of each partition, by transactional id."""
+    return {
+        result.transactional_id: {
+            (topic.name, item.partition_index): known_code(item.partition_error_code)
+            for topic in result.topic_results
+            for item in topic.results_by_partition
+        }
+        for result in response.results_by_transaction
+    }

@@ -1,0 +1,148 @@
+"""The listeners of one broker: opened together, limited together, and closed together."""
+
+import asyncio
+from collections.abc import Mapping
+
+from ottla.base.errors import ConfigError
+from ottla.base.files import FileSystem
+from ottla.base.options import Snapshot
+from ottla.base.tasks import Tasks
+from ottla.cluster import image
+from ottla.cluster.options import option_tables
+from ottla.net.buffers import ReceiveBuffers
+from ottla.net.descriptors import DescriptorLimit
+from ottla.net.endpoint import Endpoint
+from ottla.net.limits import Budget, Limits
+from ottla.net.port import Net
+from ottla.net.receive_budget import ReceiveBudget
+from ottla.server.context import Broker
+from ottla.server.monitoring.process import open_count
+from ottla.server.monitoring.sources import Sources
+from ottla.server.transport.dispatch import Dispatcher
+
+_LOOPBACK = "127.0.0.1"
+_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+# How long the broker waits for pending responses when it stops, in seconds.
+DRAIN_SECONDS = 5.0
+_NEVER_SECONDS = 10.0**9
+# How many requests one log line names as possible causes of a blocked event loop.
+_NAMED_MAX = 5
+# Bytes of unsent responses above which fetches get the smallest response possible.
+_UNSENT_BYTES_MAX = 256 * 1024**2
+
+
+class Listeners:
+    """The endpoints of a broker, in the order of the option `listeners`."""
+
+    def __init__(self, static: Snapshot) -> None:
+        self.endpoints: list[Endpoint] = []
+        self._static = static
+        # The addresses of advertised.listeners, by listener name.
+        self._advertised: Mapping[str, tuple[str, int]] = {}
+
+    @property
+    def host(self) -> str:
+        """The host at which the first listener is reached from this machine."""
+        host = self.endpoints[0].host
+        return _LOOPBACK if host in _WILDCARDS else host
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return self.endpoints[0].port
+
+    @property
+    def connections_count(self) -> int:
+        """The number of connected clients."""
+        return sum(endpoint.connections_count for endpoint in self.endpoints)
+
+    async def open(
+        self, broker: Broker, sources: Sources, *, net: Net, files: FileSystem, tasks: Tasks
+    ) -> None:
+        """Bind every address, without accepting connections yet.
+
+        Raises ConfigError if an address is in use.
+        """
+        budget_bytes = self._static.integer("queued.max.request.bytes")
+        budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
+        unsent, buffers = Budget(_UNSENT_BYTES_MAX), ReceiveBuffers()
+        directories = broker.replicas.directories
+        descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(files))
+        handler = Dispatcher(broker, tasks)
+        handler.enforce(broker.quotas)
+        sources.descriptors = descriptors
+        sources.budget, sources.dispatcher, sources.endpoints = budget, handler, self.endpoints
+        for listener in option_tables.parse_listeners(self._static):
+            endpoint = Endpoint(
+                listener.name,
+                handler=handler,
+                limits=connection_limits(self._static),
+                budget=budget,
+                unsent=unsent,
+                buffers=buffers,
+            )
+            endpoint.limit_descriptors(descriptors)
+            endpoint.throttle_ms = broker.quotas.connection_throttle_ms
+            try:
+                await endpoint.open(net, listener.host, listener.port)
+            except OSError as error:
+                raise ConfigError(
+                    f"Cannot listen on {listener.host}:{listener.port}: {error.strerror or error}. "
+                    f"Stop the process that uses it, or choose another port (0 selects a free one)."
+                ) from error
+            self.endpoints.append(endpoint)
+        broker.advertised = {
+            item.name: (item.host, item.port)
+            for item in option_tables.parse_listeners(self._static, "advertised.listeners")
+        }
+        self._advertised = broker.advertised
+
+    def serve(self) -> None:
+        """Begin to accept connections."""
+        for endpoint in self.endpoints:
+            endpoint.serve()
+
+    def advertised_endpoints(self) -> list[image.Endpoint]:
+        """Return the addresses at which clients and other brokers reach the listeners."""
+        return [self._advertise(endpoint) for endpoint in self.endpoints]
+
+    def _advertise(self, endpoint: Endpoint) -> image.Endpoint:
+        host, port = self._advertised.get(endpoint.name, (endpoint.host, endpoint.port))
+        return image.Endpoint(endpoint.name, _LOOPBACK if host in _WILDCARDS else host, port)
+
+    def limit(self, options: Snapshot) -> None:
+        """Apply changed limits of connections."""
+        for endpoint in self.endpoints:
+            endpoint.limits = connection_limits(options)
+
+    def requests_since(self, since: float) -> str:
+        """Name a few of the requests that may have been handled since the given time."""
+        active = [item for endpoint in self.endpoints for item in endpoint.active_since(since)]
+        headers = [item.memo for item in active if item.memo is not None]
+        names = {f"{item.route.row.handler.API.name} of {item.client_id}" for item in headers}
+        return ", ".join(sorted(names)[:_NAMED_MAX])
+
+    async def stop_accepting(self) -> None:
+        """Refuse new connections."""
+        for endpoint in self.endpoints:
+            await endpoint.stop_accepting()
+
+    async def close(self) -> None:
+        """Close the connections, after pending responses have been sent or 5 s have passed."""
+        await asyncio.gather(*(endpoint.close(DRAIN_SECONDS) for endpoint in self.endpoints))
+
+    def hurry(self) -> None:
+        """Stop waiting for pending responses."""
+        for endpoint in self.endpoints:
+            endpoint.hurry()
+
+
+def connection_limits(options: Snapshot) -> Limits:
+    """Return the limits of connections from the broker options."""
+    idle_ms = options.integer("connections.max.idle.ms")
+    return Limits(
+        frame_bytes_max=options.integer("socket.request.max.bytes"),
+        idle_seconds=idle_ms / 1000 if idle_ms > 0 else _NEVER_SECONDS,
+        connections_max=options.integer("max.connections"),
+        connections_per_host_max=options.integer("max.connections.per.ip"),
+    )

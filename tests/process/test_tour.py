@@ -1,0 +1,142 @@
+"""The tour of docs/cluster.md: five ZooKeeper servers, five brokers, topics with three replicas.
+
+The commands of the page run as they are written, except for addresses and folders.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.testing.process import COMMAND, ZooKeeperProcess
+from tests.law import source
+from tests.process.test_zookeeper import why_not
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+]
+
+_PATIENCE_S = 60.0
+_BLOCK = re.compile(r"^### ([^\n]+)$|^```(sh|properties)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class Tour:
+    """The ensemble, the brokers by id, and a way to run commands against them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.zookeeper = ZooKeeperProcess(folder / "zookeeper", nodes=5)
+        self.brokers: dict[int, subprocess.Popen[str]] = {}
+        self.addresses: dict[int, str] = {}
+        self.outputs: dict[str, str] = {}
+
+    def run(self, line: str) -> None:
+        """Run one line of the page; it must succeed. Commands that stay in the foreground start."""
+        if line.startswith("ottla zookeeper start"):
+            self.zookeeper.start()
+        elif line.startswith("ottla broker start"):
+            self.start_broker(line)
+        else:
+            connect = self.zookeeper.connect
+            line = line.replace("zookeeper shell", f"zookeeper shell --connect {connect}")
+            line = line.replace("ottla ", f"{shlex.join(COMMAND)} ")
+            environment = {**os.environ, "OTTLA_BOOTSTRAP": self.bootstrap}
+            done = subprocess.run(
+                line,
+                shell=True,
+                capture_output=True,
+                text=True,
+                cwd=self.folder,
+                env=environment,
+                timeout=_PATIENCE_S,
+            )
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+            self.outputs[line.rpartition(" ")[2]] = done.stdout
+
+    def start_broker(self, line: str) -> None:
+        """Start a broker in the background and wait until it is ready."""
+        line = re.sub(r":909\d$", ":0", line)
+        (number,) = re.findall(r"broker\.id=(\d)", line)
+        with (self.folder / f"broker{number}.stderr").open("w") as errors:
+            process = subprocess.Popen(
+                [*COMMAND, *shlex.split(line)[1:], "--output", "json"],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=self.folder,
+            )
+        self.brokers[int(number)] = process
+        assert process.stdout is not None
+        self.addresses[int(number)] = json.loads(process.stdout.readline())["bootstrap"]
+
+    def write_configuration(self, text: str) -> None:
+        """Write the configuration file of the page with the ensemble's addresses."""
+        connect = f"zookeeper.connect={self.zookeeper.connect}"
+        text = re.sub(r"^zookeeper.connect=.*$", connect, text, flags=re.MULTILINE)
+        (self.folder / "server.properties").write_text(text)
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of the brokers that run."""
+        live = [number for number, process in self.brokers.items() if process.poll() is None]
+        return ",".join(self.addresses[number] for number in live)
+
+    def leader(self) -> int:
+        """Return the leader of partition 0 of the page's topic."""
+        with Brokers(self.bootstrap) as brokers:
+            return topics.describe_topic(brokers, "orders").partitions[0].leader
+
+    def kill(self, number: int) -> None:
+        """Kill a broker, and wait until another one leads partition 0."""
+        self.brokers[number].send_signal(signal.SIGKILL)
+        self.brokers[number].wait(_PATIENCE_S)
+        deadline, pause = time.monotonic() + _PATIENCE_S, threading.Event()
+        while self.leader() in (number, -1):
+            assert time.monotonic() < deadline, "no other leader was elected"
+            pause.wait(0.05)
+
+    def end(self) -> None:
+        """Stop everything."""
+        for process in self.brokers.values():
+            # Leaving the context closes the pipe and waits for the end.
+            with process:
+                process.kill()
+        if self.zookeeper.connect:
+            self.zookeeper.stop()
+
+
+@pytest.fixture
+def tour(tmp_path: Path) -> Iterator[Tour]:
+    """A tour that ends with the test."""
+    tour = Tour(tmp_path)
+    yield tour
+    tour.end()
+
+
+def test_commands_of_the_tour_run(tour: Tour) -> None:
+    """Every command succeeds, and records survive the kill -9 of a leader and a clean stop."""
+    page = (source.ROOT / "docs/cluster.md").read_text(encoding="utf-8")
+    for heading, language, text in _BLOCK.findall(page.partition("## The tour")[2]):
+        if heading == "A broker dies":
+            tour.kill(tour.leader())
+        elif language == "properties":
+            tour.write_configuration(text)
+        else:
+            for line in text.splitlines():
+                tour.run(line)
+    assert tour.outputs["/"].startswith("[admin, brokers, cluster, config, controller")
+    assert '"isr":' in tour.outputs["/brokers/topics/orders/partitions/0/state"]
+    tour.run("ottla consume orders --count 3 --quiet")
+    assert sorted(tour.outputs["--quiet"].split()) == ["one", "three", "two"]
