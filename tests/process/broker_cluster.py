@@ -125,14 +125,13 @@ class BrokerCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Kill the brokers; after a failure, show what they have written."""
+        """Kill the brokers, and print what they have written; pytest shows it after a failure."""
         if self._admin is not None:
             self._admin.close()
         for number in list(self._processes):
             self.kill(number)
-        if error is not None:
-            for number in self.ids:
-                print(f"--- broker {number}\n{self.log(number)[-6000:]}")
+        for number in self.ids:
+            print(f"--- broker {number}\n{self.log(number)[-8000:]}")
 
     def start(self, *numbers: int) -> None:
         """Start brokers, and return when they serve clients."""

@@ -91,7 +91,8 @@ class Member:
             # A rebalance or a new coordinator: the records are committed later, or read again.
             return
         for item in committed:
-            if item.error is None:
+            # A partition without a position has a negative offset.
+            if item.error is None and item.offset >= 0:
                 self._seen.committed(item.partition, item.offset)
 
     def close(self) -> None:
@@ -179,7 +180,7 @@ class ConfluentTransactions:
             {
                 "bootstrap.servers": bootstrap,
                 "transactional.id": TRANSACTIONAL_ID,
-                "transaction.timeout.ms": 20_000,
+                "transaction.timeout.ms": 60_000,
                 "log_level": 0,
             }
         )
@@ -226,7 +227,7 @@ class KafkaPythonTransactions:
         self._producer = kafka.KafkaProducer(
             bootstrap_servers=bootstrap.split(","),
             transactional_id=TRANSACTIONAL_ID,
-            transaction_timeout_ms=20_000,
+            transaction_timeout_ms=60_000,
             request_timeout_ms=5_000,
             reconnect_backoff_max_ms=500,
         )
