@@ -109,16 +109,14 @@ class Controller:
     async def start(self) -> None:
         """Register the broker and become a candidate.
 
-        If it is elected, returns once this broker has received all its partitions. ConfigError if
-        another broker has the same id.
+        If it is elected, returns once this broker has its partitions. ConfigError for an id in use.
         """
         await self._register()
         await self._contend()
-        # Now, because other brokers that are registered may be dead already.
+        # Registered brokers may be dead, so the events that drop them are handled from now on.
         self._task = self._dependencies.tasks.supervise(self._run, "controller")
-        if self._term is not None:
-            for delivery in self._term.barrier():
-                await delivery
+        for delivery in self._term.barrier() if self._term is not None else ():
+            await delivery
 
     async def stop(self) -> None:
         """Resign and stop; waiting callers get NOT_CONTROLLER."""

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-import kafka
-import kafka.errors
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
@@ -172,7 +170,7 @@ def check_committed(cluster: BrokerCluster, acknowledged: dict[int, int]) -> Non
         assert found.get(partition, -1) >= offset, f"partition {partition} went back"
 
 
-class ConfluentTransactions:
+class Transactions:
     """librdkafka's transactional producer."""
 
     def __init__(self, bootstrap: str) -> None:
@@ -216,55 +214,13 @@ class ConfluentTransactions:
                 return
         raise AssertionError("the coordinator does not answer")
 
-    def close(self) -> None:
-        """Nothing is open."""
 
-
-class KafkaPythonTransactions:
-    """kafka-python's transactional producer."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._producer = kafka.KafkaProducer(
-            bootstrap_servers=bootstrap.split(","),
-            transactional_id=TRANSACTIONAL_ID,
-            transaction_timeout_ms=60_000,
-            request_timeout_ms=5_000,
-            reconnect_backoff_max_ms=500,
-        )
-        self._producer.init_transactions()
-
-    def begin(self, number: int) -> None:
-        """Begin a transaction and write its records."""
-        self._producer.begin_transaction()
-        for partition in range(_OUTPUTS):
-            self._producer.send(TOPIC, value=b"%d" % number, partition=partition)
-
-    def end(self, *, commits: bool) -> bool:
-        """Commit or abort; return True if it was committed."""
-        if commits:
-            try:
-                self._producer.commit_transaction()
-            except kafka.errors.KafkaError:
-                self._producer.abort_transaction()
-                return False
-            return True
-        self._producer.abort_transaction()
-        return False
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._producer.close()
-
-
-@pytest.mark.parametrize("client", [ConfluentTransactions, KafkaPythonTransactions])
-def test_transactions_are_atomic_when_their_coordinator_is_killed(
-    cluster: BrokerCluster, client: Any
-) -> None:
+def test_transactions_are_atomic_when_their_coordinator_is_killed(cluster: BrokerCluster) -> None:
     """All records of a transaction are visible or none, and none hangs (scenario 19).
 
     The coordinator is killed with a transaction open, and while one is being committed.
     """
-    producer = client(cluster.bootstrap)
+    producer = Transactions(cluster.bootstrap)
     committed = []
     down: int | None = None
     for number in range(_TRANSACTIONS):
@@ -287,7 +243,6 @@ def test_transactions_are_atomic_when_their_coordinator_is_killed(
             killing.join()
             cluster.start(down)
             down = None
-    producer.close()
     if down is not None:
         cluster.start(down)
     cluster.wait_in_sync(TOPIC)
