@@ -28,13 +28,19 @@ PRODUCE_VERSION, FETCH_VERSION = 9, 12
 
 
 def produce_request(
-    topic: str, partition: int, records: int, value_bytes: int, version: int = PRODUCE_VERSION
+    topic: str,
+    partition: int,
+    records: int,
+    value_bytes: int,
+    version: int = PRODUCE_VERSION,
+    *,
+    acks: int = 1,
 ) -> bytes:
-    """Return a framed Produce request of one batch, acks=1."""
+    """Return a framed Produce request of one batch."""
     value = (b'{"n":12345,"text":"the quick brown fox"}' * (value_bytes // 40 + 1))[:value_bytes]
     batch = encode_batch([Record(None, value, (), 1_700_000_000_000)] * records)
     body = ProduceRequest(
-        acks=1,
+        acks=acks,
         timeout_ms=30_000,
         topic_data=[
             TopicProduceData(

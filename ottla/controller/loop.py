@@ -107,13 +107,14 @@ class Controller:
     async def start(self) -> None:
         """Register the broker and become a candidate.
 
-        If it is elected, returns once this broker has received all its partitions. ConfigError if
-        another broker has the same id.
+        If it is elected, returns once this broker has its partitions. ConfigError for an id in use.
         """
         await self._register()
-        for delivery in await self._contend():
-            await delivery
+        await self._contend()
+        # Registered brokers may be dead, so the events that drop them are handled from now on.
         self._task = self._dependencies.tasks.supervise(self._run, "controller")
+        for delivery in self._term.barrier() if self._term is not None else ():
+            await delivery
 
     async def stop(self) -> None:
         """Resign and stop; waiting callers get NOT_CONTROLLER."""

@@ -113,7 +113,7 @@ class Partition:
         log.producers.decide_up_to(self.high_watermark)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
-        # The first of the consecutive leader epochs in which this broker leads.
+        # The first of the consecutive epochs in which this broker leads.
         self.leading_since_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         # The start offset of this epoch's records; consumers get no end offset before it is
@@ -295,9 +295,7 @@ class Partition:
     def check_leader(
         self, current_leader_epoch: int = NO_EPOCH, *, or_follower: bool = False
     ) -> None:
-        """Raise unless this broker leads, or follows if `or_follower` (KIP-392), in the epoch that the
-        client knows (KIP-320).
-        """
+        """Raise unless this broker leads, or may follow, in the client's epoch (KIP-320, KIP-392)."""
         if not self.is_leader and (not or_follower or self.is_offline or self.is_deleted):
             raise self._not_leader()
         if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:

@@ -95,6 +95,14 @@ class BrokerCluster:
         """The brokers whose processes run and are not paused."""
         return [number for number in self._processes if number not in self._paused]
 
+    def host(self, number: int) -> str:
+        """Return a broker's address."""
+        return self._hosts[number]
+
+    def port(self, number: int) -> int:
+        """Return a broker's port."""
+        return self._ports[number]
+
     def data(self, number: int) -> Path:
         """Return a broker's log directory."""
         return self.folder / f"data{number}"
@@ -117,14 +125,13 @@ class BrokerCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Kill the brokers; after a failure, show what they have written."""
+        """Kill the brokers, and print what they have written; pytest shows it after a failure."""
         if self._admin is not None:
             self._admin.close()
         for number in list(self._processes):
             self.kill(number)
-        if error is not None:
-            for number in self.ids:
-                print(f"--- broker {number}\n{self.log(number)[-6000:]}")
+        for number in self.ids:
+            print(f"--- broker {number}\n{self.log(number)[-8000:]}")
 
     def start(self, *numbers: int) -> None:
         """Start brokers, and return when they serve clients."""

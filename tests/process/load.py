@@ -50,7 +50,7 @@ class Load:
         self._topic = topic
         self._rate = rate
         self._count = 0
-        self._last_at = 0.0
+        self._started_at = self._last_at = 0.0
         self._progress = threading.Condition()
         self._is_stopped = threading.Event()
         self._producer = confluent_kafka.Producer(
@@ -69,7 +69,7 @@ class Load:
 
     def __enter__(self) -> "Load":
         """Start, and return after the first acknowledgements."""
-        self._last_at = time.monotonic()
+        self._started_at = self._last_at = time.monotonic()
         self._thread.start()
         self.wait_for(200)
         with self._progress:
@@ -96,6 +96,10 @@ class Load:
             goal = self._count + more
             done = self._progress.wait_for(lambda: self._count >= goal, timeout=seconds)
         assert done, f"{goal - self._count} of {more} records not acknowledged in {seconds:g} s"
+
+    def seconds_since_start(self) -> float:
+        """Return for how long records have been written."""
+        return time.monotonic() - self._started_at
 
     def _run(self) -> None:
         started, sent = time.monotonic(), 0
