@@ -70,6 +70,9 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         out(KAFKA_VERSION)
         return 0
     handler = getattr(module, "on_parse_error", None)
+    rewrite = getattr(module, "rewrite", None)
+    if rewrite is not None:
+        words = rewrite(words)
     try:
         options = parse(spec, words)
         return int(module.run(options))
@@ -81,6 +84,8 @@ def _run(name: str, script: Script, words: list[str]) -> int:
 
 def _print_help(spec: Spec) -> None:
     err(spec.summary)
+    err(f"{'Option':<{_LEFT}} Description")
+    err(f"{'------':<{_LEFT}} -----------")
     for name, flag in sorted({**spec.flags, **COMMON}.items()):
         err(f"{_usage(name, flag):<{_LEFT}} {flag.help}".rstrip())
 

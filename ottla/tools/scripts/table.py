@@ -39,4 +39,34 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-get-offsets": Script(
         f"{_HERE}.admin.get_offsets", "topic describe", "Show offsets of partitions."
     ),
+    "kafka-log-dirs": Script(
+        f"{_HERE}.replicas.log_dirs", "", "Show the sizes of replicas by log directory."
+    ),
+    "kafka-delete-records": Script(
+        f"{_HERE}.replicas.delete_records", "", "Delete records before an offset."
+    ),
+    "kafka-leader-election": Script(
+        f"{_HERE}.replicas.leader_election", "", "Elect the preferred leaders of partitions."
+    ),
+    "kafka-reassign-partitions": Script(
+        f"{_HERE}.replicas.reassign", "", "Move partitions between brokers."
+    ),
+    "kafka-producer-perf-test": Script(
+        f"{_HERE}.perf.producer", "", "Measure the rate and the latency of a producer.", True
+    ),
+    "kafka-consumer-perf-test": Script(
+        f"{_HERE}.perf.consumer", "", "Measure the rate of a consumer.", True
+    ),
+    "kafka-e2e-latency": Script(
+        f"{_HERE}.perf.latency", "", "Measure the latency from producer to consumer.", True
+    ),
+    "kafka-verifiable-producer": Script(
+        f"{_HERE}.perf.verifiable_producer", "", "Write numbers, an event of JSON for each.", True
+    ),
+    "kafka-verifiable-consumer": Script(
+        f"{_HERE}.perf.verifiable_consumer", "", "Read records, with events as JSON.", True
+    ),
+    "kafka-dump-log": Script(
+        f"{_HERE}.logs.dump", "log dump", "Print segments, indexes and snapshots."
+    ),
 }
