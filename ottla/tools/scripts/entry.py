@@ -60,11 +60,16 @@ def run(name: str, words: Sequence[str]) -> int:
 
 def _run(name: str, script: Script, words: list[str]) -> int:
     module = load(script.module)
+    target = getattr(module, "target", None)
+    if target is not None:
+        # kafka-run-class names another script.
+        found = target(words)
+        return 1 if found is None else _run(found[0], SCRIPTS[found[0]], found[1])
     spec: Spec | None = getattr(module, "SPEC", None)
     if spec is None:
         return int(module.run(name, words))
     if not words or "--help" in words:
-        _print_help(spec)
+        _print_help(name, spec)
         return 1
     if "--version" in words:
         out(KAFKA_VERSION)
@@ -82,7 +87,10 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         raise
 
 
-def _print_help(spec: Spec) -> None:
+def _print_help(name: str, spec: Spec) -> None:
+    if "action" in spec.flags:
+        # argparse4j's tools begin with a line of usage.
+        err(f"usage: {name} {spec.flags['action'].help} …")
     err(spec.summary)
     err(f"{'Option':<{_LEFT}} Description")
     err(f"{'------':<{_LEFT}} -----------")

@@ -39,6 +39,7 @@ _EXCEPTION = re.compile(
     r"^(?:Exception in thread \S+ )?(?:[a-z]\w*\.)+[\w$.]*(?:Exception|Error)(?:: |$)"
 )
 _REPLACEMENTS = (
+    (re.compile(r"(Cluster ID: )\S+"), r"\1ID"),
     (re.compile(r"(TopicId: )[\w-]{22}"), r"\1ID"),
     (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
