@@ -49,6 +49,8 @@ _REPLACEMENTS = (
     (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
 )
 _WORDS = re.compile(r"[^\s,\[\]]+")
+# The Java client recommends KIP-848; its console consumers leave groups with random names behind.
+_OF_THE_CLIENT = re.compile(r"The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -165,8 +167,7 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
         # Our scripts name their help where Apache Kafka's print it.
         if line.startswith("For the options: "):
             continue
-        # The Java client recommends KIP-848 in a line of its own.
-        if _STACK.match(line) or line.startswith("The consumer rebalance protocol (KIP-848)"):
+        if _STACK.match(line) or _OF_THE_CLIENT.match(line):
             continue
         if _USAGE.match(line):
             break
