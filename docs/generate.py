@@ -224,6 +224,7 @@ def scripts_page() -> str:
         "```sh\nottla scripts install ~/.local/share/ottla/bin    # kafka-topics, kafka-topics.sh, …\n"
         "export PATH=~/.local/share/ottla/bin:$PATH\n"
         "kafka-topics.sh --bootstrap-server localhost:9092 --list\n```\n\n"
+        "`pip install ottla[scripts]` puts the same names beside `ottla`.\n\n"
         "Options of earlier versions (`--broker-list`, `--property`, `--new-consumer`, …) are accepted, and the "
         "modern one is named. `--output json` prints the result as JSON; Apache Kafka's tools do not have "
         "it. Standard output, standard error and exit codes are compared with recordings of Apache "
@@ -231,6 +232,34 @@ def scripts_page() -> str:
         "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).",
         [_table(["Script", "Purpose", "The same with ottla"], rows)],
     )
+
+
+_DISTRIBUTION = """# Written by `make fix` (docs/generate.py) from ottla/tools/scripts/table.py.
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "ottla-scripts"
+version = "1.0"
+description = "Apache Kafka's script names as entry points of Ottla; installed by `pip install ottla[scripts]`"
+license = "Apache-2.0"
+requires-python = ">=3.11"
+dependencies = ["ottla"]
+
+# It contains nothing but the entry points.
+[tool.hatch.build.targets.wheel]
+bypass-selection = true
+
+[project.scripts]
+"""
+
+
+def scripts_distribution() -> str:
+    """Return the project file of the distribution that puts the scripts on PATH."""
+    target = "ottla.tools.scripts.entry:main"
+    rows = [f'"{name}{form}" = "{target}"\n' for name in SCRIPTS for form in ("", ".sh")]
+    return _DISTRIBUTION + "".join(rows)
 
 
 def pages() -> dict[Path, str]:
@@ -241,6 +270,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/gaps.md": gaps_page(),
         ROOT / "docs/compatibility.md": compatibility_page(),
         ROOT / "docs/scripts.md": scripts_page(),
+        ROOT / "packaging/scripts/pyproject.toml": scripts_distribution(),
     }
 
 
@@ -256,6 +286,7 @@ def main(arguments: list[str]) -> int:
             sys.stderr.write(f"{path.relative_to(ROOT)} is not up to date: run make fix\n")
         return 1 if stale else 0
     for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pages()[path], encoding="utf-8")
         sys.stdout.write(f"wrote {path.relative_to(ROOT)}\n")
     return 0

@@ -60,16 +60,24 @@ def run(name: str, words: Sequence[str]) -> int:
 
 def _run(name: str, script: Script, words: list[str]) -> int:
     module = load_module(script.module)
+    target = getattr(module, "target", None)
+    if target is not None:
+        # kafka-run-class names another script.
+        found = target(words)
+        return 1 if found is None else _run(found[0], SCRIPTS[found[0]], found[1])
     spec: Spec | None = getattr(module, "SPEC", None)
     if spec is None:
         return int(module.run(name, words))
     if not words or "--help" in words:
-        _print_help(spec)
+        _print_help(name, spec)
         return 1
     if "--version" in words:
         out(KAFKA_VERSION)
         return 0
     handler = getattr(module, "on_parse_error", None)
+    rewrite = getattr(module, "rewrite", None)
+    if rewrite is not None:
+        words = rewrite(words)
     try:
         options = parse(spec, words)
         return int(module.run(options))
@@ -79,8 +87,13 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         raise
 
 
-def _print_help(spec: Spec) -> None:
+def _print_help(name: str, spec: Spec) -> None:
+    if "action" in spec.flags:
+        # argparse4j's tools begin with a line of usage.
+        err(f"usage: {name} {spec.flags['action'].help} …")
     err(spec.summary)
+    err(f"{'Option':<{_LEFT}} Description")
+    err(f"{'------':<{_LEFT}} -----------")
     for name, flag in sorted({**spec.flags, **COMMON}.items()):
         err(f"{_usage(name, flag):<{_LEFT}} {flag.help}".rstrip())
 

@@ -22,6 +22,8 @@ class Flag(NamedTuple):
     convert: Convert = str
     is_optional: bool = False
     default: Any = None
+    # The option takes all words up to the next option.
+    is_list: bool = False
 
 
 class Old(NamedTuple):
@@ -179,6 +181,9 @@ class _Reader:
             value = self._words[self._at]
             self._at += 1
         self._given.append((name, value))
+        while flag.is_list and self._has_argument():
+            self._given.append((name, self._words[self._at]))
+            self._at += 1
 
     def _has_argument(self) -> bool:
         return self._at < len(self._words) and not self._words[self._at].startswith("-")

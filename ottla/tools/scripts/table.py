@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ottla.tools.scripts.refused import REASONS
+
 # The version whose options and output the scripts have.
 KAFKA_VERSION = "4.3.0"
 _HERE = "ottla.tools.scripts"
@@ -39,4 +41,64 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-get-offsets": Script(
         f"{_HERE}.admin.get_offsets", "topic describe", "Show offsets of partitions."
     ),
+    "kafka-log-dirs": Script(
+        f"{_HERE}.replicas.log_dirs", "", "Show the sizes of replicas by log directory."
+    ),
+    "kafka-delete-records": Script(
+        f"{_HERE}.replicas.delete_records", "", "Delete records before an offset."
+    ),
+    "kafka-leader-election": Script(
+        f"{_HERE}.replicas.leader_election", "", "Elect the preferred leaders of partitions."
+    ),
+    "kafka-reassign-partitions": Script(
+        f"{_HERE}.replicas.reassign", "", "Move partitions between brokers."
+    ),
+    "kafka-producer-perf-test": Script(
+        f"{_HERE}.perf.producer", "", "Measure the rate and the latency of a producer.", True
+    ),
+    "kafka-consumer-perf-test": Script(
+        f"{_HERE}.perf.consumer", "", "Measure the rate of a consumer.", True
+    ),
+    "kafka-e2e-latency": Script(
+        f"{_HERE}.perf.latency", "", "Measure the latency from producer to consumer.", True
+    ),
+    "kafka-verifiable-producer": Script(
+        f"{_HERE}.perf.verifiable_producer", "", "Write numbers, an event of JSON for each.", True
+    ),
+    "kafka-verifiable-consumer": Script(
+        f"{_HERE}.perf.verifiable_consumer", "", "Read records, with events as JSON.", True
+    ),
+    "kafka-dump-log": Script(
+        f"{_HERE}.logs.dump", "log dump", "Print segments, indexes and snapshots."
+    ),
+    "kafka-preferred-replica-election": Script(
+        f"{_HERE}.replicas.preferred_election",
+        "",
+        "Elect preferred leaders (now kafka-leader-election).",
+    ),
+    "kafka-groups": Script(f"{_HERE}.groups.listing", "group list", "List groups of all types."),
+    "kafka-cluster": Script(f"{_HERE}.admin.cluster", "", "Show the cluster's id and brokers."),
+    "kafka-broker-api-versions": Script(
+        f"{_HERE}.admin.api_versions", "", "Show the API versions of brokers."
+    ),
+    "kafka-features": Script(f"{_HERE}.admin.features", "", "Show the levels of features."),
+    "kafka-client-metrics": Script(
+        f"{_HERE}.admin.client_metrics", "", "Manage subscriptions to metrics of clients."
+    ),
+    "kafka-transactions": Script(
+        f"{_HERE}.admin.transactions", "", "List and describe transactions and their producers."
+    ),
+    "kafka-run-class": Script(
+        f"{_HERE}.run_class", "", "Run a tool by the name of its Java class."
+    ),
+    "kafka-server-start": Script(
+        f"{_HERE}.servers", "up", "Start a broker with a properties file."
+    ),
+    "kafka-server-stop": Script(
+        f"{_HERE}.servers", "", "Stop the brokers that kafka-server-start -daemon started."
+    ),
+    **{
+        name: Script(f"{_HERE}.refused", "", f"Not available: {reason}.")
+        for name, reason in REASONS.items()
+    },
 }

@@ -46,18 +46,34 @@ class Tools:
         """Run one command and store its result."""
         command.write_files(folder)
         script, *words = command.words(bootstrap, folder)
-        if script in ALONE or command.stdin:
-            done = subprocess.run(
-                java.command(self._class_path, CLASSES[script], *words),
-                input="".join(f"{line}\n" for line in command.stdin),
-                capture_output=True, text=True, timeout=60, check=False,
-            )  # fmt: skip
-            code, out, errors = done.returncode, done.stdout, done.stderr
-        else:
-            code, out, errors = self._server.run(CLASSES[script], *words)
+        line = java.command(self._class_path, CLASSES[script], *words)
+        is_shared = script not in ALONE and not command.stdin
+        code, out, errors = self._shared(script, words) if is_shared else _alone(line, command)
+        if code is None:
+            code, out, errors = _alone(line, command)
         command.code = code
         command.out = normalize(out, bootstrap, folder)
         command.errors = normalize(errors, bootstrap, folder, others=command.out)
+
+    def _shared(self, script: str, words: list[str]) -> tuple[int | None, str, str]:
+        try:
+            return self._server.run(CLASSES[script], *words)
+        except AssertionError:
+            # The tool ends its JVM itself.
+            self._server = ToolServer(java.command(self._class_path, SOURCE.stem))
+            return None, "", ""
+
+
+def _alone(line: list[str], command: Command) -> tuple[int, str, str]:
+    done = subprocess.run(
+        line,
+        input="".join(f"{text}\n" for text in command.stdin),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 def main(subjects: list[str]) -> None:

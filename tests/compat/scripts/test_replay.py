@@ -65,6 +65,8 @@ def test_output_is_that_of_apache_kafka(
     """Standard output, standard error and exit code of every command are as recorded."""
     differences: list[str] = []
     for command in read(FOLDER / f"{subject}.txt").commands:
+        if "K" in command.marks:
+            continue
         command.write_files(tmp_path)
         done = run_script(command.words(bootstrap, tmp_path), command.stdin, monkeypatch)
         differences += compare(command, done, bootstrap, tmp_path)

@@ -15,6 +15,7 @@ A transcript is a text file. A line starts with one of these marks; the commands
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is compared.
 `$S kafka-…` compares sorted lines: Apache Kafka prints them in the order of a hash table.
 `$U kafka-…` compares sorted words: Apache Kafka prints options in the order of a hash table.
+`$K kafka-…` is only run against Apache Kafka: Ottla's broker lacks the feature.
 `$O kafka-…` is only run by our scripts: an old flag that the recorded version has removed, or an
 extension. Texts that differ in each run (addresses, ids, times) are replaced by words.
 """
@@ -26,8 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "transcripts"
+FILES = Path(__file__).parent / "files"
 MODERN = "4.3.0"
-_COMMAND = re.compile(r"\$([NSOWU]*) (.*)")
+_COMMAND = re.compile(r"\$([NSOWUK]*) (.*)")
 _BROKERS_WORDS = re.compile(r"^((?:Error[^:]*|[^:]*): ?).*")
 # joptsimple's table of options, argparse4j's usage, and what follows them: sentences of Kafka's own.
 _USAGE = re.compile(r"^(Option( \(\* = required\))?\s+Description|usage: |For usage see|Usage: )")
@@ -37,14 +39,18 @@ _EXCEPTION = re.compile(
     r"^(?:Exception in thread \S+ )?(?:[a-z]\w*\.)+[\w$.]*(?:Exception|Error)(?:: |$)"
 )
 _REPLACEMENTS = (
+    (re.compile(r"(Cluster ID: )\S+"), r"\1ID"),
     (re.compile(r"(TopicId: )[\w-]{22}"), r"\1ID"),
     (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
     (re.compile(r'("timestamp":)\d{13}'), r"\1TIME"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r'"(?:/[^"/]+)+"'), '"DIR"'),
     (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
 )
 _WORDS = re.compile(r"[^\s,\[\]]+")
+# The Java client recommends KIP-848; its console consumers leave groups with random names behind.
+_OF_THE_CLIENT = re.compile(r"The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -63,7 +69,9 @@ class Command:
 
     def words(self, bootstrap: str, folder: Path) -> list[str]:
         """Return the words of the command line for one run."""
-        text = self.text.replace("$B", bootstrap).replace("$D", str(folder))
+        text = (
+            self.text.replace("$B", bootstrap).replace("$D", str(folder)).replace("$F", str(FILES))
+        )
         return shlex.split(text)
 
     def write_files(self, folder: Path) -> None:
@@ -136,7 +144,7 @@ def normalize(
     text: str, bootstrap: str, folder: Path, marks: str = "", others: Sequence[str] = ()
 ) -> list[str]:
     """Return the lines of an output, with words in place of what differs in each run."""
-    text = text.replace(bootstrap, "$B").replace(str(folder), "$D")
+    text = text.replace(bootstrap, "$B").replace(str(folder), "$D").replace(str(FILES), "$F")
     host, _, port = bootstrap.rpartition(":")
     text = text.replace(f"/{host}", "HOST").replace(f"{host}:{port}", "$B").replace(port, "PORT")
     for pattern, word in _REPLACEMENTS:
@@ -159,8 +167,7 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
         # Our scripts name their help where Apache Kafka's print it.
         if line.startswith("For the options: "):
             continue
-        # The Java client recommends KIP-848 in a line of its own.
-        if _STACK.match(line) or line.startswith("The consumer rebalance protocol (KIP-848)"):
+        if _STACK.match(line) or _OF_THE_CLIENT.match(line):
             continue
         if _USAGE.match(line):
             break
@@ -174,7 +181,9 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
 
 def _decimals(found: re.Match[str]) -> str:
     fraction = found.group(1) or ""
-    return f"N{len(fraction) - 1}" if fraction else "N"
+    # The shortest form of a double has any number of decimals.
+    count = len(fraction) - 1
+    return "N" if not fraction else f"N{count}" if count <= 4 else "N+"
 
 
 def without_brokers_words(lines: list[str]) -> list[str]:

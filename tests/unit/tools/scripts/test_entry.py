@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from ottla.tools import main
 from ottla.tools.scripts import entry
+from ottla.tools.scripts.refused import REASONS
 from ottla.tools.scripts.table import SCRIPTS
 
 _PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
@@ -61,6 +63,8 @@ def test_script_imports_only_its_own_modules(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     # confluent_kafka itself imports asyncio.
     expected = "['asyncio', 'confluent_kafka']" if SCRIPTS[name].moves_records else "[]"
+    if name == "kafka-broker-api-versions":
+        expected = "['ottla.wire.api_keys']"
     assert done.stdout.strip() == expected
 
 
@@ -96,6 +100,60 @@ def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str
     for row in rows:
         if row["command"]:
             assert main.run([*row["command"].split()[1:], "--help"]) == 0
+
+
+@pytest.mark.parametrize("name", list(REASONS))
+def test_unavailable_script_says_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence names another way, and the exit code is 1."""
+    assert entry.run(f"{name}.sh", []) == 1
+    assert capsys.readouterr().err.startswith(f"{name} is not available: ")
+
+
+def test_class_name_of_a_tool_runs_its_script(capsys: pytest.CaptureFixture[str]) -> None:
+    """`kafka-run-class kafka.tools.GetOffsetShell` is a form of old documents."""
+    assert entry.run("kafka-run-class", ["kafka.tools.GetOffsetShell", "--version"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "4.3.0\n"
+    assert "is kafka-get-offsets today" in printed.err
+    assert entry.run("kafka-run-class", ["com.example.Tool"]) == 1
+
+
+@pytest.mark.parametrize("words", [[], ["missing.properties"], ["--override", "a=b"], ["-daemon"]])
+def test_server_needs_a_properties_file(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is started without one."""
+    assert entry.run("kafka-server-start", words) == 1
+    assert capsys.readouterr().err
+
+
+def test_daemon_is_started_and_stopped(tmp_path: Path) -> None:
+    """`kafka-server-stop` ends the broker that `kafka-server-start -daemon` started, and no other."""
+    (tmp_path / "server.properties").write_text(
+        f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'data'}\n"
+    )
+
+    def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", _PROGRAM.format(name), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
+
+    assert run("kafka-server-stop").returncode == 1
+    started = run("kafka-server-start", "-daemon", str(tmp_path / "server.properties"),
+                  "--override", "num.partitions=2")  # fmt: skip
+    assert started.returncode == 0, started.stderr
+    number = int(started.stdout.rpartition("process ")[2].split(";")[0])
+    descriptor = os.pidfd_open(number)
+    try:
+        assert run("kafka-server-stop").returncode == 0
+        # Readable once the process has ended.
+        assert select.select([descriptor], [], [], 30)[0]
+    finally:
+        os.close(descriptor)
 
 
 def test_closed_pipe_is_no_error() -> None:

@@ -1,0 +1,123 @@
+"""`kafka-client-metrics` (org.apache.kafka.tools.ClientMetricsCommand, KIP-714)."""
+
+import uuid
+from collections.abc import Callable
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import configs
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.session import cluster
+from ottla.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+SPEC = Spec(
+    "This tool helps to manipulate and describe client metrics configurations.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "command-config": COMMAND_CONFIG,
+        "alter": Flag("Set the options of a subscription."),
+        "delete": Flag("Delete a subscription."),
+        "describe": Flag("Show subscriptions."),
+        "list": Flag("List the names of subscriptions."),
+        "name": Flag("The name of the subscription.", "name"),
+        "generate-name": Flag("Choose a name for a new subscription."),
+        "metrics": Flag("The prefixes of metrics.", "m1,m2"),
+        "interval": Flag("The push interval in ms.", "push interval"),
+        "match": Flag("Which clients, as in client_id=app; may be repeated.", "k1=v1,k2=v2"),
+    },
+)
+_ACTIONS = ("alter", "delete", "describe", "list")
+_KEYS = {"interval": "interval.ms", "match": "match", "metrics": "metrics"}
+_KIND = configs.ResourceType.CLIENT_METRICS
+
+
+def run(options: Options) -> int:
+    """Run the action of the command line."""
+    if sum(name in options for name in _ACTIONS) != 1:
+        raise UsageError(
+            "Command must include exactly one action: --alter, --delete, --describe or --list."
+        )
+    options.require("bootstrap-server")
+    if "delete" in options:
+        options.require("name")
+    if "alter" in options and ("name" in options) == ("generate-name" in options):
+        raise UsageError("One of --name or --generate-name must be specified with --alter.")
+    actions: dict[str, Callable[[Brokers, Options], None]] = {
+        "alter": _alter,
+        "delete": _delete,
+        "describe": _describe,
+        "list": _list,
+    }
+    try:
+        with cluster(options) as brokers:
+            actions[next(name for name in _ACTIONS if name in options)](brokers, options)
+    except OttlaError as error:
+        out(f"Error while executing client metrics command : {error}")
+        return 1
+    return 0
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print only the sentence."""
+    err(str(error))
+    return 1
+
+
+def _names(brokers: Brokers) -> list[str]:
+    request = ListConfigResourcesRequest(resource_types=[int(_KIND)])
+    response = brokers.ask(request, ListConfigResourcesResponse)
+    check(response.error_code)
+    return sorted(row.resource_name for row in response.config_resources)
+
+
+def _list(brokers: Brokers, options: Options) -> None:
+    names = _names(brokers)
+    if options.is_json:
+        as_json(names)
+    else:
+        out("\n".join(names))
+
+
+def _alter(brokers: Brokers, options: Options) -> None:
+    name = options["name"] or str(uuid.uuid4())
+    values = {key: ",".join(options.all(flag)) for flag, key in _KEYS.items() if flag in options}
+    configs.alter_config(
+        brokers,
+        configs.Resource(_KIND, name),
+        assign={key: value for key, value in values.items() if value},
+        delete=[key for key, value in values.items() if not value],
+    )
+    out(f"Altered client metrics config for {name}.")
+
+
+def _delete(brokers: Brokers, options: Options) -> None:
+    resource = configs.Resource(_KIND, options["name"])
+    own = [entry.name for entry in configs.describe_config(brokers, resource) if _is_own(entry)]
+    configs.alter_config(brokers, resource, delete=own)
+    out(f"Deleted client metrics config for {resource.name}.")
+
+
+def _describe(brokers: Brokers, options: Options) -> None:
+    known = _names(brokers)
+    names = known if options["name"] is None else [options["name"]]
+    for name in names:
+        if name not in known:
+            out(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
+            continue
+        entries = configs.describe_config(brokers, configs.Resource(_KIND, name))
+        if options.is_json:
+            as_json({"name": name, **{entry.name: entry.value for entry in entries}})
+            continue
+        out(f"Client metrics configs for {name} are:")
+        for entry in entries:
+            out(f"  {entry.name}={entry.value}")
+
+
+def _is_own(entry: configs.ConfigEntry) -> bool:
+    return entry.source is configs.ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG

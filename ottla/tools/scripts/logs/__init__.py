@@ -1,0 +1,1 @@
+"""Scripts that read the files of a broker."""

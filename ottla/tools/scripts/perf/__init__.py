@@ -1,0 +1,1 @@
+"""Scripts that measure or verify clients: performance tests, latency, verifiable clients."""

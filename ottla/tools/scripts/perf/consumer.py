@@ -1,0 +1,201 @@
+"""`kafka-consumer-perf-test` (org.apache.kafka.tools.ConsumerPerformance).
+
+Not done: `--print-metrics`.
+"""
+
+import datetime
+import time
+from collections.abc import Mapping
+
+from ottla.base.errors import OttlaError
+from ottla.client.transport import ConsumedRecord, RecordConsumer
+from ottla.tools.scripts.console.settings import librdkafka_settings
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    integer,
+    long,
+    pairs,
+)
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.session import read_properties
+
+SPEC = Spec(
+    "This tool is used to verify the consumer performance.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "topic": Flag("The topic to read.", "topic"),
+        "include": Flag("The topics to read, as a regular expression.", "regex"),
+        "group": Flag("The group.", "gid"),
+        "num-records": Flag("The number of records to read.", "count", long),
+        "messages": Flag("Use --num-records instead.", "count", long),
+        "fetch-size": Flag("max.partition.fetch.bytes.", "size", integer, default=1 << 20),
+        "from-latest": Flag("Start at the end of the topic."),
+        "socket-buffer-size": Flag("receive.buffer.bytes.", "size", integer, default=2 << 20),
+        "command-config": COMMAND_CONFIG,
+        "consumer.config": Flag("Use --command-config instead.", "config file"),
+        "command-property": Flag("An option of the consumer, as name=value.", "prop1=val1"),
+        "show-detailed-stats": Flag("Print a line each reporting interval."),
+        "reporting-interval": Flag("The interval in ms.", "interval_ms", long, default=5000),
+        "hide-header": Flag("Leave out the first line."),
+        "timeout": Flag("Stop after this time without records.", "milliseconds", long, default=10_000),
+        "date-format": Flag("The form of times (Java's letters).", "date format"),
+        "print-metrics": Flag("Accepted, without effect."),
+        "threads": Flag("Accepted, without effect.", "count", integer),
+    },
+    {"broker-list": Old("bootstrap-server")},
+)  # fmt: skip
+_COLUMNS = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
+_MB = 1024 * 1024
+_AT_ONCE = 500
+
+
+def run(options: Options) -> int:
+    """Read records and print the rate."""
+    _check(options)
+    if "messages" in options:
+        out("Warning: --messages is deprecated. Use --num-records instead.")
+    is_detailed = "show-detailed-stats" in options
+    if "hide-header" not in options and not options.is_json:
+        out(f"{'time, threadId' if is_detailed else 'start.time, end.time'}, {_COLUMNS}")
+    try:
+        reading = _Reading(options)
+        reading.run()
+    except OttlaError as error:
+        err(str(error))
+        return 1
+    if options.is_json:
+        as_json(reading.facts())
+    elif not is_detailed:
+        out(reading.total())
+    return 0
+
+
+def _check(options: Options) -> None:
+    if ("num-records" in options) == ("messages" in options):
+        raise UsageError(
+            "Exactly one of the following arguments is required: [messages], [num-records]"
+        )
+    options.require("bootstrap-server")
+    if ("topic" in options) == ("include" in options):
+        raise UsageError("Exactly one of the following arguments is required: [topic], [include]")
+
+
+class _Reading:
+    """The progress of one run."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._wanted: int = options["num-records"] or options["messages"] or 0
+        self.count = self.bytes = 0
+        self._start = self._joined = time.time()
+        self._end = self._start
+
+    def run(self) -> None:
+        """Read until the number of records or the timeout is reached."""
+        options = self._options
+        timeout_s = options["timeout"] / 1000
+        interval_s = options["reporting-interval"] / 1000
+        settings = self._settings()
+        group = settings.pop("group.id")
+        topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
+        with RecordConsumer(
+            options["bootstrap-server"], group_id=group, settings=settings
+        ) as consumer:
+            consumer.subscribe(topics, self._on_assignment)
+            last = reported = time.time()
+            before = (0, 0)
+            while self.count < self._wanted and time.time() - last <= timeout_s:
+                events = consumer.poll(0, limit=_AT_ONCE) or consumer.poll(0.1)
+                records = [event for event in events if isinstance(event, ConsumedRecord)]
+                now = time.time()
+                if records:
+                    last = now
+                self.count += len(records)
+                self.bytes += sum(len(r.key or b"") + len(r.value or b"") for r in records)
+                if now - reported >= interval_s:
+                    if "show-detailed-stats" in options:
+                        self._print_interval(reported, now, before)
+                    reported, before = now, (self.count, self.bytes)
+            self._end = time.time()
+        if self.count < self._wanted and not options.is_json:
+            out(
+                "WARNING: Exiting before consuming the expected number of records: timeout "
+                f"({options['timeout']} ms) exceeded. You can use the --timeout option to increase the "
+                "timeout."
+            )
+
+    def _on_assignment(self, partitions: set[tuple[str, int]]) -> None:
+        if self._joined == self._start:
+            self._joined = time.time()
+
+    def _settings(self) -> dict[str, str]:
+        options = self._options
+        name = options["command-config"] or options["consumer.config"]
+        words: Mapping[str, str] = read_properties(name) if name else {}
+        return {
+            "group.id": options["group"] or f"perf-consumer-{time.time_ns() % 100_000}",
+            **librdkafka_settings(
+                {
+                    "client.id": "perf-consumer-client",
+                    "auto.offset.reset": "latest" if "from-latest" in options else "earliest",
+                    "max.partition.fetch.bytes": str(options["fetch-size"]),
+                    "receive.buffer.bytes": str(options["socket-buffer-size"]),
+                    **words,
+                    **pairs(options.all("command-property")),
+                }
+            ),
+        }
+
+    def facts(self) -> dict[str, float]:
+        """Return the totals."""
+        elapsed_s = max(self._end - self._start, 1e-3)
+        join_s = self._joined - self._start
+        fetch_s = max(elapsed_s - join_s, 1e-3)
+        return {
+            "mb": self.bytes / _MB,
+            "mb_per_second": self.bytes / _MB / elapsed_s,
+            "records": self.count,
+            "records_per_second": self.count / elapsed_s,
+            "rebalance_ms": int(join_s * 1000),
+            "fetch_ms": int(fetch_s * 1000),
+            "fetch_mb_per_second": self.bytes / _MB / fetch_s,
+            "fetch_records_per_second": self.count / fetch_s,
+        }
+
+    def total(self) -> str:
+        """Return the last line."""
+        return f"{_moment(self._start)}, {_moment(self._end)}, {_line(self.facts())}"
+
+    def _print_interval(self, start: float, end: float, before: tuple[int, int]) -> None:
+        elapsed_s = max(end - start, 1e-3)
+        count, size = self.count - before[0], self.bytes - before[1]
+        join_ms = int(max(self._joined - start, 0) * 1000)
+        fetch_s = max(elapsed_s - join_ms / 1000, 1e-3)
+        facts = {
+            "mb": self.bytes / _MB,
+            "mb_per_second": size / _MB / elapsed_s,
+            "records": self.count,
+            "records_per_second": count / elapsed_s,
+            "rebalance_ms": join_ms,
+            "fetch_ms": int(fetch_s * 1000),
+            "fetch_mb_per_second": size / _MB / fetch_s,
+            "fetch_records_per_second": count / fetch_s,
+        }
+        out(f"{_moment(end)}, 0, {_line(facts)}")
+
+
+def _line(facts: Mapping[str, float]) -> str:
+    return ", ".join(
+        str(value) if isinstance(value, int) else f"{value:.4f}" for value in facts.values()
+    )
+
+
+def _moment(seconds: float) -> str:
+    moment = datetime.datetime.fromtimestamp(seconds)
+    return f"{moment:%Y-%m-%d %H:%M:%S}:{moment.microsecond // 1000:03}"

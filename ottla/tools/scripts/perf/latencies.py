@@ -1,0 +1,100 @@
+"""The statistics of `kafka-producer-perf-test` (ProducerPerformance.Stats)."""
+
+import sys
+import time
+from pathlib import Path
+
+from ottla.tools.scripts.printing import out
+
+_WINDOW_S = 5.0
+_SAMPLES_MAX = 500_000
+_MB = 1024.0 * 1024.0
+_QUANTILES = (0.5, 0.95, 0.99, 0.999)
+_WIDTH, _HEIGHT = 720, 240
+
+
+class Latencies:
+    """Counts, bytes and latencies, of all records and of the current window of five seconds."""
+
+    def __init__(self, records: int) -> None:
+        self._start = self._window_start = time.monotonic()
+        self._sampling = max(records // min(records, _SAMPLES_MAX), 1) if records else 1
+        self._samples: list[int] = []
+        self._rates: list[tuple[float, float]] = []
+        self.count = self.bytes = self._total_ms = self._max_ms = 0
+        self._window = [0, 0, 0, 0]
+        self._has_line = sys.stderr.isatty()
+
+    def record(self, latency_ms: int, size: int) -> None:
+        """Note an acknowledged record, and print the window every five seconds."""
+        if self.count % self._sampling == 0:
+            self._samples.append(latency_ms)
+        self.count += 1
+        self.bytes += size
+        self._total_ms += latency_ms
+        self._max_ms = max(self._max_ms, latency_ms)
+        window = self._window
+        window[0] += 1
+        window[1] += size
+        window[2] += latency_ms
+        window[3] = max(window[3], latency_ms)
+        now = time.monotonic()
+        if now - self._window_start >= _WINDOW_S:
+            self._print_window(now - self._window_start)
+            self._window_start = now
+        elif self._has_line and self.count % 1000 == 0:
+            rate = self.count / max(now - self._start, 1e-9)
+            sys.stderr.write(f"\r{self.count} records, {rate:.0f} records/sec \r")
+
+    def _print_window(self, elapsed_s: float) -> None:
+        count, size, total_ms, max_ms = self._window
+        self._rates.append((time.monotonic() - self._start, count / elapsed_s))
+        out(
+            f"{count} records sent, {count / elapsed_s:.1f} records/sec "
+            f"({size / elapsed_s / _MB:.2f} MB/sec), {total_ms / max(count, 1):.1f} ms avg latency, "
+            f"{float(max_ms):.1f} ms max latency."
+        )
+        self._window = [0, 0, 0, 0]
+
+    def summary(self) -> dict[str, float]:
+        """Return the totals, for JSON and for the last line."""
+        elapsed_s = max(time.monotonic() - self._start, 1e-3)
+        ordered = sorted(self._samples) or [0]
+        quantiles = {
+            f"p{100 * quantile:g}": ordered[min(int(quantile * len(ordered)), len(ordered) - 1)]
+            for quantile in _QUANTILES
+        }
+        return {
+            "records": self.count,
+            "records_per_second": self.count / elapsed_s,
+            "mb_per_second": self.bytes / elapsed_s / _MB,
+            "average_ms": self._total_ms / max(self.count, 1),
+            "maximum_ms": float(self._max_ms),
+            **quantiles,
+        }
+
+    def print_total(self) -> None:
+        """Print the last line."""
+        facts = self.summary()
+        out(
+            f"{self.count} records sent, {facts['records_per_second']:.6f} records/sec "
+            f"({facts['mb_per_second']:.2f} MB/sec), {facts['average_ms']:.2f} ms avg latency, "
+            f"{facts['maximum_ms']:.2f} ms max latency, {facts['p50']} ms 50th, "
+            f"{facts['p95']} ms 95th, {facts['p99']} ms 99th, {facts['p99.9']} ms 99.9th."
+        )
+
+    def write_plot(self, path: str) -> None:
+        """Write the latencies in their order as a picture (SVG)."""
+        samples = self._samples or [0]
+        top = max(max(samples), 1)
+        step = max(len(samples) // _WIDTH, 1)
+        points = " ".join(
+            f"{at * _WIDTH / len(samples):.1f},{_HEIGHT - max(samples[at : at + step]) * _HEIGHT / top:.1f}"
+            for at in range(0, len(samples), step)
+        )
+        Path(path).write_text(
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -20 {_WIDTH} {_HEIGHT + 20}">'
+            f'<text y="-6" font-size="12">latency in ms, maximum {top}; {self.count} records</text>'
+            f'<polyline fill="none" stroke="black" points="{points}"/></svg>\n',
+            encoding="utf-8",
+        )

@@ -1,0 +1,24 @@
+"""A producer that reports each acknowledged record."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.client.transport import RecordProducer, Settings
+
+# Takes the error as text (None if there is none) and librdkafka's message.
+Report = Callable[[str | None, Any], None]
+
+
+class MeasuredProducer(RecordProducer):
+    """A RecordProducer that calls `report` for every record, with the message of librdkafka.
+
+    The message knows its partition, its offset, and in `latency()` the seconds since it was sent.
+    """
+
+    def __init__(self, bootstrap: str, settings: Settings, report: Report) -> None:
+        super().__init__(bootstrap, settings=settings)
+        self._report = report
+
+    def _delivery(self, error: Any, message: Any) -> None:
+        super()._delivery(error, message)
+        self._report(None if error is None else error.str(), message)

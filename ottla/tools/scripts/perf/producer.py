@@ -1,0 +1,155 @@
+"""`kafka-producer-perf-test` (org.apache.kafka.tools.ProducerPerformance).
+
+Not done: `--print-metrics`, transactions.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.tools.scripts.console.settings import librdkafka_settings
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import BOOTSTRAP, Flag, Options, Spec, integer, long, pairs
+from ottla.tools.scripts.perf.latencies import Latencies
+from ottla.tools.scripts.perf.measured_producer import MeasuredProducer
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.session import read_properties
+
+SPEC = Spec(
+    "This tool is used to verify the producer performance.",
+    {
+        "topic": Flag("The topic to write to.", "TOPIC"),
+        "num-records": Flag("The number of records.", "NUM-RECORDS", long),
+        "record-size": Flag("The size of each record in bytes.", "RECORD-SIZE", integer),
+        "payload-file": Flag("A file with the values.", "PAYLOAD-FILE"),
+        "payload-delimiter": Flag("The delimiter between values.", "DELIMITER", default="\\n"),
+        "payload-monotonic": Flag("Values are 0, 1, 2, …"),
+        "throughput": Flag("Records a second; -1: no limit.", "THROUGHPUT", float),
+        "bootstrap-server": BOOTSTRAP,
+        "command-property": Flag("Options of the producer, as name=value.", "PROPS", is_list=True),
+        "producer-props": Flag("Use --command-property instead.", "PROPS", is_list=True),
+        "command-config": Flag("A properties file.", "CONFIG-FILE"),
+        "producer.config": Flag("Use --command-config instead.", "CONFIG-FILE"),
+        "warmup-records": Flag("Records that are not counted.", "RECORDS", long, default=0),
+        "random-seed": Flag("The seed of the values.", "SEED", long, default=0),
+        "plot": Flag("Write the latencies as a picture (an extension of Ottla).", "FILE.svg"),
+    },
+)
+_DEPRECATED = {"producer-props": "command-property", "producer.config": "command-config"}
+_PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
+
+
+def run(options: Options) -> int:
+    """Send records and print rates and latencies."""
+    _check(options)
+    for old, new in _DEPRECATED.items():
+        if old in options:
+            out(
+                f"Option --{old} has been deprecated and will be removed in a future version. "
+                f"Use --{new} instead."
+            )
+    try:
+        return _measure(options)
+    except OttlaError as error:
+        err(str(error))
+        return 1
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print the error as argparse4j does, below a line of usage."""
+    err("usage: producer-performance [--help] --topic TOPIC --num-records N --throughput N …")
+    err(f"producer-performance: error: {error}")
+    return 1
+
+
+def _check(options: Options) -> None:
+    missing = [name for name in ("topic", "num-records", "throughput") if name not in options]
+    if missing:
+        raise UsageError(f"argument --{missing[0]} is required", is_parse_error=True)
+    if sum(name in options for name in _PAYLOADS) != 1:
+        raise UsageError(
+            "one of the arguments --record-size --payload-file --payload-monotonic is required",
+            is_parse_error=True,
+        )
+    for name in ("num-records", "throughput", "record-size"):
+        options[name]
+
+
+def _measure(options: Options) -> int:
+    properties = _properties(options)
+    bootstrap = properties.pop("bootstrap.servers", None)
+    if bootstrap is None:
+        raise ConfigError("name the brokers with --bootstrap-server host:port")
+    count, warmup = options["num-records"], options["warmup-records"]
+    latencies = Latencies(count - warmup)
+    skipped = warmup
+
+    def report(error: str | None, message: Any) -> None:
+        nonlocal skipped
+        if error is not None:
+            err(f"record not delivered: {error}")
+        elif skipped:
+            skipped -= 1
+        else:
+            latencies.record(int(message.latency() * 1000), len(message.value() or b""))
+
+    values = _values(options)
+    pause_s = 1 / options["throughput"] if options["throughput"] > 0 else 0.0
+    with MeasuredProducer(bootstrap, librdkafka_settings(properties), report) as producer:
+        due = time.monotonic()
+        for _ in range(count):
+            producer.send(options["topic"], next(values))
+            due += pause_s
+            if pause_s and due > time.monotonic():
+                time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
+    if options["plot"]:
+        latencies.write_plot(options["plot"])
+    if options.is_json:
+        as_json(latencies.summary())
+    else:
+        latencies.print_total()
+    return 0
+
+
+def _properties(options: Options) -> dict[str, str]:
+    name = options["command-config"] or options["producer.config"]
+    properties = {"linger.ms": "5", "client.id": "perf-producer-client"}
+    properties |= read_properties(name) if name else {}
+    words = [*options.all("producer-props"), *options.all("command-property")]
+    wrong = [word for word in words if "=" not in word]
+    if wrong:
+        raise ConfigError(f"Invalid property: {wrong[0]}")
+    properties |= pairs(words)
+    if options["bootstrap-server"]:
+        properties["bootstrap.servers"] = options["bootstrap-server"]
+    return properties
+
+
+def _values(options: Options) -> Iterator[bytes]:
+    source = random.Random(options["random-seed"])  # noqa: S311 - test data
+    if "payload-monotonic" in options:
+        number = 0
+        while True:
+            yield str(number).encode()
+            number += 1
+    if "payload-file" in options:
+        path = Path(options["payload-file"])
+        out(f"Reading payloads from: {path.absolute()}")
+        if not path.is_file() or not path.stat().st_size:
+            raise ConfigError("File does not exist or empty file provided.")
+        delimiter = options["payload-delimiter"].encode().decode("unicode_escape")
+        parts = path.read_text(encoding="utf-8").rstrip(delimiter).split(delimiter)
+        out(f"Number of records read: {len(parts)}")
+        while True:
+            yield source.choice(parts).encode()
+    size = options["record-size"]
+    if size <= 0:
+        raise ConfigError("--record-size should be greater than zero.")
+    # Many different values from few random bytes: producing them must not limit the rate.
+    pool = bytes(source.choices(range(65, 91), k=size + 4096))
+    while True:
+        start = source.randrange(4096)
+        yield pool[start : start + size]

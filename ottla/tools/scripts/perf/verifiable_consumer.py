@@ -1,0 +1,129 @@
+"""`kafka-verifiable-consumer` (org.apache.kafka.tools.VerifiableConsumer).
+
+Not done: `--group-remote-assignor`.
+"""
+
+from ottla.base.errors import OttlaError
+from ottla.client.transport import ConsumedRecord, RecordConsumer
+from ottla.tools.scripts.console.settings import librdkafka_settings
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
+from ottla.tools.scripts.perf.verifiable import event, text
+from ottla.tools.scripts.printing import err
+from ottla.tools.scripts.session import read_properties
+from ottla.tools.signals import StopSignals
+
+SPEC = Spec(
+    "This tool consumes messages from a specific topic and emits consumer events (e.g. group rebalances, "
+    "received messages, and offsets committed) as JSON objects to STDOUT.",
+    {
+        "topic": Flag("The topic to read.", "TOPIC"),
+        "bootstrap-server": BOOTSTRAP,
+        "group-id": Flag("The group.", "GROUP_ID"),
+        "group-protocol": Flag("classic or consumer.", "PROTOCOL", default="classic"),
+        "group-instance-id": Flag("The id of a static member.", "ID"),
+        "max-messages": Flag("The number of records; -1: until stopped.", "N", integer, default=-1),
+        "session-timeout": Flag("session.timeout.ms.", "MS", integer, default=30_000),
+        "verbose": Flag("Print an event for each record."),
+        "enable-autocommit": Flag("Commit in the background."),
+        "reset-policy": Flag("earliest or latest.", "POLICY", default="earliest"),
+        "assignment-strategy": Flag("The assignor's Java class.", "CLASS"),
+        "command-config": COMMAND_CONFIG,
+    },
+    {"broker-list": Old("bootstrap-server"), "consumer.config": Old("command-config", "")},
+)
+_POLL_S = 0.1
+_AT_ONCE = 500
+
+
+def run(options: Options) -> int:
+    """Read records and print events."""
+    for name in ("topic", "group-id", "bootstrap-server"):
+        if name not in options:
+            raise UsageError(f"argument --{name} is required", is_parse_error=True)
+    event("startup_complete")
+    mine: set[tuple[str, int]] = set()
+
+    def changed(partitions: set[tuple[str, int]]) -> None:
+        for kind, keys in (("assigned", partitions - mine), ("revoked", mine - partitions)):
+            if keys:
+                rows = [{"topic": topic, "partition": number} for topic, number in sorted(keys)]
+                event(f"partitions_{kind}", partitions=rows)
+        mine.clear()
+        mine.update(partitions)
+
+    try:
+        with (
+            StopSignals() as stop,
+            RecordConsumer(options["bootstrap-server"], group_id=options["group-id"],
+                           settings=_settings(options)) as consumer,
+        ):  # fmt: skip
+            consumer.subscribe([options["topic"]], changed)
+            _read(consumer, options, stop)
+    except OttlaError as error:
+        err(str(error))
+        return 1
+    if mine:
+        changed(set())
+    event("shutdown_complete")
+    event("shutdown_requested")
+    return 0
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print the error as argparse4j does, below a line of usage."""
+    err(
+        "usage: verifiable-consumer [--help] --topic TOPIC --group-id ID --bootstrap-server HOST:PORT …"
+    )
+    err(f"verifiable-consumer: error: {error}")
+    return 1
+
+
+def _settings(options: Options) -> dict[str, str]:
+    name = options["command-config"]
+    words = {
+        **(read_properties(name) if name else {}),
+        "auto.offset.reset": options["reset-policy"],
+        "session.timeout.ms": str(options["session-timeout"]),
+    }
+    if options["group-instance-id"]:
+        words["group.instance.id"] = options["group-instance-id"]
+    if options["group-protocol"].lower() == "consumer":
+        words["group.protocol"] = "consumer"
+        del words["session.timeout.ms"]
+    if options["assignment-strategy"]:
+        words["partition.assignment.strategy"] = options["assignment-strategy"]
+    return librdkafka_settings(words)
+
+
+def _read(consumer: RecordConsumer, options: Options, stop: StopSignals) -> None:
+    limit, count = options["max-messages"], 0
+    while not stop.requested and (limit < 0 or count < limit):
+        room = _AT_ONCE if limit < 0 else min(_AT_ONCE, limit - count)
+        events = consumer.poll(_POLL_S, limit=room)
+        records = [found for found in events if isinstance(found, ConsumedRecord)]
+        if records:
+            count += len(records)
+            _report(consumer, records, is_verbose="verbose" in options)
+
+
+def _report(consumer: RecordConsumer, records: list[ConsumedRecord], *, is_verbose: bool) -> None:
+    ranges: dict[tuple[str, int], list[int]] = {}
+    for record in records:
+        if is_verbose:
+            event("record_data", key=text(record.key), value=text(record.value), topic=record.topic,
+                  partition=record.partition, offset=record.offset)  # fmt: skip
+        ranges.setdefault((record.topic, record.partition), []).append(record.offset)
+    rows = [
+        {"topic": topic, "partition": number, "count": len(found), "minOffset": found[0],
+         "maxOffset": found[-1]}
+        for (topic, number), found in ranges.items()
+    ]  # fmt: skip
+    event("records_consumed", count=len(records), partitions=rows)
+    positions = {key: found[-1] + 1 for key, found in ranges.items()}
+    consumer.store(positions)
+    listed = [
+        {"topic": topic, "partition": number, "offset": offset}
+        for (topic, number), offset in positions.items()
+    ]
+    event("offsets_committed", offsets=listed, success=True)

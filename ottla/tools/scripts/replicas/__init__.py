@@ -1,0 +1,1 @@
+"""Scripts about replicas: log directories, elections, reassignments, deleted records."""

@@ -1,0 +1,86 @@
+"""`kafka-delete-records` (org.apache.kafka.tools.DeleteRecordsCommand)."""
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.admin.records import delete_records
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.java_order import hash_order, partition_hash
+from ottla.tools.scripts.json_files import partition_of, read_json
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.session import cluster
+
+SPEC = Spec(
+    "This tool helps to delete records of the given partitions down to the specified offset.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "command-config": COMMAND_CONFIG,
+        "offset-json-file": Flag(
+            'As in {"version": 1, "partitions": [{"topic": "a", "partition": 0, "offset": 5}]}; '
+            "offset -1 is the end.",
+            "Offset json file path",
+        ),
+    },
+)
+# The Java client's exceptions for error codes, as the tool prints them.
+_EXCEPTIONS = {
+    ErrorCode.OFFSET_OUT_OF_RANGE: (
+        "org.apache.kafka.common.errors.OffsetOutOfRangeException: The requested offset is not within "
+        "the range of offsets maintained by the server."
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
+        "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host "
+        "this topic-partition."
+    ),
+}
+
+
+def run(options: Options) -> int:
+    """Delete the records before the offsets of a file."""
+    options.require("bootstrap-server", "offset-json-file")
+    try:
+        wanted = _read(options["offset-json-file"])
+        with cluster(options) as brokers:
+            if not options.is_json:
+                out("Executing records delete operation")
+            results: dict[tuple[str, int], int | str] = {}
+            for key in hash_order(wanted, partition_hash):
+                try:
+                    results |= delete_records(brokers, {key: wanted[key]})
+                except ApiError as error:
+                    results[key] = _EXCEPTIONS.get(error.code, str(error))
+    except OttlaError as error:
+        err(str(error))
+        return 1
+    if options.is_json:
+        as_json([{"topic": t, "partition": p, "result": r} for (t, p), r in results.items()])
+        return 0
+    out("Records delete operation completed:")
+    for (topic, partition), result in results.items():
+        name = "error" if isinstance(result, str) else "low_watermark"
+        out(f"partition: {topic}-{partition}\t{name}: {result}")
+    return 0
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print only the sentence."""
+    err(str(error))
+    return 1
+
+
+def _read(path: str) -> dict[tuple[str, int], int]:
+    content = read_json(path)
+    if "partitions" not in content:
+        raise ConfigError("Missing partitions field")
+    wanted: dict[tuple[str, int], int] = {}
+    twice = []
+    for row in content["partitions"]:
+        key = partition_of(row)
+        if not isinstance(row.get("offset"), int):
+            raise ConfigError(f'{key[0]}-{key[1]} needs a field "offset" (int)')
+        if key in wanted:
+            twice.append(key)
+        wanted[key] = row["offset"]
+    if twice:
+        listed = ",".join(f"{topic}-{partition}" for topic, partition in dict.fromkeys(twice))
+        raise ConfigError(f"Offset json file contains duplicate topic partitions: {listed}")
+    return wanted

@@ -1,0 +1,170 @@
+"""`kafka-leader-election` (org.apache.kafka.tools.LeaderElectionCommand), and the tool it replaced.
+
+`kafka-preferred-replica-election` is this tool with `--election-type preferred`.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec, integer
+from ottla.tools.scripts.java_order import hash_order, partition_hash
+from ottla.tools.scripts.json_files import partition_of, read_json
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.session import cluster
+from ottla.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+
+_TYPES = ("preferred", "unclean")
+
+
+def _election_type(text: str) -> int:
+    return _TYPES.index(text.lower())
+
+
+SPEC = Spec(
+    "This tool attempts to elect a new leader for a set of topic partitions. The type of elections "
+    "supported are preferred replicas and unclean replicas.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "command-config": COMMAND_CONFIG,
+        "path-to-json-file": Flag(
+            'As in {"partitions": [{"topic": "a", "partition": 0}]}.', "Path to JSON file"
+        ),
+        "topic": Flag("The topic; needs --partition.", "topic name"),
+        "partition": Flag("The partition.", "partition id", integer),
+        "all-topic-partitions": Flag("All partitions."),
+        "election-type": Flag(
+            "preferred: the first replica; unclean: any replica, if none is in sync.",
+            "election type",
+        ),
+    },
+    {"admin.config": Old("command-config", "")},
+)
+_SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
+TopicPartition = tuple[str, int]
+Results = dict[TopicPartition, ApiError | None]
+
+
+def run(options: Options) -> int:
+    """Elect leaders and print the result by partition."""
+    try:
+        kind, keys = _check(options)
+        with cluster(options) as brokers:
+            results = _elect(brokers, kind, keys)
+    except OttlaError as error:
+        err(str(error))
+        return 1
+    return _print(options, kind, results)
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print only the sentence."""
+    err(str(error))
+    return 1
+
+
+def _check(options: Options) -> tuple[int, list[TopicPartition] | None]:
+    """Return the number of the election type and the partitions, None for all."""
+    missing = [name for name in ("bootstrap-server", "election-type") if name not in options]
+    if missing:
+        raise ConfigError(f"Missing required option(s): {', '.join(missing)}")
+    if sum(name in options for name in _SCOPES) != 1:
+        raise ConfigError(
+            f"One and only one of the following options is required: {', '.join(_SCOPES)}"
+        )
+    if "topic" in options and "partition" not in options:
+        raise ConfigError("Missing required option(s): partition")
+    if "topic" not in options and "partition" in options:
+        raise ConfigError("Option partition is only allowed if topic is used")
+    try:
+        kind = _election_type(options["election-type"])
+    except ValueError:
+        raise UsageError(
+            f"Cannot parse argument '{options['election-type']}' of option election-type",
+            is_parse_error=True,
+        ) from None
+    if "topic" in options:
+        return kind, [(options["topic"], options["partition"])]
+    if "all-topic-partitions" in options:
+        return kind, None
+    content = read_json(options["path-to-json-file"])
+    if "partitions" not in content:
+        raise ConfigError('Replica election data is missing "partitions" field')
+    keys = [partition_of(row) for row in content["partitions"]]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        listed = ", ".join(f"{topic}-{partition}" for topic, partition in twice)
+        raise ConfigError(f"Replica election data contains duplicate partitions: [{listed}]")
+    return kind, keys
+
+
+def _elect(brokers: Brokers, kind: int, keys: Sequence[TopicPartition] | None) -> Results:
+    rows: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in keys or ():
+        rows[topic].append(partition)
+    request = ElectLeadersRequest(
+        election_type=kind,
+        topic_partitions=None
+        if keys is None
+        else [TopicPartitions(topic=name, partitions=some) for name, some in rows.items()],
+        timeout_ms=30_000,
+    )
+
+    def attempt() -> Results:
+        response = brokers.ask_controller(request, ElectLeadersResponse)
+        check(response.error_code)
+        results: Results = {}
+        for topic in response.replica_election_results:
+            for row in topic.partition_result:
+                try:
+                    check(row.error_code, row.error_message)
+                    results[topic.topic, row.partition_id] = None
+                except ApiError as error:
+                    results[topic.topic, row.partition_id] = error
+        return results
+
+    return brokers.retry(attempt)
+
+
+def _print(options: Options, kind: int, results: Results) -> int:
+    ordered = hash_order(results, partition_hash)
+    done = [key for key in ordered if results[key] is None]
+    failed = {key: error for key in ordered if (error := results[key]) is not None}
+    needless = [key for key, error in failed.items() if error.code is ErrorCode.ELECTION_NOT_NEEDED]
+    for key in needless:
+        del failed[key]
+    word = _TYPES[kind].upper()
+    if options.is_json:
+        as_json(
+            {
+                "elected": done,
+                "not_needed": needless,
+                "failed": {_text(k): e for k, e in failed.items()},
+            }
+        )
+        return 1 if failed else 0
+    if done:
+        listed = ", ".join(map(_text, done))
+        out(f"Successfully completed leader election ({word}) for partitions {listed}")
+    if needless:
+        out(f"Valid replica already elected for partitions {', '.join(map(_text, needless))}")
+    for key, error in failed.items():
+        name = "".join(part.capitalize() for part in error.code.name.split("_"))
+        out(
+            f"Error completing leader election ({word}) for partition: {_text(key)}: "
+            f"org.apache.kafka.common.errors.{name}Exception: {error}"
+        )
+    if failed:
+        err(f"{len(failed)} replica(s) could not be elected")
+    return 1 if failed else 0
+
+
+def _text(key: TopicPartition) -> str:
+    return f"{key[0]}-{key[1]}"

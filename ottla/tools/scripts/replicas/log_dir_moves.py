@@ -1,0 +1,152 @@
+"""Moves of replicas between the log directories of their broker (KIP-113)."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.printing import out
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+from ottla.wire.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+
+_PAUSE_S = 0.1
+
+
+class Replica(NamedTuple):
+    """A replica of a partition, in the tool's order: by broker, topic and partition."""
+
+    broker: int
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """Return the replica as Java's TopicPartitionReplica is printed."""
+        return f"{self.topic}-{self.partition}-{self.broker}"
+
+
+class Directories(NamedTuple):
+    """The directory of a replica, and the one that it is being moved to."""
+
+    current: str | None = None
+    future: str | None = None
+
+
+def find_directories(brokers: Brokers, node_ids: Iterable[int]) -> dict[Replica, Directories]:
+    """Return the directories of all replicas on these brokers."""
+    found: dict[Replica, Directories] = {}
+    for node_id in sorted(set(node_ids)):
+        response = brokers.ask_node(
+            node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
+        )
+        check(response.error_code)
+        for directory in response.results:
+            rows = [(topic.name, row) for topic in directory.topics for row in topic.partitions]
+            for name, row in rows:
+                replica = Replica(node_id, name, row.partition_index)
+                field = "future" if row.is_future_key else "current"
+                known = found.get(replica, Directories())
+                found[replica] = known._replace(**{field: directory.log_dir})
+    return found
+
+
+def move(brokers: Brokers, targets: Mapping[Replica, str], timeout_ms: int) -> None:
+    """Start moves; retries while a replica does not exist yet. ConfigError after the timeout."""
+    waiting = dict(targets)
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        started = _start(brokers, waiting)
+        for replica in sorted(started):
+            out(
+                f"Successfully started moving log directory to {waiting.pop(replica)} for replica "
+                f"{replica.topic}-{replica.partition} with broker {replica.broker} "
+            )
+        if not waiting:
+            return
+        if time.monotonic() >= deadline:
+            plural = "" if len(waiting) == 1 else "s"
+            raise ConfigError(
+                f"Timed out before log directory move{plural} could be started for: "
+                + ",".join(map(str, sorted(waiting)))
+            )
+        time.sleep(_PAUSE_S)
+
+
+def report(targets: Mapping[Replica, str], found: Mapping[Replica, Directories]) -> bool:
+    """Print the state of each move; return True if one is under way."""
+    lines = []
+    is_busy = False
+    for replica in sorted(targets):
+        target, state = targets[replica], found.get(replica, Directories())
+        name = f"Partition {replica.topic}-{replica.partition}"
+        if state.current is None:
+            lines.append(
+                f"{name} cannot be found in any live log directory on broker {replica.broker}."
+            )
+        elif state.future is not None:
+            is_busy = True
+            if state.future == target:
+                lines.append(f"Reassignment of replica {replica} is still in progress.")
+            else:
+                lines.append(
+                    f"{name} on broker {replica.broker} is being moved to log dir {state.future} "
+                    f"instead of {target}."
+                )
+        elif state.current == target:
+            lines.append(f"Reassignment of replica {replica} completed successfully.")
+        else:
+            lines.append(
+                f"{name} on broker {replica.broker} is not being moved from log dir {state.current} "
+                f"to {target}."
+            )
+    out("\n".join(lines))
+    return is_busy
+
+
+def _start(brokers: Brokers, targets: Mapping[Replica, str]) -> list[Replica]:
+    started = []
+    by_broker: dict[int, dict[str, dict[str, list[int]]]] = defaultdict(dict)
+    for replica, directory in targets.items():
+        topics = by_broker[replica.broker].setdefault(directory, {})
+        topics.setdefault(replica.topic, []).append(replica.partition)
+    for node_id, directories in by_broker.items():
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path=path,
+                    topics=[
+                        AlterReplicaLogDirTopic(name=name, partitions=rows)
+                        for name, rows in topics.items()
+                    ],
+                )
+                for path, topics in directories.items()
+            ]
+        )
+        response = brokers.ask_node(node_id, request, AlterReplicaLogDirsResponse)
+        for topic in response.results:
+            for row in topic.partitions:
+                replica = Replica(node_id, topic.topic_name, row.partition_index)
+                if _is_started(replica, row.error_code):
+                    started.append(replica)
+    return started
+
+
+def _is_started(replica: Replica, error_code: int) -> bool:
+    """Return False for a replica that is still on its way to the broker."""
+    try:
+        check(error_code)
+    except ApiError as error:
+        if error.code is ErrorCode.REPLICA_NOT_AVAILABLE:
+            return False
+        raise ConfigError(f"Failed to alter dir for {replica}") from error
+    return True

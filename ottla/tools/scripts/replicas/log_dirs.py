@@ -1,0 +1,112 @@
+"""`kafka-log-dirs` (org.apache.kafka.tools.LogDirsCommand)."""
+
+from typing import Any
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin.answers import check
+from ottla.client.admin.cluster import describe_cluster
+from ottla.client.brokers import Brokers
+from ottla.cluster.jvm_order import java_string_hash
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.java_order import hash_order, partition_hash
+from ottla.tools.scripts.printing import as_json, compact, err, out
+from ottla.tools.scripts.session import cluster
+from ottla.wire.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+
+SPEC = Spec(
+    "This tool helps to query log directory usage on the specified brokers.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "command-config": COMMAND_CONFIG,
+        "describe": Flag("Show the log directories."),
+        "topic-list": Flag("The topics, as in a,b; default: all.", "Topic list", default=""),
+        "broker-list": Flag("The brokers, as in 1,2; default: all.", "Broker list", default=""),
+    },
+)
+
+
+def run(options: Options) -> int:
+    """Print the sizes of replicas by log directory, as JSON."""
+    options.require("bootstrap-server", "describe")
+    wanted = {name for name in options["topic-list"].split(",") if name}
+    try:
+        numbers = {_number(part) for part in options["broker-list"].split(",") if part}
+        with cluster(options, client_id="log-dirs-tool") as brokers:
+            _describe(brokers, options, wanted, numbers)
+    except OttlaError as error:
+        err(str(error))
+        return 1
+    return 0
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print only the sentence."""
+    err(str(error))
+    return 1
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise OttlaError(f'For input string: "{text}"') from None
+
+
+def _describe(brokers: Brokers, options: Options, wanted: set[str], numbers: set[int]) -> None:
+    known = {broker.node_id for broker in describe_cluster(brokers).brokers}
+    if numbers - known:
+        raise OttlaError(
+            "ERROR: The given brokers do not exist from --broker-list: "
+            f"{_joined(numbers - known)}. Current existent brokers: {_joined(known)}"
+        )
+    asked = sorted(numbers or known)
+    if not options.is_json:
+        out("Querying brokers for log directories information")
+    request = DescribeLogDirsRequest(topics=None)
+    rows = []
+    for node_id in asked:
+        response = brokers.ask_node(node_id, request, DescribeLogDirsResponse)
+        check(response.error_code)
+        directories = [_directory(row, wanted) for row in response.results]
+        rows.append(_ordered({"broker": node_id, "logDirs": directories}))
+    result = _ordered({"version": 1, "brokers": rows})
+    if options.is_json:
+        as_json(result)
+        return
+    out(f"Received log directory information from brokers {_joined(set(asked))}")
+    out(compact(result))
+
+
+def _directory(row: DescribeLogDirsResult, wanted: set[str]) -> dict[str, Any]:
+    found = {
+        (topic.name, partition.partition_index): partition
+        for topic in row.topics
+        for partition in topic.partitions
+        if not wanted or topic.name in wanted
+    }
+    partitions = [
+        _ordered(
+            {
+                "partition": f"{key[0]}-{key[1]}",
+                "size": found[key].partition_size,
+                "offsetLag": found[key].offset_lag,
+                "isFuture": found[key].is_future_key,
+            }
+        )
+        for key in hash_order(found, partition_hash)
+    ]
+    error = "org.apache.kafka.common.errors.KafkaStorageException" if row.error_code else None
+    return _ordered({"logDir": row.log_dir, "error": error, "partitions": partitions})
+
+
+def _ordered(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in hash_order(fields, java_string_hash)}
+
+
+def _joined(numbers: set[int]) -> str:
+    return ",".join(map(str, sorted(numbers)))

@@ -1,0 +1,325 @@
+"""`kafka-reassign-partitions` (org.apache.kafka.tools.reassign.ReassignPartitionsCommand).
+
+`--generate` proposes the same plan each time; Apache Kafka's tool starts with a random broker.
+
+Not done: `--bootstrap-controller`; `--replica-alter-log-dirs-throttle` has no effect.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.admin import topics
+from ottla.client.admin.cluster import describe_cluster
+from ottla.client.brokers import Brokers
+from ottla.cluster.placement import place_replicas
+from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    long,
+)
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.reassignments import alter_reassignments, list_reassignments
+from ottla.tools.scripts.replicas import log_dir_moves, throttles
+from ottla.tools.scripts.replicas.log_dir_moves import find_directories
+from ottla.tools.scripts.replicas.reassignment_plan import (
+    Assignment,
+    Targets,
+    check_plan,
+    listed,
+    plan_text,
+    read_plan,
+    read_topics,
+    text_of,
+)
+from ottla.tools.scripts.session import cluster
+
+SPEC = Spec(
+    "This tool helps to move topic partitions between replicas.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "command-config": COMMAND_CONFIG,
+        "generate": Flag("Propose a plan that spreads topics over brokers."),
+        "execute": Flag("Start the moves of a plan."),
+        "verify": Flag("Show the progress of a plan, and remove its limits at its end."),
+        "cancel": Flag("Cancel the moves of a plan."),
+        "list": Flag("List the moves under way."),
+        "reassignment-json-file": Flag("The plan.", "manual assignment json file path"),
+        "topics-to-move-json-file": Flag("The topics of --generate.", "topics to reassign json file path"),
+        "broker-list": Flag("The brokers of --generate, as in 1,2,3.", "brokerlist"),
+        "disable-rack-aware": Flag("Ignore the racks of brokers."),
+        "throttle": Flag("Limit the traffic in bytes a second.", "throttle", long, default=-1),
+        "replica-alter-log-dirs-throttle": Flag("Limit moves between directories.", "throttle", long, default=-1),
+        "timeout": Flag("The time limit of moves between directories.", "timeout", long, default=10_000),
+        "additional": Flag("Start although other moves are under way."),
+        "preserve-throttles": Flag("Keep the limits."),
+    },
+    {"zookeeper": Old("bootstrap-server")},
+)  # fmt: skip
+_ACTIONS = ("generate", "execute", "verify", "cancel", "list")
+_REQUIRED = {
+    "verify": ("reassignment-json-file",),
+    "generate": ("topics-to-move-json-file", "broker-list"),
+    "execute": ("reassignment-json-file",),
+    "cancel": ("reassignment-json-file",),
+    "list": (),
+}
+_CONNECTION = ("bootstrap-server", "command-config", "output")
+_PERMITTED = {
+    "verify": ("preserve-throttles",),
+    "generate": ("disable-rack-aware",),
+    "execute": ("additional", "throttle", "replica-alter-log-dirs-throttle", "timeout"),
+    "cancel": ("preserve-throttles", "timeout"),
+    "list": (),
+}
+_BUSY = (
+    "Cannot execute because there is an existing partition assignment.  Use --additional to override "
+    "this and create a new partition assignment in addition to the existing one. The --additional "
+    "flag can also be used to change the throttle by resubmitting the current reassignment."
+)
+
+
+def run(options: Options) -> int:
+    """Run the action of the command line."""
+    action = _check(options)
+    try:
+        with cluster(options, client_id="reassign-partitions-tool") as brokers:
+            {
+                "generate": _generate,
+                "execute": _execute,
+                "verify": _verify,
+                "cancel": _cancel,
+                "list": _list,
+            }[action](brokers, options)
+    except OttlaError as error:
+        out(f"Error: {error}")
+        return 1
+    return 0
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print only the sentence."""
+    err(str(error))
+    return 1
+
+
+def _check(options: Options) -> str:
+    given = [name for name in _ACTIONS if name in options]
+    if len(given) != 1:
+        wanted = ", ".join(f"--{name}" for name in _ACTIONS)
+        raise UsageError(f"Command must include exactly one action: {wanted}")
+    (action,) = given
+    if "bootstrap-server" not in options:
+        raise UsageError("Please specify either --bootstrap-server or --bootstrap-controller")
+    options.require(*_REQUIRED[action])
+    allowed = {action, *_REQUIRED[action], *_PERMITTED[action], *_CONNECTION}
+    for name, _ in options.given:
+        if name not in allowed:
+            raise UsageError(f'Option "[{name}]" can\'t be used with action "[{action}]"')
+    return action
+
+
+def _list(brokers: Brokers, options: Options) -> None:
+    moves = list_reassignments(brokers)
+    if options.is_json:
+        as_json({text_of(key): move._asdict() for key, move in moves.items()})
+        return
+    if not moves:
+        out("No partition reassignments found.")
+        return
+    out("Current partition reassignments:")
+    for key in sorted(moves):
+        move = moves[key]
+        adding = f" adding: {_ids(move.adding)}." if move.adding else ""
+        removing = f" removing: {_ids(move.removing)}." if move.removing else ""
+        out(f"{text_of(key)}: replicas: {_ids(move.replicas)}.{adding}{removing}")
+
+
+def _generate(brokers: Brokers, options: Options) -> None:
+    try:
+        numbers = [int(part) for part in options["broker-list"].split(",")]
+    except ValueError:
+        raise ConfigError(f'For input string: "{options["broker-list"]}"') from None
+    twice = sorted({number for number in numbers if numbers.count(number) > 1})
+    if twice:
+        raise ConfigError(f"Broker list contains duplicate entries: {twice}")
+    names = read_topics(options["topics-to-move-json-file"])
+    uses_racks = "disable-rack-aware" not in options
+    racks = {
+        broker.node_id: broker.rack if uses_racks else None
+        for broker in describe_cluster(brokers).brokers
+        if broker.node_id in numbers
+    }
+    if len({rack is None for rack in racks.values()}) > 1:
+        raise ConfigError(
+            "Not all brokers have rack information. Add --disable-rack-aware in command line to make "
+            "replica assignment without rack information."
+        )
+    current = _current(brokers, names)
+    proposed: Assignment = {}
+    for name in names:
+        mine = {key: replicas for key, replicas in current.items() if key[0] == name}
+        factor = len(mine[name, 0])
+        placed = place_replicas(racks, len(mine), factor, start=0)
+        proposed |= {(name, number): tuple(replicas) for number, replicas in placed.items()}
+    directories = find_directories(brokers, _brokers_of(current))
+    out(f"Current partition replica assignment\n{plan_text(current, directories)}\n")
+    out(f"Proposed partition reassignment configuration\n{plan_text(proposed)}")
+
+
+def _current(brokers: Brokers, names: Sequence[str]) -> Assignment:
+    current: Assignment = {}
+    for name in dict.fromkeys(names):
+        try:
+            topic = topics.describe_topic(brokers, name)
+        except ApiError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            raise ApiError(
+                error.code,
+                "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: "
+                f"Topic {name} not found.",
+            ) from error
+        current |= {(name, row.partition): row.replicas for row in topic.partitions}
+    return current
+
+
+def _execute(brokers: Brokers, options: Options) -> None:
+    plan, targets = read_plan(options["reassignment-json-file"])
+    check_plan(plan)
+    moves = list_reassignments(brokers)
+    if moves and "additional" not in options:
+        out(_BUSY)
+        raise Exit(1)
+    known = {broker.node_id for broker in describe_cluster(brokers).brokers}
+    unknown = next((b for replicas in plan.values() for b in replicas if b not in known), None)
+    if unknown is not None:
+        raise ConfigError(f"Unknown broker id {unknown}")
+    everything = _current(brokers, [topic for topic, _ in plan])
+    missing = [key for key in plan if key not in everything]
+    if missing:
+        raise ConfigError(
+            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: "
+            f"Unable to find partition: {listed(missing, ', ')}"
+        )
+    current = {key: everything[key] for key in plan}
+    directories = find_directories(brokers, _brokers_of(current))
+    out(
+        f"Current partition replica assignment\n\n{plan_text(current, directories)}\n\n"
+        "Save this to use as the --reassignment-json-file option during rollback"
+    )
+    limit = options["throttle"]
+    if limit >= 0 or options["replica-alter-log-dirs-throttle"] >= 0:
+        out(
+            "Warning: You must run --verify periodically, until the reassignment completes, to ensure "
+            "the throttle is removed."
+        )
+    if limit >= 0:
+        pairs = {
+            key: (throttles.sources_of(current[key], moves.get(key)), replicas)
+            for key, replicas in plan.items()
+        }
+        throttles.throttle(brokers, pairs, limit)
+        out(f"The inter-broker throttle limit was set to {limit} B/s")
+    failed = alter_reassignments(brokers, plan)
+    if failed:
+        lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]
+        out("\n".join(["Error reassigning partition(s):", *lines]))
+        raise Exit(1)
+    plural = "" if len(plan) == 1 else "s"
+    out(f"Successfully started partition reassignment{plural} for {listed(plan)}")
+    if targets:
+        log_dir_moves.move(brokers, targets, options["timeout"])
+
+
+def _verify(brokers: Brokers, options: Options) -> None:
+    plan, targets = read_plan(options["reassignment-json-file"])
+    moves = list_reassignments(brokers)
+    out("Status of partition reassignment:")
+    for key in sorted(plan):
+        if key in moves:
+            out(f"Reassignment of partition {text_of(key)} is still in progress.")
+            continue
+        replicas = _replicas(brokers, key)
+        if replicas == plan[key]:
+            out(f"Reassignment of partition {text_of(key)} is completed.")
+        else:
+            out(
+                f"There is no active reassignment of partition {text_of(key)}, but replica set is "
+                f"{_ids(replicas)} rather than {_ids(plan[key])}."
+            )
+    found = find_directories(brokers, _live(brokers, targets))
+    is_busy = log_dir_moves.report(targets, found)
+    if not moves and not is_busy and "preserve-throttles" not in options:
+        _clear(brokers, plan)
+
+
+def _replicas(brokers: Brokers, key: tuple[str, int]) -> tuple[int, ...]:
+    try:
+        partitions = topics.describe_topic(brokers, key[0]).partitions
+    except ApiError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return ()
+        raise
+    return next((row.replicas for row in partitions if row.partition == key[1]), ())
+
+
+def _cancel(brokers: Brokers, options: Options) -> None:
+    plan, targets = read_plan(options["reassignment-json-file"])
+    moves = list_reassignments(brokers)
+    active = [key for key in plan if key in moves]
+    if active:
+        failed = alter_reassignments(brokers, dict.fromkeys(active))
+        if failed:
+            plural = "" if len(failed) == 1 else "s"
+            lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]
+            out("\n".join([f"Error cancelling partition reassignment{plural} for:", *lines]))
+            raise Exit(1)
+        plural = "" if len(active) == 1 else "s"
+        out(f"Successfully cancelled partition reassignment{plural} for: {listed(active)}")
+    else:
+        out("None of the specified partition reassignments are active.")
+    found = find_directories(brokers, _live(brokers, targets))
+    back = {
+        replica: directories.current
+        for replica in targets
+        if (directories := found.get(replica)) and directories.future and directories.current
+    }
+    if back:
+        log_dir_moves.move(brokers, back, options["timeout"])
+    else:
+        # As with Apache Kafka's tool, the next sentence follows on the same line.
+        sys.stdout.write("None of the specified partition moves are active.")
+    if "preserve-throttles" not in options:
+        _clear(brokers, plan)
+
+
+def _brokers_of(plan: Assignment) -> set[int]:
+    return {broker for replicas in plan.values() for broker in replicas}
+
+
+def _live(brokers: Brokers, targets: Targets) -> set[int]:
+    return {replica.broker for replica in targets} & set(brokers.node_ids())
+
+
+def _clear(brokers: Brokers, plan: Assignment) -> None:
+    live = {broker.node_id for broker in describe_cluster(brokers).brokers}
+    node_ids = sorted(live.union(*plan.values()))
+    names = sorted({topic for topic, _ in plan})
+    out(f"Clearing broker-level throttles on broker{_plural(node_ids)} {_ids(node_ids)}")
+    throttles.clear(brokers, [number for number in node_ids if number in live], [])
+    out(f"Clearing topic-level throttles on topic{_plural(names)} {','.join(names)}")
+    throttles.clear(brokers, [], names)
+
+
+def _plural(values: Sequence[object]) -> str:
+    return "" if len(values) == 1 else "s"
+
+
+def _ids(values: Sequence[int]) -> str:
+    return ",".join(map(str, values))

@@ -1,0 +1,56 @@
+"""Tools with a subcommand, which argparse4j reads: `kafka-cluster cluster-id --bootstrap-server …`."""
+
+from collections.abc import Sequence
+
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.printing import err, out
+
+
+def first_as_option(
+    words: Sequence[str], known: Sequence[str], with_value: Sequence[str]
+) -> list[str]:
+    """Move the subcommand, wherever it is, into the option `--action`."""
+    skips = False
+    for at, word in enumerate(words):
+        if skips:
+            skips = False
+        elif word.startswith("-"):
+            skips = word.lstrip("-") in with_value
+        elif word in known:
+            return ["--action", word, *words[:at], *words[at + 1 :]]
+        else:
+            break
+    return list(words)
+
+
+def action_of(options: Options, program: str, known: Sequence[str]) -> str:
+    """Return the subcommand; UsageError lists the known ones if there is none."""
+    action = options["action"]
+    if action is None:
+        raise UsageError(
+            f"too few arguments: choose one of {', '.join(known)}", is_parse_error=True
+        )
+    return str(action)
+
+
+def print_usage_error(program: str, error: UsageError) -> int:
+    """Print an error as argparse4j does, below a line of usage."""
+    err(f"usage: {program} [-h] …")
+    err(f"{program}: error: {error}")
+    return 1
+
+
+def require(options: Options, *names: str) -> None:
+    """Raise UsageError, with argparse4j's sentence, unless all of these options were given."""
+    for name in names:
+        if name not in options:
+            raise UsageError(f"argument --{name} is required", is_parse_error=True)
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print columns as ToolsUtils.prettyPrintTable does: padded, each with a tab behind it."""
+    lines = [list(heads), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    for line in lines:
+        out("".join(f"{cell:<{width}}\t" for cell, width in zip(line, widths, strict=True)))
