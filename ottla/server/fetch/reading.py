@@ -106,10 +106,10 @@ class FetchPass:
         self.cold: list[Cold] = []
         self.size_bytes = 0
         self.has_error = False
-        # True if the client should read a partition from another replica.
-        self.has_preference = False
         # The results that have records.
         self.read: list[tuple[Partition, Fetched]] = []
+        # True if the client should read a partition from another replica.
+        self.has_preference = False
 
     @property
     def is_urgent(self) -> bool:

@@ -11,6 +11,9 @@ Fetches of followers are in `server.fetch.followers`.
 
 With RackAwareReplicaSelector a leader names the follower in the consumer's rack instead of sending
 records (KIP-392).
+
+Not done: a follower that fetches with version 18 does not get a response as soon as its high
+watermark is outdated (KIP-1166).
 """
 
 import asyncio
