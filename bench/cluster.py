@@ -25,7 +25,8 @@ from pathlib import Path
 
 import confluent_kafka
 
-from bench.load import compiled_generator, produce_request, run_compiled
+from bench.compiled import compiled
+from bench.load import produce_request, run_compiled
 from tests.compat import java
 from tests.process.broker_cluster import BrokerCluster, wait
 from tests.process.zookeeper_servers import ZooKeeper
@@ -121,7 +122,7 @@ def memory_mb(cluster: BrokerCluster) -> float:
 
 def write(cluster: BrokerCluster, topic: str, records: int, depth: int, seconds: float) -> Figures:
     """Write to every partition's leader at the same time; return rates and CPU time."""
-    program = compiled_generator()
+    program = compiled("generator.c")
     assert program is not None, "a C compiler is required"
     by_leader: dict[int, list[bytes]] = defaultdict(list)
     for row in cluster.partitions(topic):
