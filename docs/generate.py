@@ -1,4 +1,4 @@
-"""Writes docs/{apis,options,gaps,compatibility}.md from the code; `--check` only compares.
+"""Writes docs/{apis,options,gaps,compatibility,scripts}.md from the code; `--check` only compares.
 
 The pages are computed from the table of supported APIs, the option tables, and the headers of modules
 ("Not done:"), so that they agree with the code. tests/law/test_docs.py checks that they are up to date.
@@ -14,6 +14,7 @@ from ottla.base.options import Option, OptionType, Table
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX
 from ottla.server.transport.apis import ROWS
+from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS
 from ottla.wire.api_keys import APIS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -209,6 +210,29 @@ def compatibility_page() -> str:
     )
 
 
+def scripts_page() -> str:
+    """Return docs/scripts.md: Apache Kafka's scripts, and the commands that do the same."""
+    rows = [
+        [f"`{name}`", row.summary, f"`ottla {row.verb}`" if row.verb else ""]
+        for name, row in SCRIPTS.items()
+    ]
+    return _page(
+        "Scripts",
+        f"Apache Kafka's command-line scripts, with the options and the output of version {KAFKA_VERSION}. "
+        "A script that was written for Apache Kafka's tools works with these, against Ottla and "
+        "against Apache Kafka.\n\n"
+        "```sh\nottla scripts install ~/.local/share/ottla/bin    # kafka-topics, kafka-topics.sh, …\n"
+        "export PATH=~/.local/share/ottla/bin:$PATH\n"
+        "kafka-topics.sh --bootstrap-server localhost:9092 --list\n```\n\n"
+        "Options of earlier versions (`--broker-list`, `--property`, `--new-consumer`, …) are accepted, and the "
+        "modern one is named. `--output json` prints the result as JSON; Apache Kafka's tools do not have "
+        "it. Standard output, standard error and exit codes are compared with recordings of Apache "
+        "Kafka's tools ([transcripts](../tests/compat/scripts/transcripts)). Help texts, stack traces "
+        "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).",
+        [_table(["Script", "Purpose", "The same with ottla"], rows)],
+    )
+
+
 def pages() -> dict[Path, str]:
     """Return every generated page with its path."""
     return {
@@ -216,6 +240,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/options.md": options_page(),
         ROOT / "docs/gaps.md": gaps_page(),
         ROOT / "docs/compatibility.md": compatibility_page(),
+        ROOT / "docs/scripts.md": scripts_page(),
     }
 
 

@@ -85,6 +85,7 @@ class Membership:
         broker.controller = controller
         broker.notices = self._notices
         broker.metadata_parts = MetadataParts()
+        broker.notice_order = asyncio.Lock()
         broker.isr_changes = IsrProposals(
             broker.node_id, controller, self._link, environment.clock, environment.tasks
         )

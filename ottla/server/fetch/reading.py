@@ -11,7 +11,9 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.options.broker_options import RACK_AWARE_SELECTOR
 from ottla.net.connection import Connection
+from ottla.replication import leading
 from ottla.replication.fetched import READ_COMMITTED, Fetched, FetchOptions, response_bytes_max
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
@@ -24,6 +26,8 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 
+# Consumers with older versions know leaders only (KIP-392).
+FIRST_VERSION_OF_FOLLOWERS = 11
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
@@ -87,6 +91,7 @@ class FetchPass:
         "cold",
         "ended",
         "has_error",
+        "has_preference",
         "partitions",
         "read",
         "size_bytes",
@@ -103,6 +108,13 @@ class FetchPass:
         self.has_error = False
         # The results that have records.
         self.read: list[tuple[Partition, Fetched]] = []
+        # True if the client should read a partition from another replica.
+        self.has_preference = False
+
+    @property
+    def is_urgent(self) -> bool:
+        """True if the client has to act, although there may be no records."""
+        return self.has_error or self.has_preference
 
     def take_back(self) -> None:
         """Undo the byte counts of this pass: its records are not sent to the client."""
@@ -124,12 +136,16 @@ def read(
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     get: Callable[[Any, int], Partition] = replicas.get_by_id if has_topic_ids else replicas.get
     options = FetchOptions(
-        request.isolation_level, context.connection.range_bytes_min, only_if_cached
+        request.isolation_level,
+        context.connection.range_bytes_min,
+        only_if_cached,
+        context.api_version >= FIRST_VERSION_OF_FOLLOWERS,
     )
     left = bytes_max(broker, context.connection, request.max_bytes)
     if context.usage is not None:
         # A larger response would certainly be throttled, so its records would never be sent.
         left = int(min(left, context.usage.fetch_bytes_max))
+    is_rack_aware = options.or_follower and selects_by_rack(broker, request)
     reading = FetchPass()
     for fetch in plan.partitions:
         if known is not None and fetch in known:
@@ -142,6 +158,12 @@ def read(
             max_bytes = left
         try:
             partition = get(fetch.topic_id if has_topic_ids else fetch.topic, fetch.partition)
+            if is_rack_aware:
+                preferred = _preferred_replica(context, partition, fetch, request.rack_id)
+                if preferred is not None:
+                    reading.has_preference = True
+                    reading.answers.append((fetch, preferred))
+                    continue
             fetched = partition.fetch(
                 fetch.offset,
                 max_bytes,
@@ -170,6 +192,39 @@ def read(
         elif fetched.is_at_end:
             reading.ended.append((fetch, answer, partition))
     return reading
+
+
+def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:
+    """Return True if a consumer may be directed to the replica of its rack (KIP-392)."""
+    selector: str | None = broker.options["replica.selector.class"]
+    return bool(request.rack_id) and selector == RACK_AWARE_SELECTOR
+
+
+def _preferred_replica(
+    context: FetchContext, partition: Partition, fetch: PartitionFetch, rack: str
+) -> PartitionData | None:
+    """Return an answer without records that names a follower; None if the consumer reads here."""
+    partition.check_leader(fetch.leader_epoch, or_follower=True)
+    if partition.isr is None:
+        return None
+    brokers = context.broker.image.brokers
+
+    def rack_of(replica: int) -> str | None:
+        known = brokers.get(replica)
+        return None if known is None or context.address_of(known) is None else known.rack
+
+    preferred = leading.preferred_read_replica(partition.isr, fetch.offset, rack, rack_of)
+    if preferred == leading.NO_PREFERENCE:
+        return None
+    high_watermark = partition.high_watermark
+    return PartitionData(
+        partition_index=fetch.partition,
+        high_watermark=high_watermark,
+        last_stable_offset=partition.log.last_stable_offset(high_watermark),
+        log_start_offset=partition.log.log_start_offset,
+        preferred_read_replica=preferred,
+        records=b"",
+    )
 
 
 def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) -> int:

@@ -3,8 +3,8 @@
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.properties import parse_properties, write_properties
 from ottla.cluster.options.option_tables import unknown_names
-from ottla.tools.broker.properties import parse_properties, write_properties
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
 
 

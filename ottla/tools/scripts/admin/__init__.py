@@ -1,0 +1,1 @@
+"""Scripts that change and show topics, configurations, offsets and replicas."""

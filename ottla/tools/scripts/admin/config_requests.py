@@ -1,0 +1,169 @@
+"""`kafka-configs` for topics, brokers, loggers, metrics subscriptions and groups."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin import topics
+from ottla.client.admin.answers import check
+from ottla.client.admin.configs import ConfigSource
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin.entities import Entities
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.printing import as_json, out
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class _Kind(NamedTuple):
+    """The resource type, and the source of values that belong to an entity itself."""
+
+    code: int
+    own: ConfigSource | None
+
+
+_KINDS = {
+    "topics": _Kind(2, ConfigSource.DYNAMIC_TOPIC_CONFIG),
+    "brokers": _Kind(4, ConfigSource.DYNAMIC_BROKER_CONFIG),
+    "broker-loggers": _Kind(8, None),
+    "client-metrics": _Kind(16, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG),
+    "groups": _Kind(32, ConfigSource.DYNAMIC_GROUP_CONFIG),
+}
+_SET, _DELETE = 0, 1
+
+
+def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
+    """Print the configurations of one entity, or of all of a type."""
+    kind = entities.types[0]
+    show_all = "all" in options
+    rows = []
+    for name in entities.names or _all_names(brokers, kind):
+        entries = [
+            entry for entry in _read(brokers, kind, name) if show_all or _is_own(kind, name, entry)
+        ]
+        if options.is_json:
+            rows.append({"type": kind, "name": name, "configs": {e.name: e.value for e in entries}})
+            continue
+        if name and not entries and not _exists(brokers, kind, name):
+            out(f"The {kind[:-1]} '{name}' doesn't exist and doesn't have dynamic config.")
+            continue
+        word = "All" if show_all else "Dynamic"
+        out(
+            f"{word} configs for {kind[:-1]} {name} are:"
+            if name
+            else f"Default configs for {kind} in the cluster are:"
+        )
+        for entry in entries:
+            out(
+                f"  {entry.name}={_text(entry.value)} sensitive={str(entry.is_sensitive).lower()} synonyms={{{_synonyms(entry)}}}"
+            )
+    if options.is_json:
+        as_json(rows)
+
+
+def alter(
+    brokers: Brokers, entities: Entities, added: Mapping[str, str], deleted: Sequence[str]
+) -> None:
+    """Set and reset options of one entity, all or nothing."""
+    kind, name = entities.types[0], entities.names[0]
+    known = {entry.name for entry in _read(brokers, kind, name)}
+    unknown = [key for key in deleted if key not in known]
+    if unknown and kind == "broker-loggers":
+        raise ConfigError(f"Invalid broker logger(s): {','.join(unknown)}")
+    changes = [
+        AlterableConfig(name=key, config_operation=_SET, value=value)
+        for key, value in added.items()
+    ]
+    changes += [AlterableConfig(name=key, config_operation=_DELETE, value=None) for key in deleted]
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=_KINDS[kind].code, resource_name=name, configs=changes
+            )
+        ]
+    )
+
+    def attempt() -> None:
+        if kind in ("brokers", "broker-loggers") and name:
+            response = brokers.ask_node(int(name), request, IncrementalAlterConfigsResponse)
+        else:
+            response = brokers.ask_controller(request, IncrementalAlterConfigsResponse)
+        (done,) = response.responses
+        check(done.error_code, done.error_message)
+
+    brokers.retry(attempt)
+
+
+def _is_own(kind: str, name: str, entry: DescribeConfigsResourceResult) -> bool:
+    own = _KINDS[kind].own
+    if kind == "brokers" and not name:
+        own = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    return own is None or entry.config_source == own
+
+
+def _all_names(brokers: Brokers, kind: str) -> list[str]:
+    if kind == "topics":
+        return [topic.name for topic in topics.list_topics(brokers)]
+    if kind in ("brokers", "broker-loggers"):
+        return [*map(str, brokers.node_ids()), ""]
+    raise ConfigError(f"name one of the {kind} with --entity-name")
+
+
+def _exists(brokers: Brokers, kind: str, name: str) -> bool:
+    if kind == "topics":
+        return name in _all_names(brokers, kind)
+    return kind in ("brokers", "broker-loggers")
+
+
+def _read(brokers: Brokers, kind: str, name: str) -> list[DescribeConfigsResourceResult]:
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=_KINDS[kind].code, resource_name=name, configuration_keys=None
+            )
+        ],
+        include_synonyms=True,
+    )
+
+    def attempt() -> list[DescribeConfigsResourceResult]:
+        if kind in ("brokers", "broker-loggers") and name:
+            response = brokers.ask_node(int(name), request, DescribeConfigsResponse)
+        else:
+            response = brokers.ask(request, DescribeConfigsResponse)
+        (found,) = response.results
+        check(found.error_code, found.error_message)
+        return sorted(found.configs, key=lambda row: row.name)
+
+    try:
+        return brokers.retry(attempt)
+    except ApiError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return []
+        raise
+
+
+def _synonyms(entry: DescribeConfigsResourceResult) -> str:
+    return ", ".join(
+        f"{_source(row.source)}:{row.name}={_text(row.value)}" for row in entry.synonyms
+    )
+
+
+def _source(code: int) -> str:
+    try:
+        return ConfigSource(code).name
+    except ValueError:
+        return ConfigSource.UNKNOWN.name
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else value

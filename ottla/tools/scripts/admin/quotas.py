@@ -1,0 +1,132 @@
+"""`kafka-configs` for users, clients and addresses: their quotas (KIP-546)."""
+
+from collections.abc import Mapping, Sequence
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin.entities import Entities
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.printing import as_json, java_double, out
+from ottla.wire.messages import alter_client_quotas as altering
+from ottla.wire.messages import describe_client_quotas as describing
+
+_WIRE = {"users": "user", "clients": "client-id", "ips": "ip"}
+_WORDS = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
+_CLIENT_KEYS = frozenset({
+    "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
+})  # fmt: skip
+_KEYS = {
+    "users": _CLIENT_KEYS,
+    "clients": _CLIENT_KEYS,
+    "ips": frozenset({"connection_creation_rate"}),
+}
+_EXACT, _DEFAULT, _ANY = 0, 1, 2
+
+
+def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
+    """Print the quotas of an entity, or of all of its types."""
+    rows = []
+    for entity, values in _read(brokers, entities):
+        names = [
+            f"{_WORDS[kind]} '{entity[kind]}'"
+            if entity[kind] is not None
+            else f"the default {_WORDS[kind]}"
+            for kind in ("user", "client-id", "ip")
+            if kind in entity
+        ]
+        rows.append({"entity": entity, "quotas": values})
+        if not options.is_json:
+            listed = ", ".join(
+                f"{key}={java_double(value)}" for key, value in sorted(values.items())
+            )
+            out(f"Quota configs for {', '.join(names)} are {listed}")
+    if options.is_json:
+        as_json(rows)
+
+
+def alter(
+    brokers: Brokers, entities: Entities, added: Mapping[str, str], deleted: Sequence[str]
+) -> None:
+    """Set and remove quotas of one entity."""
+    _check(entities, added, deleted)
+    known = next((values for _, values in _read(brokers, entities)), {})
+    missing = [key for key in deleted if key not in known]
+    if missing:
+        raise ConfigError(f"Invalid config(s): {','.join(missing)}")
+    operations = [
+        altering.OpData(key=key, value=_number(key, text), remove=False)
+        for key, text in added.items()
+    ]
+    operations += [altering.OpData(key=key, value=0.0, remove=True) for key in deleted]
+    request = altering.AlterClientQuotasRequest(
+        entries=[
+            altering.AlterClientQuotasRequestEntryData(
+                entity=[
+                    altering.EntityData(entity_type=_WIRE[kind], entity_name=name or None)
+                    for kind, name in zip(entities.types, entities.names, strict=True)
+                ],
+                ops=operations,
+            )
+        ]
+    )
+
+    def attempt() -> None:
+        response = brokers.ask_controller(request, altering.AlterClientQuotasResponse)
+        for row in response.entries:
+            check(row.error_code, row.error_message)
+
+    brokers.retry(attempt)
+
+
+def _check(entities: Entities, added: Mapping[str, str], deleted: Sequence[str]) -> None:
+    kind = "clients" if len(entities.types) == 2 else entities.types[0]
+    allowed = _KEYS[kind]
+    noun = {"clients": "quota", "users": "quota and SCRAM credential", "ips": "connection quota"}[
+        kind
+    ]
+    for verb, names in (("added", added), ("deleted", deleted)):
+        unknown = [name for name in names if name not in allowed]
+        if any(name.startswith("SCRAM-") for name in unknown) and kind == "users":
+            raise ConfigError("SCRAM credentials are not supported by this script yet")
+        if unknown:
+            listed = f"Set({', '.join(unknown)})" if kind != "ips" else ",".join(unknown)
+            raise ConfigError(
+                f"Only {noun} configs can be {verb} for '{kind}' using --bootstrap-server. "
+                f"Unexpected config names: {listed}"
+            )
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"Cannot parse quota configuration value for {key}: {text}") from None
+
+
+def _read(
+    brokers: Brokers, entities: Entities
+) -> list[tuple[dict[str, str | None], dict[str, float]]]:
+    components = []
+    for at, kind in enumerate(entities.types):
+        name = entities.names[at] if at < len(entities.names) else None
+        match_type = _ANY if name is None else _EXACT if name else _DEFAULT
+        components.append(
+            describing.ComponentData(
+                entity_type=_WIRE[kind], match_type=match_type, match=name or None
+            )
+        )
+    request = describing.DescribeClientQuotasRequest(components=components, strict=True)
+
+    def attempt() -> list[tuple[dict[str, str | None], dict[str, float]]]:
+        response = brokers.ask(request, describing.DescribeClientQuotasResponse)
+        check(response.error_code, response.error_message)
+        return [
+            (
+                {part.entity_type: part.entity_name for part in entry.entity},
+                {row.key: row.value for row in entry.values},
+            )
+            for entry in response.entries or []
+        ]
+
+    return brokers.retry(attempt)

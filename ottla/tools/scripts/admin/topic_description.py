@@ -1,0 +1,141 @@
+"""The output of `kafka-topics --describe`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ottla.base.uuids import uuid_text
+from ottla.client.admin import configs, topics
+from ottla.client.admin.cluster import describe_cluster
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.printing import as_json, out
+from ottla.tools.scripts.reassignments import Reassignment, list_reassignments
+
+_MIN_ISR = "min.insync.replicas"
+_NO_ID = bytes(16)
+_REPORTS = (
+    "under-replicated-partitions",
+    "unavailable-partitions",
+    "under-min-isr-partitions",
+    "at-min-isr-partitions",
+)
+Moves = Mapping[tuple[str, int], Reassignment]
+
+
+def describe(brokers: Brokers, found: Sequence[topics.Topic], options: Options) -> None:
+    """Print topics with their own options, and their partitions."""
+    live = {broker.node_id for broker in describe_cluster(brokers).brokers}
+    moves = list_reassignments(brokers) if found else {}
+    reports = [name for name in _REPORTS if name in options]
+    rows = []
+    for topic in found:
+        entries = configs.describe_config(
+            brokers, configs.Resource(configs.ResourceType.TOPIC, topic.name)
+        )
+        own = [
+            entry for entry in entries if entry.source is not configs.ConfigSource.DEFAULT_CONFIG
+        ]
+        minimum = next((int(e.value or 1) for e in entries if e.name == _MIN_ISR), 1)
+        shown = [
+            partition
+            for partition in topic.partitions
+            if not reports
+            or _is_reported(
+                partition, reports, minimum, live, moves.get((topic.name, partition.partition))
+            )
+        ]
+        if options.is_json:
+            rows.append(_as_row(topic, own, shown))
+            continue
+        has_own = bool(own)
+        if not reports and (has_own or "topics-with-overrides" not in options):
+            out(_headline(topic, own, moves))
+        if "topics-with-overrides" not in options:
+            for partition in shown:
+                out(_line(topic.name, partition, moves.get((topic.name, partition.partition))))
+    if options.is_json:
+        as_json(rows)
+
+
+def _headline(topic: topics.Topic, own: Sequence[configs.ConfigEntry], moves: Moves) -> str:
+    listed = ",".join(f"{entry.name}={entry.value}" for entry in own)
+    parts = [f"Topic: {topic.name}"]
+    if topic.topic_id != _NO_ID:
+        parts.append(f"TopicId: {uuid_text(topic.topic_id)}")
+    factor = _replication_factor(topic.partitions[0], moves.get((topic.name, 0)))
+    return "\t".join(
+        [
+            *parts,
+            f"PartitionCount: {len(topic.partitions)}",
+            f"ReplicationFactor: {factor}",
+            f"Configs: {listed}",
+        ]
+    )
+
+
+def _line(name: str, partition: topics.Partition, move: Reassignment | None) -> str:
+    leader = partition.leader if partition.leader >= 0 else "none"
+    parts = [
+        f"\tTopic: {name}",
+        f"Partition: {partition.partition}",
+        f"Leader: {leader}",
+        f"Replicas: {_ids(partition.replicas)}",
+        f"Isr: {_ids(partition.isr)}",
+    ]
+    if move is not None:
+        parts += [
+            f"Adding Replicas: {_ids(move.adding)}",
+            f"Removing Replicas: {_ids(move.removing)}",
+        ]
+    # Eligible leader replicas (KIP-966) exist only with a KRaft controller.
+    return "\t".join([*parts, "Elr: ", "LastKnownElr: "])
+
+
+def _is_reported(
+    partition: topics.Partition,
+    reports: Sequence[str],
+    minimum: int,
+    live: set[int],
+    move: Reassignment | None,
+) -> bool:
+    size, has_leader = len(partition.isr), partition.leader >= 0
+    facts = {
+        "under-replicated-partitions": _replication_factor(partition, move) > size,
+        "unavailable-partitions": partition.leader not in live,
+        "under-min-isr-partitions": not has_leader or size < minimum,
+        "at-min-isr-partitions": size == minimum,
+    }
+    return any(facts[name] for name in reports)
+
+
+def _replication_factor(partition: topics.Partition, move: Reassignment | None) -> int:
+    if move is None or not set(partition.replicas) & {*move.adding, *move.removing}:
+        return len(partition.replicas)
+    return len(move.replicas) - len(move.adding)
+
+
+def _ids(values: Sequence[int]) -> str:
+    return ",".join(map(str, values))
+
+
+def _as_row(
+    topic: topics.Topic,
+    own: Sequence[configs.ConfigEntry],
+    shown: Sequence[topics.Partition],
+) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "topic_id": uuid_text(topic.topic_id),
+        "partition_count": len(topic.partitions),
+        "replication_factor": topic.replication_factor,
+        "configs": {entry.name: entry.value for entry in own},
+        "partitions": [
+            {
+                "partition": partition.partition,
+                "leader": partition.leader,
+                "replicas": list(partition.replicas),
+                "isr": list(partition.isr),
+            }
+            for partition in shown
+        ],
+    }

@@ -1,0 +1,265 @@
+"""`kafka-topics` (org.apache.kafka.tools.TopicCommand)."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.uuids import uuid_text
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.admin import topic_description
+from ottla.tools.scripts.admin.topic_requests import add_partitions, create
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    integer,
+)
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.session import cluster
+
+SPEC = Spec(
+    "Create, delete, describe, or change a topic.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "command-config": COMMAND_CONFIG,
+        "list": Flag("List the topics."),
+        "create": Flag("Create a topic."),
+        "delete": Flag("Delete topics."),
+        "alter": Flag("Add partitions to topics."),
+        "describe": Flag("Show topics and their partitions."),
+        "topic": Flag("A topic; except with --create, a regular expression.", "topic"),
+        "topic-id": Flag("The id of the topic to describe.", "topic-id"),
+        "config": Flag("An option of the new topic; may be repeated.", "name=value"),
+        "delete-config": Flag("No longer supported: use kafka-configs.", "name"),
+        "partitions": Flag("The number of partitions.", "# of partitions", integer),
+        "replication-factor": Flag("The number of replicas.", "replication factor", integer),
+        "replica-assignment": Flag("Brokers of each partition, as in 1:2,2:3.", "assignment"),
+        "under-replicated-partitions": Flag("Show only under-replicated partitions."),
+        "unavailable-partitions": Flag("Show only partitions without a leader."),
+        "under-min-isr-partitions": Flag("Show only partitions below min.insync.replicas."),
+        "at-min-isr-partitions": Flag("Show only partitions at min.insync.replicas."),
+        "topics-with-overrides": Flag("Show only topics with options of their own."),
+        "if-exists": Flag("Do nothing if the topic does not exist."),
+        "if-not-exists": Flag("Do nothing if the topic exists."),
+        "exclude-internal": Flag("Leave out internal topics."),
+        "partition-size-limit-per-response": Flag(
+            "The largest number of partitions of one response.", "partitions", integer
+        ),
+    },
+    {"zookeeper": Old("bootstrap-server")},
+)
+_ACTIONS = ("create", "list", "alter", "describe", "delete")
+_REPORTS = (
+    "under-replicated-partitions",
+    "under-min-isr-partitions",
+    "at-min-isr-partitions",
+    "unavailable-partitions",
+)
+_ALTERING = " (To alter topic configurations, the kafka-configs tool can be used.)"
+
+
+def run(options: Options) -> int:
+    """Run the action of the command line."""
+    _check(options)
+    action = next(name for name in _ACTIONS if name in options)
+    try:
+        with cluster(options) as brokers:
+            {
+                "create": _create,
+                "list": _list,
+                "alter": _alter,
+                "describe": _describe,
+                "delete": _delete,
+            }[action](brokers, options)
+    except (OttlaError, ValueError) as error:
+        out(f"Error while executing topic command : {error}")
+        return 1
+    return 0
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print the error as the tool's main method prints an exception."""
+    err(str(error))
+    return 1
+
+
+def _check(options: Options) -> None:
+    if sum(name in options for name in _ACTIONS) != 1:
+        raise UsageError(
+            "Command must include exactly one action: "
+            "--list, --describe, --create, --alter or --delete"
+        )
+    if "delete-config" in options:
+        err(
+            "delete-config option is no longer supported and deprecated since version 4.0. "
+            "The config will be fully removed in future releases."
+        )
+    if "bootstrap-server" not in options:
+        raise UsageError("--bootstrap-server must be specified", is_parse_error=True)
+    _check_topic(options)
+    allowed = {
+        "config": ("alter", "create"),
+        "partitions": ("alter", "create"),
+        "replication-factor": ("create",),
+        "replica-assignment": ("alter", "create"),
+    }
+    for name, actions in allowed.items():
+        options.forbid(name, *(other for other in _ACTIONS if other not in actions))
+    if "create" in options:
+        options.forbid("replica-assignment", "partitions", "replication-factor")
+    for name in _REPORTS:
+        options.forbid(name, *(other for other in _ACTIONS if other != "describe"))
+        options.forbid(name, "topics-with-overrides")
+    options.forbid("topics-with-overrides", "create", "list", "alter", "delete")
+    options.forbid("if-exists", "create", "list")
+    options.forbid("if-not-exists", "list", "alter", "describe", "delete")
+    options.forbid("exclude-internal", "create", "alter", "delete")
+
+
+def _check_topic(options: Options) -> None:
+    selects = "topic" in options or "topic-id" in options
+    if "describe" in options and "if-exists" in options and not selects:
+        raise UsageError("--topic or --topic-id is required to describe a topic")
+    if "list" not in options and "describe" not in options:
+        options.require("topic")
+    if "alter" in options:
+        if "config" in options:
+            raise UsageError(
+                'Option combination "[[bootstrap-server], [config]]" can\'t be used with option '
+                f'"[alter]"{_ALTERING}'
+            )
+        options.require("partitions")
+
+
+def _create(brokers: Brokers, options: Options) -> None:
+    name = options["topic"]
+    assignment = _assignment(options)
+    configs = _configs(options)
+    if "." in name or "_" in name:
+        out(
+            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore "
+            "('_') could collide. To avoid issues it is best to use either, but not both."
+        )
+    factor, partitions = options["replication-factor"], options["partitions"]
+    if factor is not None and not 1 <= factor <= 32767:
+        raise ValueError("The replication factor must be between 1 and 32767 inclusive")
+    if partitions is not None and partitions < 1:
+        raise ValueError("The partitions must be greater than 0")
+    try:
+        create(brokers, name, (partitions, factor), assignment, configs)
+    except ApiError as error:
+        if error.code is ErrorCode.TOPIC_ALREADY_EXISTS and "if-not-exists" in options:
+            return
+        raise
+    if options.is_json:
+        as_json({"topic": name, "created": True})
+    else:
+        out(f"Created topic {name}.")
+
+
+def _list(brokers: Brokers, options: Options) -> None:
+    names = [topic.name for topic in _matching(brokers, options)]
+    if options.is_json:
+        as_json(names)
+    else:
+        out("\n".join(names))
+
+
+def _alter(brokers: Brokers, options: Options) -> None:
+    found = _existing(brokers, options)
+    assignment = _assignment(options)
+    for topic in found:
+        added = list(assignment.values())[len(topic.partitions) :]
+        add_partitions(brokers, topic.name, options["partitions"], added)
+
+
+def _describe(brokers: Brokers, options: Options) -> None:
+    topic_id = options["topic-id"]
+    if topic_id is None or topic_id == "A" * 22:
+        found = _existing(brokers, options)
+    else:
+        found = [
+            topic
+            for topic in _matching(brokers, options, has_pattern=False)
+            if uuid_text(topic.topic_id) == topic_id
+        ]
+        if not found and "if-exists" not in options:
+            raise ValueError(f"TopicId '{topic_id}' does not exist as expected")
+    topic_description.describe(brokers, found, options)
+
+
+def _delete(brokers: Brokers, options: Options) -> None:
+    for topic in _existing(brokers, options):
+        topics.delete_topic(brokers, topic.name)
+
+
+def _existing(brokers: Brokers, options: Options) -> list[topics.Topic]:
+    found = _matching(brokers, options)
+    if not found and options["topic"] and "if-exists" not in options:
+        raise ValueError(f"Topic '{options['topic']}' does not exist as expected")
+    return found
+
+
+def _matching(
+    brokers: Brokers, options: Options, *, has_pattern: bool = True
+) -> list[topics.Topic]:
+    pattern = topic_pattern(options["topic"]) if has_pattern else None
+    return [
+        topic
+        for topic in topics.list_topics(brokers)
+        if (pattern is None or pattern.fullmatch(topic.name))
+        and not (topic.is_internal and "exclude-internal" in options)
+    ]
+
+
+def topic_pattern(text: str | None) -> re.Pattern[str] | None:
+    """Compile a topic filter (kafka's IncludeList): commas are alternatives. None for None."""
+    if text is None:
+        return None
+    bare = re.sub(r"^[\"']+|[\"']+$", "", text.strip().replace(",", "|").replace(" ", ""))
+    try:
+        return re.compile(bare)
+    except re.error as error:
+        raise ValueError(f"{text} is an invalid regex.") from error
+
+
+def _configs(options: Options) -> dict[str, str]:
+    split = [re.split(r"\s*=\s*", text) for text in options.all("config")]
+    if any(len(pair) != 2 for pair in split):
+        raise ValueError(
+            "requirement failed: Invalid topic config: all configs to be added must be in the "
+            'format "key=val".'
+        )
+    return {name.strip(): value.strip() for name, value in split}
+
+
+def _assignment(options: Options) -> dict[int, list[int]]:
+    text = options["replica-assignment"]
+    if not text:
+        return {}
+    rows: dict[int, list[int]] = {}
+    for index, part in enumerate(text.split(",")):
+        try:
+            brokers = [int(broker) for broker in part.split(":")]
+        except ValueError as error:
+            raise ValueError(f'For input string: "{part}"') from error
+        twice = _duplicates(brokers)
+        if twice:
+            raise ValueError(
+                "Partition replica lists may not contain duplicate entries: "
+                + ",".join(map(str, twice))
+            )
+        rows[index] = brokers
+        if len(brokers) != len(rows[0]):
+            raise ValueError(f"Partition {index} has different replication factor: {brokers}")
+    return rows
+
+
+def _duplicates(values: Sequence[Any]) -> list[Any]:
+    return sorted({value for value in values if values.count(value) > 1})

@@ -1,0 +1,1 @@
+"""`kafka-console-producer` and `kafka-console-consumer`."""

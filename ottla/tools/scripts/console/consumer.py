@@ -1,0 +1,287 @@
+"""`kafka-console-consumer` (org.apache.kafka.tools.consumer.ConsoleConsumer).
+
+Without `--group` the script joins no group: it reads all partitions itself, which starts at once
+and leaves nothing behind. Apache Kafka's tool joins a group with a random name.
+
+Not done: without a group, partitions that are added while the script runs are not read.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Mapping
+
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin import offsets
+from ottla.client.brokers import Brokers
+from ottla.client.transport import ConsumedRecord, RecordConsumer, TopicPartition
+from ottla.tools.scripts.console.formatter import Format, formatter
+from ottla.tools.scripts.console.settings import librdkafka_settings
+from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    integer,
+    long,
+    pairs,
+)
+from ottla.tools.scripts.printing import err, out
+from ottla.tools.scripts.session import read_properties
+from ottla.tools.signals import StopSignals
+
+_EARLIEST, _LATEST = -2, -1
+_DEFAULT_FORMATTER = "org.apache.kafka.tools.consumer.DefaultMessageFormatter"
+SPEC = Spec(
+    "This tool helps to read data from Kafka topics and outputs it to standard output.",
+    {
+        "topic": Flag("The topic to read.", "topic"),
+        "include": Flag("The topics to read, as a regular expression.", "Java regex (String)"),
+        "partition": Flag("Read only this partition.", "partition", integer),
+        "offset": Flag("earliest, latest or an offset; needs --partition.", "consume offset"),
+        "consumer-property": Flag("Use --command-property instead.", "consumer_prop"),
+        "command-property": Flag("An option of the consumer, as name=value.", "consumer_prop"),
+        "consumer.config": Flag("Use --command-config instead.", "config file"),
+        "command-config": COMMAND_CONFIG,
+        "formatter": Flag("The class that formats records.", "class", default=_DEFAULT_FORMATTER),
+        "property": Flag("Use --formatter-property instead.", "prop"),
+        "formatter-property": Flag(
+            "print.key, print.value, print.timestamp, print.partition, print.offset, "
+            "print.headers, key.separator, line.separator, headers.separator, null.literal, "
+            "key.deserializer, value.deserializer or headers.deserializer, as name=value.",
+            "prop",
+        ),
+        "formatter-config": Flag("A properties file of the formatter.", "config file"),
+        "from-beginning": Flag("Start with the earliest record."),
+        "max-messages": Flag("Stop after this number of records.", "num_messages", integer),
+        "timeout-ms": Flag("Stop if no record arrives in this time.", "timeout_ms", long),
+        "skip-message-on-error": Flag("Skip a record that cannot be formatted."),
+        "bootstrap-server": BOOTSTRAP,
+        "key-deserializer": Flag("The class that reads keys.", "deserializer for key"),
+        "value-deserializer": Flag("The class that reads values.", "deserializer for values"),
+        "enable-systest-events": Flag("Print shutdown_complete at the end."),
+        "isolation-level": Flag("read_committed or read_uncommitted.", "level"),
+        "group": Flag("Read as a member of this group.", "consumer group id"),
+    },
+    {
+        "zookeeper": Old("bootstrap-server"),
+        "new-consumer": Old("from-beginning", ""),
+        "whitelist": Old("include"),
+    },
+)
+_DEPRECATED = {
+    "property": "formatter-property",
+    "consumer-property": "command-property",
+    "consumer.config": "command-config",
+}
+_POLL_S = 0.1
+_AT_ONCE = 500
+
+
+def run(options: Options) -> int:
+    """Copy records to standard output until a limit, a timeout or Ctrl-C."""
+    _check(options)
+    _print_notices(options)
+    properties = _properties(options)
+    write = formatter(options["formatter"], _formatter_properties(options))
+    copy = _Copy(options, write)
+    try:
+        with StopSignals() as stop:
+            _read(options, properties, copy, stop)
+    except OttlaError as error:
+        err(f"{error}")
+        copy.code = 1
+    sys.stdout.flush()
+    err(f"Processed a total of {copy.count} messages")
+    if "enable-systest-events" in options:
+        sys.stdout.write("shutdown_complete\n")
+    return copy.code
+
+
+def _check(options: Options) -> None:
+    if ("topic" in options) == ("include" in options):
+        raise UsageError("Exactly one of the following arguments is required: [topic], [include]")
+    if "partition" in options:
+        if "topic" not in options:
+            raise UsageError("The topic is required when partition is specified.")
+        if "from-beginning" in options and "offset" in options:
+            raise UsageError("Options from-beginning and offset cannot be specified together.")
+    elif "offset" in options:
+        raise UsageError("The partition is required when offset is specified.")
+    options.require("bootstrap-server")
+    for old, new in _DEPRECATED.items():
+        if old in options and new in options:
+            raise UsageError(f"Options --{old} and --{new} cannot be specified together.")
+    _offset(options)
+
+
+def _print_notices(options: Options) -> None:
+    for old, new in _DEPRECATED.items():
+        if old in options:
+            out(
+                f"Option --{old} is deprecated and will be removed in a future version. "
+                f"Use --{new} instead."
+            )
+
+
+def _offset(options: Options) -> int:
+    """Return the start position of --partition."""
+    text = options["offset"]
+    if text is None:
+        return _EARLIEST if "from-beginning" in options else _LATEST
+    word = text.lower()
+    if word in ("earliest", "latest"):
+        return _EARLIEST if word == "earliest" else _LATEST
+    if re.fullmatch(r"\+?\d+", text):
+        return int(text)
+    raise UsageError(
+        f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', 'latest', "
+        "or a non-negative long."
+    )
+
+
+def _properties(options: Options) -> dict[str, str]:
+    name = options["command-config"] or options["consumer.config"]
+    from_file = read_properties(name) if name else {}
+    given = pairs([*options.all("consumer-property"), *options.all("command-property")])
+    groups = {words["group.id"] for words in (from_file, given) if "group.id" in words}
+    if options["group"] is not None:
+        groups.add(options["group"])
+    if len(groups) > 1:
+        listed = ", ".join(f"'{group}'" for group in sorted(groups))
+        raise UsageError(
+            "The group ids provided in different places (directly using '--group', via "
+            "'--consumer-property', or via '--consumer.config') do not match. "
+            f"Detected group ids: {listed}"
+        )
+    if groups and "partition" in options:
+        raise UsageError("Options group and partition cannot be specified together.")
+    properties = {**from_file, **given, **({"group.id": groups.pop()} if groups else {})}
+    reset = properties.get("auto.offset.reset")
+    if reset is not None and reset != "earliest" and "from-beginning" in options:
+        err(
+            "Can't simultaneously specify --from-beginning and 'auto.offset.reset="
+            f"{reset}', please remove one option"
+        )
+        raise Exit(1)
+    start = "earliest" if "from-beginning" in options else "latest"
+    properties.setdefault("auto.offset.reset", start)
+    properties.setdefault("client.id", "console-consumer")
+    level = options["isolation-level"]
+    if level is not None or "isolation.level" not in properties:
+        properties["isolation.level"] = level or "read_uncommitted"
+    return properties
+
+
+def _formatter_properties(options: Options) -> dict[str, str]:
+    name = options["formatter-config"]
+    words = read_properties(name) if name else {}
+    words |= pairs([*options.all("property"), *options.all("formatter-property")])
+    for part in ("key", "value"):
+        if options[f"{part}-deserializer"]:
+            words[f"{part}.deserializer"] = options[f"{part}-deserializer"]
+    return words
+
+
+class _Copy:
+    """The records that were written, and the limits."""
+
+    def __init__(self, options: Options, write: Format) -> None:
+        limit = options["max-messages"]
+        self.limit: int | None = None if limit is None or limit < 0 else limit
+        self.count = 0
+        self.code = 0
+        self.positions: dict[TopicPartition, int] = {}
+        self._write = write
+        self._skips = "skip-message-on-error" in options
+
+    @property
+    def is_done(self) -> bool:
+        """True after --max-messages records."""
+        return self.limit is not None and self.count >= self.limit
+
+    @property
+    def room(self) -> int:
+        """The number of records that may be requested at once."""
+        return _AT_ONCE if self.limit is None else min(_AT_ONCE, self.limit - self.count)
+
+    def take(self, record: ConsumedRecord) -> None:
+        """Write a record."""
+        self.count += 1
+        try:
+            sys.stdout.buffer.write(self._write(record))
+        except OttlaError as error:
+            if not self._skips:
+                raise
+            err(f"Error processing message, skipping this message: {error}")
+        self.positions[record.topic, record.partition] = record.offset + 1
+
+
+def _read(options: Options, properties: Mapping[str, str], copy: _Copy, stop: StopSignals) -> None:
+    group = properties.get("group.id")
+    settings = librdkafka_settings(properties)
+    bootstrap = options["bootstrap-server"]
+    timeout_ms = options["timeout-ms"]
+    patience_s = None if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
+    joins = group is not None or "include" in options
+    deadline = None if patience_s is None else time.monotonic() + patience_s
+    starts = {} if joins else _starts(options, properties, stop, deadline)
+    if joins and group is None:
+        group = f"console-consumer-{time.time_ns() % 100_000}"
+        settings["enable.auto.commit"] = "false"
+    sys.stdout.flush()
+    with RecordConsumer(bootstrap, group_id=group, settings=settings) as consumer:
+        if joins:
+            topics = [options["topic"]] if "topic" in options else [f"^({options['include']})$"]
+            consumer.subscribe(topics, lambda mine: None)
+        else:
+            consumer.assign(starts)
+        _copy(consumer, copy, stop, patience_s)
+        if group is not None and settings.get("enable.auto.commit") != "false":
+            consumer.store(copy.positions)
+
+
+def _copy(
+    consumer: RecordConsumer, copy: _Copy, stop: StopSignals, patience_s: float | None
+) -> None:
+    last = time.monotonic()
+    while not copy.is_done and not stop.requested:
+        events = consumer.poll(0, limit=copy.room) or consumer.poll(_POLL_S)
+        records = [event for event in events if isinstance(event, ConsumedRecord)]
+        for record in records:
+            copy.take(record)
+        if records:
+            sys.stdout.buffer.flush()
+            last = time.monotonic()
+        elif patience_s is not None and time.monotonic() - last > patience_s:
+            return
+
+
+def _starts(
+    options: Options, properties: Mapping[str, str], stop: StopSignals, deadline: float | None
+) -> dict[TopicPartition, int]:
+    """Return the start of each partition; waits for a topic that does not exist yet."""
+    name = options["topic"]
+    if "partition" in options and _offset(options) >= 0:
+        return {(name, options["partition"]): _offset(options)}
+    is_earliest = properties["auto.offset.reset"] == "earliest"
+    with Brokers(options["bootstrap-server"], client_id=properties["client.id"]) as brokers:
+        while not stop.requested and (deadline is None or time.monotonic() < deadline):
+            try:
+                topic = brokers.retry(lambda: brokers.topic(name))
+            except ApiError as error:
+                if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                time.sleep(_POLL_S)
+                continue
+            start = _EARLIEST if is_earliest else _LATEST
+            keys = [(name, row.partition_index) for row in topic.partitions]
+            if "partition" in options:
+                start, keys = _offset(options), [(name, options["partition"])]
+            # librdkafka takes half a second to resolve the logical offsets.
+            found = offsets.list_offsets(brokers, dict.fromkeys(keys, start))
+            return {key: result.offset for key, result in found.items()}
+    return {}

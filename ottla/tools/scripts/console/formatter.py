@@ -1,0 +1,122 @@
+"""Records as bytes on standard output (org.apache.kafka.tools.consumer.DefaultMessageFormatter).
+
+Not done: Java classes other than Apache Kafka's own formatters and deserializers; the formatters of
+internal topics (`ottla log dump --records` decodes them).
+"""
+
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+
+from ottla.base.errors import ConfigError
+from ottla.client.transport import ConsumedRecord
+
+Format = Callable[[ConsumedRecord], bytes]
+Deserialize = Callable[[bytes], bytes]
+_PACKAGE = "org.apache.kafka.common.serialization."
+
+
+def _number(form: str) -> Deserialize:
+    layout = struct.Struct(form)
+
+    def deserialize(data: bytes) -> bytes:
+        if len(data) != layout.size:
+            raise ConfigError(f"Size of data received by the deserializer is not {layout.size}")
+        return str(layout.unpack(data)[0]).encode()
+
+    return deserialize
+
+
+_DESERIALIZERS: Mapping[str, Deserialize] = {
+    "StringDeserializer": lambda data: data.decode("utf-8", "replace").encode(),
+    "ByteArrayDeserializer": lambda data: data,
+    "BytesDeserializer": lambda data: "".join(
+        chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\x{byte:02X}" for byte in data
+    ).encode(),
+    "IntegerDeserializer": _number(">i"),
+    "LongDeserializer": _number(">q"),
+    "ShortDeserializer": _number(">h"),
+    "FloatDeserializer": _number(">f"),
+    "DoubleDeserializer": _number(">d"),
+    "BooleanDeserializer": lambda data: b"true" if data == b"\x01" else b"false",
+    "UUIDDeserializer": lambda data: str(uuid.UUID(data.decode())).encode(),
+    "VoidDeserializer": lambda data: b"null",
+}
+_TIMESTAMPS = {"create": b"CreateTime:%d", "logappend": b"LogAppendTime:%d"}
+
+
+def formatter(name: str, properties: Mapping[str, str]) -> Format:
+    """Return the formatter of a class name; ConfigError if it is not one of Apache Kafka's."""
+    kind = name.rpartition(".")[2]
+    if kind == "DefaultMessageFormatter":
+        return DefaultFormatter(properties).format
+    if kind == "NoOpMessageFormatter":
+        return lambda record: b""
+    raise ConfigError(
+        f"--formatter {name} is a Java class: known are DefaultMessageFormatter and NoOpMessageFormatter"
+    )
+
+
+class DefaultFormatter:
+    """The default formatter: the parts that `print.…` selects, between separators."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        def shows(name: str, default: str = "false") -> bool:
+            return properties.get(f"print.{name}", default).strip().lower() == "true"
+
+        def word(name: str, default: str) -> bytes:
+            return properties.get(name, default).encode()
+
+        self._separator = word("key.separator", "\t")
+        self._end = word("line.separator", "\n")
+        self._headers_separator = word("headers.separator", ",")
+        self._null = word("null.literal", "null")
+        self._of_key = _deserializer(properties.get("key.deserializer"))
+        self._of_value = _deserializer(properties.get("value.deserializer"))
+        self._of_header = _deserializer(properties.get("headers.deserializer"))
+        parts: list[tuple[bool, Format]] = [
+            (shows("timestamp"), _timestamp),
+            (shows("partition"), lambda record: b"Partition:%d" % record.partition),
+            (shows("offset"), lambda record: b"Offset:%d" % record.offset),
+            (shows("delivery"), lambda record: b"Delivery:NOT_PRESENT"),
+            (shows("epoch"), lambda record: b"Epoch:NOT_PRESENT"),
+            (shows("headers"), self._headers),
+            (shows("key"), lambda record: self._text(record.key, self._of_key)),
+            (shows("value", "true"), lambda record: self._text(record.value, self._of_value)),
+        ]
+        self._parts = [part for is_shown, part in parts if is_shown]
+
+    def format(self, record: ConsumedRecord) -> bytes:
+        """Return the bytes of one record, with the line's end."""
+        if not self._parts:
+            return b""
+        return self._separator.join([part(record) for part in self._parts]) + self._end
+
+    def _text(self, data: bytes | None, deserialize: Deserialize | None) -> bytes:
+        if data is None:
+            data = self._null
+        return data if deserialize is None else deserialize(data)
+
+    def _headers(self, record: ConsumedRecord) -> bytes:
+        if not record.headers:
+            return b"NO_HEADERS"
+        return self._headers_separator.join(
+            name.encode() + b":" + self._text(value, self._of_header)
+            for name, value in record.headers
+        )
+
+
+def _timestamp(record: ConsumedRecord) -> bytes:
+    form = _TIMESTAMPS.get(record.timestamp_type)
+    return b"NO_TIMESTAMP" if form is None else form % record.timestamp
+
+
+def _deserializer(name: str | None) -> Deserialize | None:
+    if name is None:
+        return None
+    found = _DESERIALIZERS.get(name.removeprefix(_PACKAGE))
+    if found is None:
+        raise ConfigError(
+            f"{name} is a Java class: known deserializers are {', '.join(_DESERIALIZERS)}"
+        )
+    return found

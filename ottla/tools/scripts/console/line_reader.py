@@ -1,0 +1,100 @@
+"""Lines as records (org.apache.kafka.tools.LineMessageReader)."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.base.errors import OttlaError
+
+Header = tuple[str, bytes | None]
+
+
+class LineError(OttlaError):
+    """A line, or the properties of the reader, cannot be understood."""
+
+
+class Line(NamedTuple):
+    """A record of one line."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+
+
+class LineReader:
+    """Splits lines into headers, key and value, as the reader's properties say."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        def flag(name: str) -> bool:
+            return properties.get(name, "").strip().lower() == "true"
+
+        self._parses_key = flag("parse.key")
+        self._parses_headers = flag("parse.headers")
+        self._ignores_errors = flag("ignore.error")
+        self._key_separator = properties.get("key.separator", "\t")
+        self._headers_delimiter = properties.get("headers.delimiter", "\t")
+        self._headers_separator = properties.get("headers.separator", ",")
+        self._headers_key_separator = properties.get("headers.key.separator", ":")
+        self._null = properties.get("null.marker")
+        self._number = 0
+        self._check()
+
+    def read(self, text: str) -> Line:
+        """Return the record of a line; LineError names the missing separator."""
+        self._number += 1
+        rest, headers, key = text, None, None
+        if self._parses_headers:
+            headers, rest = self._split(text, rest, self._headers_delimiter, "headers delimiter")
+        if self._parses_key:
+            key, rest = self._split(text, rest, self._key_separator, "key separator")
+        return Line(
+            None if key is None else self._bytes(key),
+            self._bytes(rest),
+            [] if headers is None or headers == self._null else self._headers(headers),
+        )
+
+    def _split(self, line: str, rest: str, separator: str, name: str) -> tuple[str | None, str]:
+        part, found, after = rest.partition(separator)
+        if found:
+            return part, after
+        if self._ignores_errors:
+            return None, rest
+        raise LineError(f"No {name} found on line number {self._number}: '{line}'")
+
+    def _headers(self, text: str) -> list[Header]:
+        result: list[Header] = []
+        for pair in text.split(self._headers_separator):
+            name, found, value = pair.partition(self._headers_key_separator)
+            if not found and not self._ignores_errors:
+                raise LineError(
+                    f"No header key separator found in pair '{pair}' on line number {self._number}"
+                )
+            if name == self._null:
+                raise LineError(
+                    f"Header keys should not be equal to the null marker '{self._null}' as they "
+                    "can't be null"
+                )
+            result.append((name, self._bytes(value) if found else None))
+        return result
+
+    def _bytes(self, text: str) -> bytes | None:
+        return None if text == self._null else text.encode("utf-8", "surrogateescape")
+
+    def _check(self) -> None:
+        words = {
+            "headers.delimiter": self._headers_delimiter,
+            "headers.separator": self._headers_separator,
+            "headers.key.separator": self._headers_key_separator,
+        }
+        for first, second in (
+            ("headers.delimiter", "headers.separator"),
+            ("headers.delimiter", "headers.key.separator"),
+            ("headers.separator", "headers.key.separator"),
+        ):
+            if words[first] == words[second]:
+                raise LineError(f"{first} and {second} may not be equal")
+        if self._null is None:
+            return
+        order = ("key.separator", "headers.separator", "headers.delimiter", "headers.key.separator")
+        for name in order:
+            if {**words, "key.separator": self._key_separator}[name] == self._null:
+                raise LineError(f"null.marker and {name} may not be equal")

@@ -1,0 +1,165 @@
+"""`kafka-console-producer` (org.apache.kafka.tools.ConsoleProducer).
+
+A record that the cluster does not take is an error with exit code 1; Apache Kafka's tool logs it
+and succeeds.
+
+Not done: `--line-reader` knows only Apache Kafka's own reader; `--max-block-ms` has no effect.
+"""
+
+import sys
+from collections.abc import Iterator
+
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.client.transport import RecordProducer
+from ottla.tools.scripts.console.line_reader import LineError, LineReader
+from ottla.tools.scripts.console.settings import librdkafka_settings
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    integer,
+    long,
+    pairs,
+)
+from ottla.tools.scripts.printing import as_json, err, out
+from ottla.tools.scripts.session import check_bootstrap, read_properties
+
+SPEC = Spec(
+    "This tool helps to read data from standard input and publish it to Kafka.",
+    {
+        "topic": Flag("The topic to write to.", "topic"),
+        "bootstrap-server": BOOTSTRAP,
+        "sync": Flag("Wait for each record before the next one is sent."),
+        "compression-codec": Flag(
+            "none, gzip (without a value), snappy, lz4 or zstd.", "codec", is_optional=True
+        ),
+        "batch-size": Flag("batch.size in bytes.", "size", integer),
+        "message-send-max-retries": Flag("retries.", "number", integer, default=3),
+        "retry-backoff-ms": Flag("retry.backoff.ms.", "ms", long, default=100),
+        "timeout": Flag("linger.ms.", "timeout_ms", long),
+        "request-required-acks": Flag("acks.", "acks", default="-1"),
+        "request-timeout-ms": Flag("request.timeout.ms.", "ms", integer, default=1500),
+        "metadata-expiry-ms": Flag("metadata.max.age.ms.", "ms", long, default=300_000),
+        "max-block-ms": Flag("max.block.ms.", "ms", long),
+        "max-memory-bytes": Flag("buffer.memory.", "bytes", long, default=32 << 20),
+        "max-partition-memory-bytes": Flag("Use --batch-size instead.", "bytes", integer),
+        "line-reader": Flag("The class that reads lines.", "reader_class"),
+        "socket-buffer-size": Flag("send.buffer.bytes.", "size", integer, default=102_400),
+        "property": Flag("Use --reader-property instead.", "prop"),
+        "reader-property": Flag(
+            "parse.key, key.separator, parse.headers, headers.delimiter, headers.separator, "
+            "headers.key.separator, null.marker or ignore.error, as name=value.",
+            "prop",
+        ),
+        "reader-config": Flag("A properties file of the reader.", "config file"),
+        "producer-property": Flag("Use --command-property instead.", "producer_prop"),
+        "command-property": Flag("An option of the producer, as name=value.", "producer_prop"),
+        "producer.config": Flag("Use --command-config instead.", "config file"),
+        "command-config": COMMAND_CONFIG,
+    },
+    {"broker-list": Old("bootstrap-server")},
+)
+_READERS = (
+    "org.apache.kafka.tools.LineMessageReader",
+    "kafka.tools.ConsoleProducer$LineMessageReader",
+)
+_DEPRECATED = {
+    "property": "reader-property",
+    "producer-property": "command-property",
+    "producer.config": "command-config",
+    "max-partition-memory-bytes": "batch-size",
+}
+
+
+def run(options: Options) -> int:
+    """Send each line of standard input as a record."""
+    options.require("topic")
+    check_bootstrap(options["bootstrap-server"] or "")
+    _check_generations(options)
+    try:
+        return _send_lines(options)
+    except LineError as error:
+        err(str(error))
+    except OttlaError as error:
+        err(f"Error when sending message to topic {options['topic']}: {error}")
+    return 1
+
+
+def _check_generations(options: Options) -> None:
+    for old, new in _DEPRECATED.items():
+        if old in options and new in options and old != "max-partition-memory-bytes":
+            raise UsageError(f"Options --{old} and --{new} cannot be specified together.")
+        if old in options:
+            out(
+                f"Warning: --{old} is deprecated and will be removed in a future version. "
+                f"Use --{new} instead."
+            )
+
+
+def _send_lines(options: Options) -> int:
+    if options["line-reader"] not in (None, *_READERS):
+        raise ConfigError(f"--line-reader {options['line-reader']} is a Java class: not supported")
+    reader = LineReader(_reader_properties(options))
+    with RecordProducer(options["bootstrap-server"], settings=_settings(options)) as producer:
+        try:
+            for text in _lines():
+                line = reader.read(text)
+                producer.send(options["topic"], line.value, key=line.key, headers=line.headers)
+                if "sync" in options:
+                    producer.flush()
+        except LineError:
+            producer.flush()
+            raise
+    if options.is_json:
+        as_json({"topic": options["topic"], "records": producer.delivered})
+    return 0
+
+
+def _lines() -> Iterator[str]:
+    has_prompt = sys.stdin.isatty() and sys.stdout.isatty()
+    stream = sys.stdin.buffer
+    while True:
+        if has_prompt:
+            sys.stdout.write(">")
+            sys.stdout.flush()
+        line = stream.readline()
+        if not line:
+            return
+        yield line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+
+
+def _reader_properties(options: Options) -> dict[str, str]:
+    name = options["reader-config"]
+    given = pairs([*options.all("property"), *options.all("reader-property")])
+    return {**(read_properties(name) if name else {}), **given}
+
+
+def _settings(options: Options) -> dict[str, str]:
+    name = options["command-config"] or options["producer.config"]
+    properties = read_properties(name) if name else {}
+    properties |= pairs([*options.all("producer-property"), *options.all("command-property")])
+    codec = "none"
+    if "compression-codec" in options:
+        codec = options["compression-codec"] or "gzip"
+    properties["compression.type"] = codec
+    properties.setdefault("client.id", "console-producer")
+    for flag, key in (
+        ("request-required-acks", "acks"),
+        ("message-send-max-retries", "retries"),
+        ("retry-backoff-ms", "retry.backoff.ms"),
+        ("metadata-expiry-ms", "metadata.max.age.ms"),
+        ("max-memory-bytes", "buffer.memory"),
+        ("timeout", "linger.ms"),
+        ("batch-size", "batch.size"),
+        ("max-partition-memory-bytes", "batch.size"),
+        ("socket-buffer-size", "send.buffer.bytes"),
+        ("request-timeout-ms", "request.timeout.ms"),
+    ):
+        value = options[flag]
+        if value is not None and (flag in options or key not in properties):
+            properties[key] = str(value)
+    return librdkafka_settings(properties)

@@ -1,0 +1,68 @@
+"""Java's client properties as options of librdkafka, for the scripts that move records.
+
+Not done: properties of Java plug-ins (interceptors, partitioners, metric reporters) and of key
+stores (JKS) are refused by name.
+"""
+
+import re
+from collections.abc import Mapping
+
+from ottla.base.errors import ConfigError
+
+# Without a meaning for librdkafka, or with another default that suits it better.
+_IGNORED = frozenset({
+    "key.serializer", "value.serializer", "key.deserializer", "value.deserializer",
+    "max.block.ms", "max.poll.records", "metadata.max.idle.ms", "reconnect.backoff.max.ms",
+    "partitioner.ignore.keys", "partitioner.adaptive.partitioning.enable", "client.dns.lookup",
+    "default.api.timeout.ms", "exclude.internal.topics", "auto.include.jmx.reporter",
+    "enable.metrics.push", "delivery.timeout.ms", "bootstrap.servers",
+})  # fmt: skip
+_RENAMED = {
+    "request.timeout.ms": "socket.timeout.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "sasl.mechanism": "sasl.mechanisms",
+    "max.request.size": "message.max.bytes",
+    "connections.max.idle.ms": "connections.max.idle.ms",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.partition.fetch.bytes": "max.partition.fetch.bytes",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+_REFUSED = ("interceptor.classes", "partitioner.class", "metric.reporters", "ssl.keystore.location")
+_ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+_JAAS = re.compile(r'(username|password)\s*=\s*"([^"]*)"')
+
+
+def librdkafka_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Translate Java's properties; ConfigError names one that librdkafka cannot fulfil."""
+    settings: dict[str, str] = {}
+    for name, value in properties.items():
+        if name in _REFUSED:
+            raise ConfigError(f"{name} names Java classes or files: this script cannot use them")
+        if name == "sasl.jaas.config":
+            settings |= {f"sasl.{key}": word for key, word in _JAAS.findall(value)}
+        elif name == "buffer.memory":
+            settings["queue.buffering.max.kbytes"] = str(max(int(value) // 1024, 1))
+        elif name == "partition.assignment.strategy":
+            settings[name] = _assignors(value)
+        elif name == "ssl.truststore.location":
+            settings["ssl.ca.location"] = value
+        elif name == "retries" or name not in _IGNORED:
+            settings[_RENAMED.get(name, name)] = value
+    return settings
+
+
+def _assignors(value: str) -> str:
+    names = [part.strip().rpartition(".")[2] for part in value.split(",")]
+    unknown = [name for name in names if name not in _ASSIGNORS]
+    if unknown:
+        raise ConfigError(
+            f"partition.assignment.strategy names {unknown[0]!r}; known: {', '.join(_ASSIGNORS)}"
+        )
+    return ",".join(_ASSIGNORS[name] for name in names)

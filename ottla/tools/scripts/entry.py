@@ -1,0 +1,97 @@
+"""Run one of Apache Kafka's scripts: the entry point of `kafka-topics`, `kafka-topics.sh`, ….
+
+Exit codes are Apache Kafka's: 0 for success, 1 for failure, unless a tool says otherwise.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ottla.base.errors import OttlaError
+from ottla.tools.loading import load_module
+from ottla.tools.scripts.exits import Exit, UsageError
+from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse
+from ottla.tools.scripts.printing import err, out
+from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, Script
+
+_SUFFIXES = (".sh", ".bat", ".exe", ".py")
+_LEFT = 34
+
+
+def main(name: str | None = None) -> None:
+    """Run the script of this name, by default that of the file that was started, and exit."""
+    script = _bare(name or Path(sys.argv[0]).name)
+    code = run(script, sys.argv[1:])
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+    # Threads of a client that is still closing must not delay the end.
+    os._exit(code)
+
+
+def run(name: str, words: Sequence[str]) -> int:
+    """Run a script with these words and return its exit code."""
+    script = SCRIPTS.get(_bare(name))
+    if script is None:
+        err(f"{name} is not a script of Apache Kafka; `ottla scripts list` lists them")
+        return 1
+    try:
+        return _run(_bare(name), script, list(words))
+    except Exit as end:
+        return end.code
+    except UsageError as error:
+        err(str(error))
+        err(f"For the options: {_bare(name)} --help")
+        return 1
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except OttlaError as error:
+        err(f"{_bare(name)}: {error}")
+    except OSError as error:
+        err(f"{_bare(name)}: {error.filename or ''}: {error.strerror or error}")
+    return 1
+
+
+def _run(name: str, script: Script, words: list[str]) -> int:
+    module = load_module(script.module)
+    spec: Spec | None = getattr(module, "SPEC", None)
+    if spec is None:
+        return int(module.run(name, words))
+    if not words or "--help" in words:
+        _print_help(spec)
+        return 1
+    if "--version" in words:
+        out(KAFKA_VERSION)
+        return 0
+    handler = getattr(module, "on_parse_error", None)
+    try:
+        options = parse(spec, words)
+        return int(module.run(options))
+    except UsageError as error:
+        if error.is_parse_error and handler is not None:
+            return int(handler(error))
+        raise
+
+
+def _print_help(spec: Spec) -> None:
+    err(spec.summary)
+    for name, flag in sorted({**spec.flags, **COMMON}.items()):
+        err(f"{_usage(name, flag):<{_LEFT}} {flag.help}".rstrip())
+
+
+def _usage(name: str, flag: Flag) -> str:
+    if not flag.value:
+        return f"--{name}"
+    return f"--{name} [{flag.value}]" if flag.is_optional else f"--{name} <{flag.value}>"
+
+
+def _bare(name: str) -> str:
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name

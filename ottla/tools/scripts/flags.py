@@ -1,0 +1,203 @@
+"""Command lines as joptsimple reads them, the library under most of Apache Kafka's tools.
+
+`--name value`, `--name=value`, unambiguous abbreviations, options that may be repeated; other words
+are ignored. Errors have joptsimple's sentences, because scripts look for them. A flag of an earlier
+generation (KIP-1147 and before) is read as its successor, which is named on standard error.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.printing import err
+
+Convert = Callable[[str], Any]
+
+
+class Flag(NamedTuple):
+    """One option. `value` names its argument in the help; it takes none if `value` is empty."""
+
+    help: str
+    value: str = ""
+    convert: Convert = str
+    is_optional: bool = False
+    default: Any = None
+
+
+class Old(NamedTuple):
+    """The successor of a flag of an earlier generation, and the notice that names it.
+
+    `notice` has `{old}` and `{new}`; without one, the flag is accepted silently.
+    """
+
+    new: str
+    notice: str = "Option --{old} is from an earlier version; use --{new} instead."
+
+
+# Options that every tool has.
+COMMON: Mapping[str, Flag] = {
+    "help": Flag("Print the options."),
+    "version": Flag("Print the version of Apache Kafka that is followed."),
+    "output": Flag("`json` prints the result as JSON (an extension of Ottla).", "format"),
+}
+BOOTSTRAP = Flag("The brokers to connect to, as in host1:9092,host2:9092.", "server to connect to")
+COMMAND_CONFIG = Flag("A properties file with options of the client.", "config file")
+
+
+class Spec(NamedTuple):
+    """The options of one tool."""
+
+    summary: str
+    flags: Mapping[str, Flag]
+    old: Mapping[str, Old] = {}
+
+
+class Options:
+    """The options of one command line; `given` has them in their order."""
+
+    def __init__(self, spec: Spec, given: Sequence[tuple[str, str | None]]) -> None:
+        self._spec = spec
+        self.given = given
+        self._values: dict[str, list[str | None]] = {}
+        for name, value in given:
+            self._values.setdefault(name, []).append(value)
+
+    @property
+    def is_json(self) -> bool:
+        """True if JSON is wanted instead of Apache Kafka's output."""
+        return "json" in self._values.get("output", [])
+
+    def __contains__(self, name: str) -> bool:
+        """Return True if the option was given."""
+        return name in self._values
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the only value of an option, or its default. UsageError if it is given twice."""
+        values = self._values.get(name)
+        if values is None:
+            return self._spec.flags[name].default if name in self._spec.flags else None
+        if len(values) > 1:
+            raise UsageError(
+                f"Found multiple arguments for option {name}, but you asked for only one",
+                is_parse_error=True,
+            )
+        return self._converted(name, values[0])
+
+    def all(self, name: str) -> list[Any]:
+        """Return the values of an option that may be repeated."""
+        values = self._values.get(name, [])
+        return [self._converted(name, value) for value in values if value is not None]
+
+    def _converted(self, name: str, value: str | None) -> Any:
+        if value is None:
+            return None
+        flag = self._spec.flags.get(name)
+        try:
+            return value if flag is None else flag.convert(value)
+        except ValueError:
+            raise UsageError(
+                f"Cannot parse argument '{value}' of option {name}", is_parse_error=True
+            ) from None
+
+    def require(self, *names: str) -> None:
+        """Raise UsageError unless all of these options were given."""
+        for name in names:
+            if name not in self:
+                raise UsageError(f'Missing required argument "[{name}]"')
+
+    def forbid(self, used: str, *others: str) -> None:
+        """Raise UsageError if `used` was given together with one of `others`."""
+        for other in others:
+            if used in self and other in self:
+                raise UsageError(f'Option "[{used}]" can\'t be used with option "[{other}]"')
+
+
+def parse(spec: Spec, words: Sequence[str]) -> Options:
+    """Read a command line; errors are UsageError with joptsimple's sentences."""
+    reader = _Reader(spec, words)
+    return Options(spec, reader.read())
+
+
+def integer(text: str) -> int:
+    """Convert an argument to a 32-bit number."""
+    value = int(text)
+    if not -(2**31) <= value < 2**31:
+        raise ValueError(text)
+    return value
+
+
+def long(text: str) -> int:
+    """Convert an argument to a 64-bit number."""
+    value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(text)
+    return value
+
+
+def pairs(values: Sequence[str]) -> dict[str, str]:
+    """Return `key=value` options as a dictionary; a missing value is empty."""
+    return {name: value for name, _, value in (text.partition("=") for text in values)}
+
+
+class _Reader:
+    """One pass over the words of a command line."""
+
+    def __init__(self, spec: Spec, words: Sequence[str]) -> None:
+        self._spec = spec
+        self._flags = {**spec.flags, **COMMON}
+        self._words = list(words)
+        self._at = 0
+        self._given: list[tuple[str, str | None]] = []
+
+    def read(self) -> list[tuple[str, str | None]]:
+        while self._at < len(self._words):
+            word = self._words[self._at]
+            self._at += 1
+            if word == "--":
+                break
+            if word.startswith("--") and len(word) > 2:
+                self._read_option(word[2:])
+            elif word.startswith("-") and len(word) > 1:
+                _refuse(f"{word[1]} is not a recognized option")
+        return self._given
+
+    def _read_option(self, text: str) -> None:
+        typed, has_value, value = text.partition("=")
+        name = self._resolve(typed)
+        flag = self._flags[name]
+        if not flag.value:
+            if has_value:
+                _refuse(f"Option {name} does not accept an argument")
+            self._given.append((name, None))
+            return
+        if not has_value:
+            if flag.is_optional and not self._has_argument():
+                self._given.append((name, None))
+                return
+            if self._at >= len(self._words):
+                _refuse(f"Option {name} requires an argument")
+            value = self._words[self._at]
+            self._at += 1
+        self._given.append((name, value))
+
+    def _has_argument(self) -> bool:
+        return self._at < len(self._words) and not self._words[self._at].startswith("-")
+
+    def _resolve(self, typed: str) -> str:
+        if typed in self._flags:
+            return typed
+        old = self._spec.old.get(typed)
+        if old is not None:
+            if old.notice:
+                err(old.notice.format(old=typed, new=old.new))
+            return old.new
+        matches = [name for name in self._flags if name.startswith(typed)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            _refuse(f"{typed} is not an unambiguous option")
+        return _refuse(f"{typed} is not a recognized option")
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise UsageError(sentence, is_parse_error=True)

@@ -1,0 +1,1 @@
+"""`kafka-consumer-groups`, `kafka-groups` and `kafka-streams-application-reset`."""

@@ -1,0 +1,203 @@
+"""`kafka-consumer-groups` (org.apache.kafka.tools.consumer.group.ConsumerGroupCommand).
+
+As with Apache Kafka's tool, an error of the cluster is printed on standard output with exit code 0,
+and a wrong command line has exit code 1; `ottla group` fails in both cases.
+
+Not done: `--validate-regex`; epochs and target assignments of KIP-848 in `--verbose` are shown as `-`.
+"""
+
+from collections.abc import Callable
+
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin import groups
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Flag,
+    Old,
+    Options,
+    Spec,
+    long,
+)
+from ottla.tools.scripts.groups import deletion, description, resetting
+from ottla.tools.scripts.printing import as_json, err, left, out
+from ottla.tools.scripts.session import cluster
+
+SPEC = Spec(
+    "This tool helps to list all consumer groups, describe a consumer group, delete consumer group "
+    "info, or reset consumer group offsets.",
+    {
+        "bootstrap-server": BOOTSTRAP,
+        "command-config": COMMAND_CONFIG,
+        "list": Flag("List the groups."),
+        "describe": Flag("Show offsets and lag, members or state of groups."),
+        "delete": Flag("Delete groups without members."),
+        "reset-offsets": Flag("Change the committed offsets of groups without members."),
+        "delete-offsets": Flag("Delete the committed offsets of topics."),
+        "group": Flag("The group; may be repeated.", "consumer group"),
+        "all-groups": Flag("All groups."),
+        "topic": Flag("A topic, or topic:0,1,2; may be repeated.", "topic"),
+        "all-topics": Flag("All topics of the group."),
+        "timeout": Flag("The time limit of a request.", "timeout (ms)", long, default=30_000),
+        "to-offset": Flag("Reset to this offset.", "offset", long),
+        "shift-by": Flag("Move by this number of records.", "number-of-offsets", long),
+        "to-datetime": Flag("Reset to a time, as in 2026-02-14T12:00:00.000.", "datetime"),
+        "by-duration": Flag("Reset to a time ago, as in PT1H30M.", "duration"),
+        "to-earliest": Flag("Reset to the earliest offset."),
+        "to-latest": Flag("Reset to the end."),
+        "to-current": Flag("Keep the current offsets."),
+        "from-file": Flag("Reset to the offsets of a CSV file.", "path to CSV file"),
+        "dry-run": Flag("Show the new offsets without committing them."),
+        "execute": Flag("Do it."),
+        "export": Flag("Print the new offsets as CSV."),
+        "members": Flag("Show the members."),
+        "offsets": Flag("Show offsets and lag."),
+        "verbose": Flag("Show more columns."),
+        "state": Flag("Show the state; with --list, only groups in these states.", "state", is_optional=True),
+        "type": Flag("Show the type; with --list, only groups of these types.", "type", is_optional=True),
+    },
+    {"new-consumer": Old("list", ""), "zookeeper": Old("bootstrap-server")},
+)  # fmt: skip
+_ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
+_STATES = ("PreparingRebalance", "Empty", "Stable", "Assigning", "Dead", "CompletingRebalance", "Reconciling")  # fmt: skip
+_TYPES = ("Consumer", "Classic")
+
+
+def run(options: Options) -> int:
+    """Run the action of the command line."""
+    _check(options)
+    if sum(name in options for name in _ACTIONS) != 1:
+        raise UsageError(
+            "Command must include exactly one action: --list, --describe, --delete, "
+            "--reset-offsets, --delete-offsets, --validate-regex"
+        )
+    actions: dict[str, Callable[[Brokers, Options], None]] = {
+        "list": _list,
+        "describe": description.describe,
+        "delete": deletion.delete_groups,
+        "reset-offsets": resetting.reset,
+        "delete-offsets": deletion.delete_offsets,
+    }
+    action = next(name for name in _ACTIONS if name in options)
+    try:
+        with cluster(options) as brokers:
+            brokers.timeout_s = options["timeout"] / 1000
+            actions[action](brokers, options)
+    except UsageError as error:
+        if not error.is_parse_error:
+            raise
+        _report(error)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except OttlaError as error:
+        _report(error)
+    return 0
+
+
+def on_parse_error(error: UsageError) -> int:
+    """Print the error; the tool's main method lets the exception through."""
+    err(str(error))
+    return 1
+
+
+def _report(error: Exception) -> None:
+    text = str(error)
+    if isinstance(error, ApiError):
+        text = JAVA_MESSAGES.get(error.code, text)
+    out(f"\nError: Executing consumer group command failed due to {text}")
+
+
+# The Java client's message for an error code whose response has none.
+JAVA_MESSAGES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+}
+
+
+def _list(brokers: Brokers, options: Options) -> None:
+    states = _choices(options["state"], _STATES, "Invalid state list")
+    types = _choices(options["type"], _TYPES, "Invalid types list")
+    found = [
+        group
+        for group in groups.list_groups(brokers)
+        if group.protocol_type in ("consumer", "")
+        and (not states or group.state.lower() in states)
+        and (not types or group.type.lower() in types)
+    ]
+    if options.is_json:
+        as_json([{"group": g.group_id, "type": g.type, "state": g.state} for g in found])
+        return
+    if "state" not in options and "type" not in options:
+        for group in found:
+            out(group.group_id)
+        return
+    widths = [max([15, *(len(group.group_id) for group in found)]) + 10]
+    columns: list[tuple[str, Callable[[groups.GroupListing], str]]] = [
+        ("GROUP", lambda group: group.group_id)
+    ]
+    if "type" in options:
+        columns.append(("TYPE", lambda group: group.type.capitalize() or "Unknown"))
+    if "state" in options:
+        columns.append(("STATE", lambda group: group.state or "Unknown"))
+    widths += [20] * (len(columns) - 1)
+    out(left([title for title, _ in columns], widths))
+    for group in found:
+        out(left([cell(group) for _, cell in columns], widths))
+
+
+def _choices(text: str | None, known: tuple[str, ...], sentence: str) -> set[str]:
+    if not text:
+        return set()
+    words = {part.strip().lower() for part in text.split(",")}
+    if words - {name.lower() for name in known}:
+        kind = "states" if known is _STATES else "types"
+        raise UsageError(f"{sentence} '{text}'. Valid {kind} are: {', '.join(known)}")
+    return words
+
+
+def _check(options: Options) -> None:
+    options.require("bootstrap-server")
+    selects = "group" in options or "all-groups" in options
+    if "describe" in options:
+        if not selects:
+            _takes("describe", "one of these options: [all-groups], [group]")
+        if sum(name in options for name in ("members", "offsets", "state")) > 1:
+            _takes("describe", "at most one of these options: [members], [offsets], [state]")
+        if options["state"] is not None:
+            raise UsageError("Option [describe] does not take a value for [state]")
+    if "delete" in options:
+        if not selects:
+            _takes("delete", "one of these options: [all-groups], [group]")
+        if "topic" in options:
+            raise UsageError(
+                "The consumer does not support topic-specific offset deletion from a consumer group."
+            )
+    if "delete-offsets" in options and not ("group" in options and "topic" in options):
+        _takes("delete-offsets", "the following options: [topic], [group]")
+    if "reset-offsets" in options:
+        _check_reset(options, selects)
+    options.forbid("group", "all-groups", "list")
+    options.forbid("topic", "list", "describe")
+
+
+def _check_reset(options: Options, selects: bool) -> None:
+    if "dry-run" in options and "execute" in options:
+        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if "dry-run" not in options and "execute" not in options:
+        err(
+            "WARN: No action will be performed as the --execute option is missing. In version 5.0, "
+            "this command will require either --dry-run or --execute to be specified. You should "
+            "add the --dry-run option explicitly if you are scripting this command and want to keep "
+            "the current default behavior without prompting."
+        )
+    if not selects:
+        _takes("reset-offsets", "one of these options: [all-groups], [group]")
+    order = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "to-current",
+             "shift-by", "from-file")  # fmt: skip
+    for name in order:
+        options.forbid(name, *(other for other in resetting.SCENARIOS if other != name))
+
+
+def _takes(action: str, options: str) -> None:
+    raise UsageError(f"Option [{action}] takes {options}")

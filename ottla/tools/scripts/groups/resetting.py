@@ -1,0 +1,196 @@
+"""`kafka-consumer-groups --reset-offsets`."""
+
+import csv
+import datetime
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin import groups, offsets, topics
+from ottla.client.brokers import Brokers
+from ottla.tools.moments import parse_duration
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import Options
+from ottla.tools.scripts.printing import as_json, left, out
+
+TopicPartition = tuple[str, int]
+Plan = dict[TopicPartition, int]
+# In the order in which the tool's sentence names them.
+SCENARIOS = ("to-offset", "to-earliest", "to-current", "to-latest", "by-duration", "to-datetime",
+             "from-file", "shift-by")  # fmt: skip
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:?\d\d)?")
+_WIDTHS = (15, 15, 10, 15)
+_NO_SUCH_DATE = "java.text.ParseException: Unparseable date: "
+
+
+def reset(brokers: Brokers, options: Options) -> None:
+    """Plan new offsets for each group, print them, and commit them with --execute."""
+    if "all-groups" in options:
+        names = [group.group_id for group in groups.list_groups(brokers)]
+    else:
+        names = sorted(set(options.all("group")))
+    plans: dict[str, Plan] = {}
+    for name in names:
+        state = _state(brokers, name)
+        if state not in ("Empty", "Dead"):
+            out(
+                f"\nError: Assignments can only be reset if the group '{name}' is inactive, but the "
+                f"current state is {state}."
+            )
+            plans[name] = {}
+            continue
+        plans[name] = plan = _plan(brokers, options, name)
+        if "execute" in options:
+            rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
+            offsets.commit_offsets(brokers, name, rows)
+    _print(options, plans)
+
+
+def _state(brokers: Brokers, name: str) -> str:
+    try:
+        return groups.describe_group(brokers, name).state
+    except ApiError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return "Dead"
+        raise
+
+
+def _print(options: Options, plans: Mapping[str, Plan]) -> None:
+    rows = [
+        (group, *key, offset)
+        for group, plan in plans.items()
+        for key, offset in sorted(plan.items())
+    ]
+    if options.is_json:
+        names = ("group", "topic", "partition", "new_offset")
+        as_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif "export" in options:
+        has_group = len(options.all("group")) != 1
+        for row in rows:
+            out(",".join(map(str, row if has_group else row[1:])))
+    else:
+        widths = [
+            max([least, *(len(str(row[at])) for row in rows)]) for at, least in enumerate(_WIDTHS)
+        ]
+        widths[3] = 0
+        out()
+        out(left(["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"], widths))
+        for row in rows:
+            out(left(row, widths))
+
+
+def _plan(brokers: Brokers, options: Options, group: str) -> Plan:
+    keys = _keys(brokers, options, group)
+    scenario = next((name for name in SCENARIOS if name in options), None)
+    if scenario is None:
+        listed = ", ".join(f"[{name}]" for name in SCENARIOS)
+        raise UsageError(
+            f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]"
+        )
+    if scenario == "to-offset":
+        return _in_range(brokers, dict.fromkeys(keys, options["to-offset"]))
+    if scenario in ("to-earliest", "to-latest"):
+        kind = offsets.EARLIEST if scenario == "to-earliest" else offsets.LATEST
+        return _list(brokers, keys, kind)
+    if scenario == "from-file":
+        return _in_range(brokers, _from_file(options, group))
+    if scenario in ("to-datetime", "by-duration"):
+        return _at(brokers, keys, _moment(options))
+    committed = offsets.committed_offsets(brokers, group, require_stable=False)
+    if scenario == "shift-by":
+        for topic, partition in keys:
+            if (topic, partition) not in committed:
+                raise UsageError(
+                    f"Cannot shift offset for partition {topic}-{partition} since there is no "
+                    "current committed offset"
+                )
+        moved = {key: committed[key].offset + options["shift-by"] for key in keys}
+        return _in_range(brokers, moved)
+    ends = _list(brokers, [key for key in keys if key not in committed], offsets.LATEST)
+    return {key: committed[key].offset if key in committed else ends[key] for key in keys}
+
+
+def _keys(brokers: Brokers, options: Options, group: str) -> list[TopicPartition]:
+    if "all-topics" in options:
+        return list(offsets.committed_offsets(brokers, group, require_stable=False))
+    if "topic" in options:
+        return parse_topics(brokers, options.all("topic"))
+    if "from-file" not in options:
+        raise UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
+    return []
+
+
+def parse_topics(brokers: Brokers, words: Sequence[str]) -> list[TopicPartition]:
+    """Return the partitions of `topic` and `topic:0,1` arguments."""
+    keys: list[TopicPartition] = []
+    for word in words:
+        name, found, numbers = word.partition(":")
+        if not found:
+            described = topics.describe_topic(brokers, name)
+            keys += [(name, row.partition) for row in described.partitions]
+            continue
+        if not numbers or ":" in numbers:
+            raise UsageError(f"Invalid topic arg '{word}', expected topic name and partitions")
+        for number in numbers.split(","):
+            if not number.isdecimal():
+                raise UsageError(f"Invalid partition '{number}' specified in topic arg '{word}''")
+            keys.append((name, int(number)))
+    return keys
+
+
+def _list(brokers: Brokers, keys: Sequence[TopicPartition], timestamp: int) -> Plan:
+    found = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
+    return {key: result.offset for key, result in found.items()}
+
+
+def _in_range(brokers: Brokers, wanted: Plan) -> Plan:
+    starts = _list(brokers, list(wanted), offsets.EARLIEST)
+    ends = _list(brokers, list(wanted), offsets.LATEST)
+    return {key: min(max(offset, starts[key]), ends[key]) for key, offset in wanted.items()}
+
+
+def _at(brokers: Brokers, keys: Sequence[TopicPartition], moment_ms: int) -> Plan:
+    found = _list(brokers, keys, moment_ms)
+    late = [key for key, offset in found.items() if offset < 0]
+    for topic, partition in late:
+        out(
+            f"\nWarn: Partition {partition} from topic {topic} is empty. "
+            "Falling back to latest known offset."
+        )
+    return {**found, **_list(brokers, late, offsets.LATEST)}
+
+
+def _moment(options: Options) -> int:
+    text = options["by-duration"]
+    if text is not None:
+        try:
+            return time.time_ns() // 1_000_000 - parse_duration(text)
+        except ValueError:
+            raise OttlaError("Text cannot be parsed to a Duration") from None
+    text = options["to-datetime"]
+    if _MOMENT.fullmatch(text) is None:
+        raise OttlaError(f'{_NO_SUCH_DATE}"{text}"')
+    moment = datetime.datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def _from_file(options: Options, group: str) -> Plan:
+    plan: Plan = {}
+    text = Path(options["from-file"]).read_text(encoding="utf-8")
+    for number, row in enumerate(csv.reader(text.splitlines()), 1):
+        owner = group if len(row) == 3 and len(options.all("group")) == 1 else row[0]
+        try:
+            topic, partition, offset = row[-3:]
+            if owner == group:
+                plan[topic.strip(), int(partition)] = int(offset)
+        except ValueError:
+            raise OttlaError(
+                f"line {number} of {options['from-file']} is not topic,partition,offset: {row}"
+            ) from None
+    if not plan:
+        out(f"\nError: No reset plan for group {group} found")
+    return plan

@@ -1,0 +1,86 @@
+"""Reassignments under way, and starting or cancelling them (KIP-455)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.client.errors import Unsupported
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+TopicPartition = tuple[str, int]
+
+
+class Reassignment(NamedTuple):
+    """A reassignment of one partition."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+def list_reassignments(brokers: Brokers) -> dict[TopicPartition, Reassignment]:
+    """Return the reassignments under way; none if the cluster cannot say."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=30_000, topics=None)
+
+    def attempt() -> dict[TopicPartition, Reassignment]:
+        response = brokers.ask_controller(request, ListPartitionReassignmentsResponse)
+        check(response.error_code, response.error_message)
+        return {
+            (topic.name, row.partition_index): Reassignment(
+                tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)
+            )
+            for topic in response.topics
+            for row in topic.partitions
+        }
+
+    try:
+        return brokers.retry(attempt)
+    except Unsupported:
+        return {}
+    except ApiError as error:
+        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return {}
+        raise
+
+
+def alter_reassignments(
+    brokers: Brokers, wanted: Mapping[TopicPartition, Sequence[int] | None]
+) -> dict[TopicPartition, ApiError]:
+    """Start reassignments, or cancel those whose value is None; return the partitions that failed."""
+    rows: dict[str, list[ReassignablePartition]] = defaultdict(list)
+    for (topic, partition), replicas in wanted.items():
+        rows[topic].append(
+            ReassignablePartition(
+                partition_index=partition, replicas=None if replicas is None else list(replicas)
+            )
+        )
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=30_000,
+        topics=[ReassignableTopic(name=name, partitions=found) for name, found in rows.items()],
+    )
+
+    def attempt() -> dict[TopicPartition, ApiError]:
+        response = brokers.ask_controller(request, AlterPartitionReassignmentsResponse)
+        check(response.error_code, response.error_message)
+        failed: dict[TopicPartition, ApiError] = {}
+        for topic in response.responses:
+            for row in topic.partitions:
+                try:
+                    check(row.error_code, row.error_message)
+                except ApiError as error:
+                    failed[topic.name, row.partition_index] = error
+        return failed
+
+    return brokers.retry(attempt)

@@ -1,0 +1,65 @@
+"""The cluster of a script: `--bootstrap-server`, and the file of `--command-config`.
+
+Not done: TLS and SASL: a file that asks for them is refused before anything is sent.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ottla.base.errors import ConfigError
+from ottla.client.brokers import Brokers
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import Options
+
+_ADDRESS = re.compile(r"(?:\w+://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
+
+
+def read_properties(name: str) -> dict[str, str]:
+    """Return the entries of a Java properties file (the subset without escapes)."""
+    entries: dict[str, str] = {}
+    lines = Path(name).read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    for line in lines:
+        text = line.strip()
+        if text and text[0] not in "#!":
+            found = re.match(r"([^=:\s]+)\s*[=:\s]?\s*(.*)", text)
+            if found:
+                entries[found.group(1)] = found.group(2)
+    return entries
+
+
+def check_bootstrap(text: str) -> None:
+    """Raise UsageError unless every address has a port (ToolsUtils.validateBootstrapServer)."""
+    if not text.strip():
+        raise UsageError("Error while validating the bootstrap address\n")
+    if not all(_ADDRESS.fullmatch(part.strip()) for part in text.split(",")):
+        raise UsageError("Please provide valid host:port like host1:9091,host2:9092\n ")
+
+
+def check_security(settings: Mapping[str, str]) -> None:
+    """Raise ConfigError if the settings ask for a connection that scripts cannot make."""
+    protocol = settings.get("security.protocol", "PLAINTEXT")
+    if protocol != "PLAINTEXT":
+        raise ConfigError(
+            f"security.protocol={protocol} is not supported by this script yet: connect to a "
+            "PLAINTEXT listener"
+        )
+
+
+def client_settings(options: Options, prefix: str = "") -> dict[str, str]:
+    """Return the entries of --command-config; ConfigError if they cannot be fulfilled."""
+    name = options[f"{prefix}command-config"]
+    settings = read_properties(name) if name else {}
+    check_security(settings)
+    return settings
+
+
+@contextmanager
+def cluster(options: Options, *, client_id: str = "adminclient-1") -> Iterator[Brokers]:
+    """Connect to the cluster of --bootstrap-server."""
+    settings = client_settings(options) if "command-config" in options else {}
+    brokers = Brokers(str(options["bootstrap-server"]))
+    brokers.client_id = settings.get("client.id", client_id)
+    with brokers:
+        yield brokers

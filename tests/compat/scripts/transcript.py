@@ -1,0 +1,182 @@
+"""Recorded sessions of Apache Kafka's command-line tools: commands, what they print, exit codes.
+
+A transcript is a text file. A line starts with one of these marks; the commands share one cluster:
+
+    $ kafka-topics --bootstrap-server $B --list     a command; $B is the cluster, $D a folder
+    < a line                                        its standard input
+    > a line                                        its standard output
+    ! a line                                        its standard error
+    = 1                                             its exit code, unless it is 0
+    + plan.json {"version": 1}                      a line of a file below $D, written first
+    version 3.9.2                                   whose tools were recorded, unless 4.3.0's
+    # a comment
+
+`$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
+`$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is compared.
+`$S kafka-…` compares sorted lines: Apache Kafka prints them in the order of a hash table.
+`$U kafka-…` compares sorted words: Apache Kafka prints options in the order of a hash table.
+`$O kafka-…` is only run by our scripts: an old flag that the recorded version has removed, or an
+extension. Texts that differ in each run (addresses, ids, times) are replaced by words.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "transcripts"
+MODERN = "4.3.0"
+_COMMAND = re.compile(r"\$([NSOWU]*) (.*)")
+_BROKERS_WORDS = re.compile(r"^((?:Error[^:]*|[^:]*): ?).*")
+# joptsimple's table of options, argparse4j's usage, and what follows them: sentences of Kafka's own.
+_USAGE = re.compile(r"^(Option( \(\* = required\))?\s+Description|usage: |For usage see|Usage: )")
+_STACK = re.compile(r"^(\s+at |Caused by: |\s+\.\.\. \d+ more|\s*Suppressed: )")
+# A stack trace's first line repeats the message behind the name of a Java class.
+_EXCEPTION = re.compile(
+    r"^(?:Exception in thread \S+ )?(?:[a-z]\w*\.)+[\w$.]*(?:Exception|Error)(?:: |$)"
+)
+_REPLACEMENTS = (
+    (re.compile(r"(TopicId: )[\w-]{22}"), r"\1ID"),
+    (re.compile(r"((?:Create|LogAppend)(?:Time|Timestamp): ?)\d{13}"), r"\1TIME"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "DATE"),
+    (re.compile(r'("timestamp":)\d{13}'), r"\1TIME"),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r"(ReassignmentId|reassignment id) \S+"), r"\1 ID"),
+)
+_WORDS = re.compile(r"[^\s,\[\]]+")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+@dataclass(slots=True)
+class Command:
+    """One command of a transcript, with what it printed."""
+
+    line: str
+    marks: str
+    text: str
+    stdin: list[str] = field(default_factory=list)
+    files: list[tuple[str, str]] = field(default_factory=list)
+    out: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    code: int = 0
+
+    def words(self, bootstrap: str, folder: Path) -> list[str]:
+        """Return the words of the command line for one run."""
+        text = self.text.replace("$B", bootstrap).replace("$D", str(folder))
+        return shlex.split(text)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the files that the command reads."""
+        contents: dict[str, list[str]] = {}
+        for name, line in self.files:
+            contents.setdefault(name, []).append(line)
+        for name, lines in contents.items():
+            (folder / name).write_text("\n".join(lines) + "\n")
+
+
+@dataclass(slots=True)
+class Transcript:
+    """The commands of a file, and its other lines by position."""
+
+    path: Path
+    lines: list[str]
+    commands: list[Command]
+    version: str
+
+
+def read(path: Path) -> Transcript:
+    """Read a transcript."""
+    commands: list[Command] = []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    version, waiting = MODERN, []
+    for line in lines:
+        mark, _, rest = line.partition(" ")
+        found = _COMMAND.fullmatch(line)
+        if found is not None:
+            commands.append(Command(line, found.group(1), found.group(2), files=waiting))
+            waiting = []
+        elif mark == "+":
+            name, _, text = rest.partition(" ")
+            waiting.append((name, text))
+        elif mark == "version":
+            version = rest
+        elif mark in "<>!" and mark:
+            command = commands[-1]
+            {"<": command.stdin, ">": command.out, "!": command.errors}[mark].append(rest)
+        elif mark == "=":
+            commands[-1].code = int(rest)
+    for command in commands:
+        command.out = clean(command.out)
+        command.errors = clean(command.errors, command.out)
+    return Transcript(path, lines, commands, version)
+
+
+def write(transcript: Transcript) -> None:
+    """Write a transcript with the results that its commands have now."""
+    lines = [line for line in transcript.lines if line[:1] not in {">", "!", "="}]
+    result: list[str] = []
+    waiting = iter(transcript.commands)
+    pending: Command | None = None
+    for line in [*lines, ""]:
+        # A command's input precedes its output.
+        if pending is not None and not line.startswith("<"):
+            result += [f"> {text}" for text in pending.out]
+            result += [f"! {text}" for text in pending.errors]
+            result += [f"= {pending.code}"] if pending.code else []
+            pending = None
+        if _COMMAND.fullmatch(line):
+            pending = next(waiting)
+        result.append(line)
+    text = "\n".join(result).rstrip("\n") + "\n"
+    transcript.path.write_text(text, encoding="utf-8")
+
+
+def normalize(
+    text: str, bootstrap: str, folder: Path, marks: str = "", others: Sequence[str] = ()
+) -> list[str]:
+    """Return the lines of an output, with words in place of what differs in each run."""
+    text = text.replace(bootstrap, "$B").replace(str(folder), "$D")
+    host, _, port = bootstrap.rpartition(":")
+    text = text.replace(f"/{host}", "HOST").replace(f"{host}:{port}", "$B").replace(port, "PORT")
+    for pattern, word in _REPLACEMENTS:
+        text = pattern.sub(word, text)
+    lines = clean(text.replace("\r", "").split("\n"), others)
+    if "N" in marks:
+        lines = [_NUMBER.sub(_decimals, line) for line in lines]
+    if "U" in marks:
+        lines = [" ".join(sorted(_WORDS.findall(line))) for line in lines]
+    return sorted(lines) if "S" in marks else lines
+
+
+def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
+    """Return an output without stack traces, tables of options and the Java client's notices.
+
+    `others` are lines of the other stream, which a stack trace may repeat.
+    """
+    kept: list[str] = []
+    for line in lines:
+        # Our scripts name their help where Apache Kafka's print it.
+        if line.startswith("For the options: "):
+            continue
+        # The Java client recommends KIP-848 in a line of its own.
+        if _STACK.match(line) or line.startswith("The consumer rebalance protocol (KIP-848)"):
+            continue
+        if _USAGE.match(line):
+            break
+        bare = _EXCEPTION.sub("", line)
+        if bare == line or not any(bare in other for other in (*kept, *others)):
+            kept.append(bare)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return kept
+
+
+def _decimals(found: re.Match[str]) -> str:
+    fraction = found.group(1) or ""
+    return f"N{len(fraction) - 1}" if fraction else "N"
+
+
+def without_brokers_words(lines: list[str]) -> list[str]:
+    """Return lines up to the first colon: an error of the broker follows it."""
+    return [_BROKERS_WORDS.sub(r"\1", line) for line in lines]

@@ -1,0 +1,107 @@
+"""Scripts are found by their names, installed on request, and start fast."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.tools import main
+from ottla.tools.scripts import entry
+from ottla.tools.scripts.table import SCRIPTS
+
+_PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
+
+
+@pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh", "kafka-topics.bat"])
+def test_name_may_have_the_suffix_of_a_shell(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` prints the version of Apache Kafka that is followed."""
+    assert entry.run(name, ["--version"]) == 0
+    assert capsys.readouterr().out == "4.3.0\n"
+
+
+def test_unknown_script_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names the command that lists the scripts."""
+    assert entry.run("kafka-nonsense", []) == 1
+    assert "`ottla scripts list`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_help_is_printed_on_standard_error_with_exit_code_1(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with Apache Kafka's tools, `--help` is a usage error that lists every option."""
+    assert entry.run(name, ["--help"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_unknown_option_fails(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is not 0, and standard error has the reason."""
+    assert entry.run(name, ["--no-such-option"]) != 0
+    assert capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_script_imports_only_its_own_modules(name: str) -> None:
+    """Neither click nor an event loop, nor librdkafka without need: each takes as long as the rest."""
+    code = (
+        "import sys\n"
+        "from ottla.tools.scripts import entry\n"
+        "from ottla.tools.scripts.table import SCRIPTS\n"
+        "from ottla.tools.loading import load_module\n"
+        f"module = load_module(SCRIPTS[{name!r}].module)\n"
+        "print([m for m in ('click', 'asyncio', 'rich', 'numpy', 'ottla.wire.api_keys',\n"
+        "       'ottla.server', 'kazoo', 'confluent_kafka') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # confluent_kafka itself imports asyncio.
+    expected = "['asyncio', 'confluent_kafka']" if SCRIPTS[name].moves_records else "[]"
+    assert done.stdout.strip() == expected
+
+
+def test_install_writes_programs_with_both_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The files run with this Python, without PATH."""
+    assert main.run(["scripts", "install", str(tmp_path / "bin")]) == 0
+    for name in ("kafka-topics", "kafka-topics.sh"):
+        done = subprocess.run(
+            [tmp_path / "bin" / name, "--version"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == "4.3.0\n"
+    assert len(os.listdir(tmp_path / "bin")) == 2 * len(SCRIPTS)
+    assert main.run(["scripts", "install", str(tmp_path / "bin")]) == 0
+
+
+def test_install_never_replaces_a_foreign_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is written if one of the names is taken."""
+    (tmp_path / "kafka-topics.sh").write_text("#!/bin/bash\n")
+    assert main.run(["scripts", "install", str(tmp_path)]) == 1
+    assert "kafka-topics.sh is not from this command" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["kafka-topics.sh"]
+
+
+def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command in the table exists."""
+    assert main.run(["scripts", "list", "--output", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["script"] for row in rows] == list(SCRIPTS)
+    for row in rows:
+        if row["command"]:
+            assert main.run([*row["command"].split()[1:], "--help"]) == 0
+
+
+def test_closed_pipe_is_no_error() -> None:
+    """The pipeline `kafka-topics … | head -1` ends without a message."""
+    program = f'{sys.executable} -c "{_PROGRAM.format("kafka-topics")}"'
+    done = subprocess.run(
+        f"{program} --version | true", shell=True, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
