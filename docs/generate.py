@@ -228,7 +228,7 @@ def scripts_page() -> str:
         "Options of earlier versions (`--broker-list`, `--property`, `--new-consumer`, …) are accepted, and the "
         "modern one is named. `--output json` prints the result as JSON; Apache Kafka's tools do not have "
         "it. Standard output, standard error and exit codes are compared with recordings of Apache "
-        "Kafka's tools ([transcripts](../tests/compat/scripts/transcripts)). Help texts, stack traces "
+        "Kafka's tools (`tests/compat/scripts/transcripts`). Help texts, stack traces "
         "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).",
         [_table(["Script", "Purpose", "The same with ottla"], rows)],
     )
