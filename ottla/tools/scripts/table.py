@@ -97,6 +97,9 @@ SCRIPTS: Mapping[str, Script] = {
     "kafka-server-stop": Script(
         f"{_HERE}.servers", "", "Stop the brokers that kafka-server-start -daemon started."
     ),
+    "zookeeper-shell": Script(
+        f"{_HERE}.zookeeper_shell", "zookeeper shell", "Show and change nodes of a ZooKeeper."
+    ),
     **{
         name: Script(f"{_HERE}.refused", "", f"Not available: {reason}.")
         for name, reason in REASONS.items()
