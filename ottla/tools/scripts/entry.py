@@ -99,7 +99,7 @@ def _without_zookeeper(words: list[str]) -> list[str]:
     if "--bootstrap-server" in rest:
         err("Option --zookeeper is ignored: --bootstrap-server names the brokers.")
         return rest
-    found = load(f"{__package__}.zookeeper_lookup").find_brokers(flat[at + 1])
+    found = load(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
     err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {found} instead.")
     return [*rest, "--bootstrap-server", found]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from ottla.tools import main
-from ottla.tools.scripts import entry, zookeeper_lookup
+from ottla.tools.scripts import entry
 from ottla.tools.scripts.refused import REASONS
+from ottla.tools.scripts.servers import zookeeper_lookup
 from ottla.tools.scripts.table import SCRIPTS
 
 _PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
