@@ -1,15 +1,22 @@
 """Produce and consume with librdkafka in a separate process; prints one JSON object.
 
-librdkafka under Python is the bottleneck for small records on both sides. If the rates are equal,
-compare the broker's CPU seconds per GB.
+With a C compiler, bench/client.c uses librdkafka directly. The clients here, in Python, are limited
+by Python for small records: compare the broker's CPU seconds per GB then, and not the rates.
 """
 
 import argparse
 import json
 import random
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
+import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from bench.compiled import compiled
 
 
 def json_values(size: int) -> list[bytes]:
@@ -22,8 +29,32 @@ def json_values(size: int) -> list[bytes]:
     return values
 
 
+def program() -> Path | None:
+    """Return bench/client.c, linked with confluent-kafka's own librdkafka; None if that is not possible."""
+    folder = Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs"
+    libraries = sorted(folder.glob("librdkafka*.so*"))
+    return compiled("client.c", libraries[:1]) if libraries else None
+
+
+def run_compiled(client: Path, words: argparse.Namespace) -> dict[str, float]:
+    """Do in C what `produce` and `consume` do."""
+    common = (words.bootstrap, words.topic, words.partitions, words.count, words.value_bytes)
+    with tempfile.NamedTemporaryFile() as file:
+        if words.kind == "produce":
+            file.write(b"".join(json_values(words.value_bytes)))
+            file.flush()
+            own: tuple[object, ...] = (file.name, words.codec, words.linger_ms)
+        else:
+            own = (words.passes,)
+        command = [str(client), words.kind, *map(str, (*common, *own))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return dict(json.loads(done.stdout))
+
+
 def produce(
-    bootstrap: str, topic: str, codec: str, count: int, size: int, linger_ms: int
+    bootstrap: str, topic: str, partitions: int, codec: str, count: int, size: int, linger_ms: int
 ) -> dict[str, float]:
     """Send `count` JSON-like records of `size` bytes, acks=1; return rates of the values."""
     values = json_values(size)
@@ -43,7 +74,7 @@ def produce(
     for number in range(count):
         while True:
             try:
-                producer.produce(topic, values[number % len(values)])
+                producer.produce(topic, values[number % len(values)], partition=number % partitions)
                 break
             except BufferError:
                 producer.poll(0.01)
@@ -55,10 +86,12 @@ def produce(
     return {"records_s": count / elapsed, "mb_s": count * size / elapsed / 1e6}
 
 
-def consume(bootstrap: str, topic: str, count: int, passes: int) -> dict[str, float]:
-    """Read the `count` records of partition 0 from the beginning, `passes` times.
+def consume(
+    bootstrap: str, topic: str, partitions: int, count: int, passes: int
+) -> dict[str, float]:
+    """Read the `count` records of a topic from the beginning, `passes` times.
 
-    One pass takes a third of a second, which is too short for CPU time in hundredths of a second.
+    One pass takes a third of a second, too short for CPU time in hundredths.
     """
     consumer = Consumer(
         {
@@ -74,7 +107,7 @@ def consume(bootstrap: str, topic: str, count: int, passes: int) -> dict[str, fl
     seen = size = 0
     elapsed = 0.0
     for _ in range(passes):
-        consumer.assign([TopicPartition(topic, 0, 0)])
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         left = count - len(consumer.consume(1, 10))
         begin = time.perf_counter()
         while left:
@@ -98,23 +131,21 @@ def main() -> None:
     parser.add_argument("kind", choices=["produce", "consume"])
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", type=int, default=1)
     parser.add_argument("--codec", default="none")
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--value-bytes", type=int, default=1024)
     parser.add_argument("--linger-ms", type=int, default=5)
     parser.add_argument("--passes", type=int, default=1, help="how often to consume it")
     words = parser.parse_args()
-    if words.kind == "produce":
-        figures = produce(
-            words.bootstrap,
-            words.topic,
-            words.codec,
-            words.count,
-            words.value_bytes,
-            words.linger_ms,
-        )
+    client = program()
+    where = (words.bootstrap, words.topic, words.partitions)
+    if client is not None:
+        figures = run_compiled(client, words)
+    elif words.kind == "produce":
+        figures = produce(*where, words.codec, words.count, words.value_bytes, words.linger_ms)
     else:
-        figures = consume(words.bootstrap, words.topic, words.count, words.passes)
+        figures = consume(*where, words.count, words.passes)
     print(json.dumps(figures))
 
 

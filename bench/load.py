@@ -8,28 +8,39 @@ broker then waits for the generator, so compare the broker's CPU time and not th
 import argparse
 import json
 import select
-import shutil
 import socket
 import statistics
 import subprocess
 import tempfile
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench.compiled import compiled
 from ottla.wire import headers
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records.records import Record, encode_batch
 
+PRODUCE_VERSION, FETCH_VERSION = 9, 12
 
-def produce_request(topic: str, partition: int, records: int, value_bytes: int) -> bytes:
-    """Return a framed Produce v9 of one batch, acks=1."""
+
+def produce_request(
+    topic: str,
+    partition: int,
+    records: int,
+    value_bytes: int,
+    version: int = PRODUCE_VERSION,
+    *,
+    acks: int = 1,
+) -> bytes:
+    """Return a framed Produce request of one batch."""
     value = (b'{"n":12345,"text":"the quick brown fox"}' * (value_bytes // 40 + 1))[:value_bytes]
     batch = encode_batch([Record(None, value, (), 1_700_000_000_000)] * records)
     body = ProduceRequest(
-        acks=1,
+        acks=acks,
         timeout_ms=30_000,
         topic_data=[
             TopicProduceData(
@@ -38,28 +49,39 @@ def produce_request(topic: str, partition: int, records: int, value_bytes: int) 
             )
         ],
     )
-    return frame(headers.encode_request(body, 9, 7, "bench"))
+    return frame(headers.encode_request(body, version, 7, "bench"))
 
 
-def fetch_request(topic: str, partition: int, max_bytes: int, offset: int = 0) -> bytes:
-    """Return a framed Fetch v12 of one partition, without a session."""
+def fetch_request(
+    topic: str,
+    partitions: int | Sequence[int],
+    max_bytes: int,
+    offset: int = 0,
+    version: int = FETCH_VERSION,
+) -> bytes:
+    """Return a framed Fetch request, without a session, of one partition or several.
+
+    `max_bytes` is the limit of each partition.
+    """
+    numbers = [partitions] if isinstance(partitions, int) else partitions
     body = FetchRequest(
         max_wait_ms=500,
         min_bytes=1,
-        max_bytes=max_bytes,
+        max_bytes=max_bytes * len(numbers),
         session_epoch=-1,
         topics=[
             FetchTopic(
                 topic=topic,
                 partitions=[
                     FetchPartition(
-                        partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
+                        partition=number, fetch_offset=offset, partition_max_bytes=max_bytes
                     )
+                    for number in numbers
                 ],
             )
         ],
     )
-    return frame(headers.encode_request(body, 12, 7, "bench"))
+    return frame(headers.encode_request(body, version, 7, "bench"))
 
 
 def metadata_request(topics: list[str]) -> bytes:
@@ -146,20 +168,6 @@ def run(port: int, requests: list[bytes], depth: int, seconds: float) -> dict[st
     }
 
 
-def compiled_generator() -> Path | None:
-    """Return bench/generator.c as a program, compiled if it has changed; None without a compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return None
-    source = Path(__file__).with_name("generator.c")
-    program = Path(tempfile.gettempdir()) / f"ottla-generator-{source.stat().st_mtime_ns}"
-    if not program.exists():
-        fresh = program.with_suffix(".new")
-        subprocess.run([compiler, "-O2", "-o", str(fresh), str(source)], check=True)
-        fresh.rename(program)
-    return program
-
-
 def run_compiled(
     program: Path, port: int, requests: list[bytes], depth: int, seconds: float
 ) -> dict[str, float]:
@@ -186,19 +194,22 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1)
     parser.add_argument("--value-bytes", type=int, default=100)
     parser.add_argument("--max-bytes", type=int, default=1 << 20)
+    parser.add_argument("--version", type=int, default=0, help="of the request; 0: the default")
     words = parser.parse_args()
     requests = []
     for number in range(words.connections):
-        partition = number % words.partitions
         if words.kind == "produce":
-            requests.append(
-                produce_request(words.topic, partition, words.records, words.value_bytes)
-            )
+            size = (words.records, words.value_bytes)
+            partition, version = number % words.partitions, words.version or PRODUCE_VERSION
+            requests.append(produce_request(words.topic, partition, *size, version))
         elif words.kind == "fetch":
-            requests.append(fetch_request(words.topic, partition, words.max_bytes))
+            version = words.version or FETCH_VERSION
+            everything = range(words.partitions)
+            request = fetch_request(words.topic, everything, words.max_bytes, version=version)
+            requests.append(request)
         else:
             requests.append(metadata_request(words.topic.split(",")))
-    program = compiled_generator()
+    program = compiled("generator.c")
     load = (words.port, requests, words.depth, words.seconds)
     print(json.dumps(run_compiled(program, *load) if program else run(*load)))
 

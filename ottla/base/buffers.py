@@ -31,15 +31,16 @@ class FileRange:
 
     The file stays open as long as the range exists, even if it is removed. Code that cuts the file
     before the end of the range sets `is_void`: the bytes must not be read or sent any more.
+    `is_warm` is true while the page cache was found to contain all of the bytes just now.
     """
 
-    __slots__ = ("__weakref__", "is_void", "position", "size_bytes", "source")
+    __slots__ = ("__weakref__", "is_void", "is_warm", "position", "size_bytes", "source")
 
     def __init__(self, source: RangeSource, position: int, size_bytes: int) -> None:
         self.source = source
         self.position = position
         self.size_bytes = size_bytes
-        self.is_void = False
+        self.is_void = self.is_warm = False
 
     def __len__(self) -> int:
         return self.size_bytes
@@ -50,7 +51,8 @@ class FileRange:
 
     def is_cached(self) -> bool:
         """Return True if the page cache contains all of the bytes."""
-        return self.source.is_cached(self.position, self.size_bytes)
+        self.is_warm = self.source.is_cached(self.position, self.size_bytes)
+        return self.is_warm
 
 
 # The parts of a response.

@@ -1,22 +1,85 @@
 """The client side: talks to any Kafka-compatible cluster and imports nothing of the broker.
 
-`admin/` reads and changes topics, groups, offsets and configuration with our own codec,
-`transport.py` produces and consumes with librdkafka, `fetcher.py`, `sender.py` and `table.py` move
-records as Arrow columns. Importing this package imports none of them: `read_table`, and pyarrow
-with it, is imported on first use.
+`Producer` and `Consumer` (and `AsyncProducer` and `AsyncConsumer`) are built on librdkafka, with
+serializers, interceptors and partitioners in Python. `AdminClient` and `admin/` read and change
+topics, groups, offsets and configuration with our own codec. `fetcher.py`, `sender.py` and
+`table.py` move records as Arrow columns. Names are imported on first use: importing this package
+imports neither librdkafka nor pyarrow.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.client.admin.client import AdminClient
+    from ottla.client.consumer.asynchronous import AsyncConsumer
+    from ottla.client.consumer.consumer import Consumer
+    from ottla.client.consumer.interceptors import ConsumerInterceptor
+    from ottla.client.consumer.membership import RebalanceListener
+    from ottla.client.consumer.offset_stores import SqliteOffsetStore
+    from ottla.client.consumer.retries import RetryingConsumer
+    from ottla.client.producer.asynchronous import AsyncProducer
+    from ottla.client.producer.interceptors import ProducerInterceptor
+    from ottla.client.producer.producer import Producer
+    from ottla.client.records import (
+        ConsumerRecord,
+        OffsetAndMetadata,
+        ProducerRecord,
+        RecordMetadata,
+        TopicPartition,
+    )
+    from ottla.client.serdes.named import Serdes
+    from ottla.client.serdes.registry import SchemaRegistry
+    from ottla.client.serdes.serde import Serde
     from ottla.client.table import read_table
 
-__all__ = ["read_table"]
+_MODULES = {
+    "AdminClient": "admin.client",
+    "AsyncConsumer": "consumer.asynchronous",
+    "AsyncProducer": "producer.asynchronous",
+    "Consumer": "consumer.consumer",
+    "ConsumerInterceptor": "consumer.interceptors",
+    "ConsumerRecord": "records",
+    "OffsetAndMetadata": "records",
+    "Producer": "producer.producer",
+    "ProducerInterceptor": "producer.interceptors",
+    "ProducerRecord": "records",
+    "RebalanceListener": "consumer.membership",
+    "RecordMetadata": "records",
+    "RetryingConsumer": "consumer.retries",
+    "SchemaRegistry": "serdes.registry",
+    "Serde": "serdes.serde",
+    "Serdes": "serdes.named",
+    "SqliteOffsetStore": "consumer.offset_stores",
+    "TopicPartition": "records",
+    "read_table": "table",
+}
+
+__all__ = [
+    "AdminClient",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "Consumer",
+    "ConsumerInterceptor",
+    "ConsumerRecord",
+    "OffsetAndMetadata",
+    "Producer",
+    "ProducerInterceptor",
+    "ProducerRecord",
+    "RebalanceListener",
+    "RecordMetadata",
+    "RetryingConsumer",
+    "SchemaRegistry",
+    "Serde",
+    "Serdes",
+    "SqliteOffsetStore",
+    "TopicPartition",
+    "read_table",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use (PEP 562): pyarrow is an extra and takes 0.3 s to load."""
-    if name in __all__:
-        return getattr(importlib.import_module("ottla.client.table"), name)
+    """Import a name on first use (PEP 562): pyarrow and librdkafka take 0.1 to 0.3 s to load."""
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"ottla.client.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

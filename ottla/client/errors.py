@@ -5,7 +5,13 @@ OttlaError
 └── ClientError
     ├── NotReachable   no connection could be opened, or it was closed too early
     ├── TimedOut       the response did not arrive in time
-    └── Unsupported    client and broker share no version of the request
+    ├── Unsupported    client and broker share no version of the request
+    ├── Closed         the client has been closed
+    ├── Fenced         a newer client with the same id has taken over
+    ├── CommitFailed   offsets were not committed; says why
+    ├── TransactionAborted   the transaction was aborted and can be repeated
+    ├── SerializationError   a value cannot be serialized, or a schema registry rejects it
+    └── DeserializationError a record cannot be deserialized
 """
 
 from ottla.base.errors import OttlaError
@@ -25,3 +31,34 @@ class TimedOut(ClientError):
 
 class Unsupported(ClientError):
     """Client and broker share no version of a request."""
+
+
+class Closed(ClientError):
+    """The client has been closed and cannot be used again."""
+
+
+class Fenced(ClientError):
+    """A newer client with the same transactional id or group instance id has taken over."""
+
+
+class CommitFailed(ClientError):
+    """Offsets were not committed because the member left its group; the message has the reason."""
+
+
+class TransactionAborted(ClientError):
+    """The transaction was aborted; its records are not visible, and it can be repeated."""
+
+
+class SerializationError(ClientError, ValueError):
+    """A serde cannot serialize a value, or a schema registry rejects it; names the topic."""
+
+
+class DeserializationError(ClientError, ValueError):
+    """A record cannot be deserialized (RecordDeserializationException, KIP-334).
+
+    `topic`, `partition` and `offset` are the record's: seek to `offset` + 1 to skip it.
+    """
+
+    def __init__(self, text: str, topic: str, partition: int, offset: int) -> None:
+        super().__init__(text)
+        self.topic, self.partition, self.offset = topic, partition, offset

@@ -1,9 +1,12 @@
 """Bulk transfer of records through librdkafka: the only module that imports confluent_kafka.
 
-Two thin classes with our errors and values; `settings` uses librdkafka's own option names.
+`RecordProducer` and `RecordConsumer` are thin classes with our errors and values, for the tools.
+`Producer` and `Consumer` of this package are built on librdkafka's own objects, which `open_producer`
+and `open_consumer` return. `settings` uses librdkafka's own option names.
 librdkafka's threads do the work; each object belongs to one thread.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -12,7 +15,7 @@ import confluent_kafka as librdkafka
 from confluent_kafka import KafkaError, KafkaException
 
 from ottla.base.errors import ERRORS, ApiError, ErrorCode, OttlaError
-from ottla.client.errors import ClientError, NotReachable, TimedOut
+from ottla.client.errors import ClientError, Fenced, NotReachable, TimedOut
 
 Settings = Mapping[str, Any]
 TopicPartition = tuple[str, int]
@@ -245,6 +248,89 @@ class RecordConsumer:
         # Other errors are transient, or are returned by `poll`.
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.is_down = True
+
+
+LibrdkafkaError = KafkaException
+"""The exception that librdkafka's objects raise; its first argument is for `translate`."""
+EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
+"""Logical offsets for `partitions`."""
+STORED = librdkafka.OFFSET_INVALID
+"""The offset that a group has committed, or the one that auto.offset.reset selects."""
+# Errors of librdkafka that a consumer reports with its own sentences.
+END_OF_PARTITION = KafkaError._PARTITION_EOF
+POLL_TOO_LATE = KafkaError._MAX_POLL_EXCEEDED
+MESSAGE_TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
+NO_OFFSET = KafkaError._NO_OFFSET
+WRONG_STATE = KafkaError._STATE
+UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION
+_TRANSIENT = (
+    "_ALL_BROKERS_DOWN",
+    "_TRANSPORT",
+    "_RESOLVE",
+    "_TIMED_OUT",
+    "_UNKNOWN_PARTITION",
+    "_UNKNOWN_TOPIC",
+    "UNKNOWN_TOPIC_OR_PART",
+    "LEADER_NOT_AVAILABLE",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "REBALANCE_IN_PROGRESS",
+)
+_FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
+
+
+def open_producer(settings: Settings) -> Any:
+    """Return librdkafka's producer; ClientError if it rejects a setting."""
+    return _open(librdkafka.Producer, {**_CLIENT}, settings)
+
+
+def close_producer(producer: Any) -> None:
+    """Close librdkafka's producer; a transaction that cannot be aborted any more is not reported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        producer.close()
+
+
+def open_consumer(settings: Settings) -> Any:
+    """Return librdkafka's consumer; ClientError if it rejects a setting."""
+    return _open(librdkafka.Consumer, {**_CLIENT}, settings)
+
+
+def is_transient(error: KafkaError) -> bool:
+    """Return True for errors of a consumer that librdkafka retries itself."""
+    return error.name() in _TRANSIENT or (error.retriable() and not error.fatal())
+
+
+def is_fenced_instance(error: KafkaError) -> bool:
+    """Return True if another consumer has joined with the same group.instance.id (KIP-345)."""
+    # Inside of a fatal error only the text has the cause.
+    return error.code() == KafkaError.FENCED_INSTANCE_ID or (
+        error.code() == KafkaError._FATAL and "group.instance.id" in error.str()
+    )
+
+
+def partitions(offsets: Mapping[Any, int]) -> list[Any]:
+    """Return librdkafka's form of partitions and offsets."""
+    return [
+        librdkafka.TopicPartition(topic, partition, offset)
+        for (topic, partition), offset in offsets.items()
+    ]
+
+
+def commit_list(rows: Mapping[Any, tuple[int, str]]) -> list[Any]:
+    """Return librdkafka's form of offsets to commit, each with its metadata."""
+    return [
+        librdkafka.TopicPartition(topic, partition, offset, metadata)
+        for (topic, partition), (offset, metadata) in rows.items()
+    ]
+
+
+def translate(error: KafkaError) -> OttlaError:
+    """Return our error for librdkafka's; Fenced if another client has taken over."""
+    if error.name() in _FENCED_NAMES:
+        return Fenced(f"a newer client with the same id has taken over: {error.str()}")
+    return _translate(error)
 
 
 def _open(kind: Callable[[dict[str, Any]], Any], own: Settings, settings: Settings | None) -> Any:

@@ -25,6 +25,8 @@ class Brokers:
     def __init__(self, context: TermContext, deletions: TopicDeletions) -> None:
         self._context = context
         self._deletions = deletions
+        # Brokers whose process has ended, but whose session has not.
+        self._lingering: frozenset[int] = frozenset()
         # Brokers that are about to stop, with the epoch of their registration.
         self._shutting_down: dict[int, int] = {}
         self._reachability = Reachability(
@@ -42,9 +44,23 @@ class Brokers:
             for key, epoch in self._shutting_down.items()
             if key in registered and registered[key].epoch == epoch
         }
-        return {
+        live = {
             key: item for key, item in registered.items() if not self._reachability.is_gone(item)
         }
+        self._lingering = frozenset(registered.keys() - live.keys())
+        return live
+
+    def is_unclean(self, topic: str) -> bool:
+        """Return True if a leader of the topic may be elected that is not in sync.
+
+        Not while a process has ended whose session has not: it may restart in time, and lose
+        nothing.
+        """
+        return not self._lingering and self._context.is_unclean(topic)
+
+    def presume_gone(self, broker: BrokerImage) -> None:
+        """Treat a broker as gone until it has proven to be alive in the same registration."""
+        self._reachability.watch(broker, self._context.fence_of(broker), is_gone=True)
 
     def open_lanes(self, brokers: Mapping[int, BrokerImage]) -> None:
         """Replace all lanes of the outbox by new ones."""
@@ -65,13 +81,14 @@ class Brokers:
     async def brokers_changed(self) -> None:
         """Elect leaders for the partitions of brokers that came, left or restarted."""
         context = self._context
+        lingering = self._lingering
         live = await self.live()
         change = planner.compare_brokers(context.image.brokers, live)
-        if not (change.came or change.gone):
+        if not (change.came or change.gone) and self._lingering >= lingering:
             return
         _log.info("brokers changed came=%s gone=%s", sorted(change.came), sorted(change.gone))
         before = context.image
-        await context.write_states(planner.plan_brokers(before, live, context.is_unclean))
+        await context.write_states(planner.plan_brokers(before, live, self.is_unclean))
         for broker_id in change.gone:
             context.outbox.close_lane(broker_id)
         for broker_id in change.came:
@@ -143,7 +160,7 @@ class Brokers:
     ) -> None:
         context = self._context
         before = context.image
-        after = planner.plan_failures(before, broker_id, failed, context.is_unclean)
+        after = planner.plan_failures(before, broker_id, failed, self.is_unclean)
         if after is not before:
             await context.write_states(after)
             _log.error("replicas offline broker=%d count=%d", broker_id, len(failed))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ottla.cluster.image import BrokerImage
 from ottla.cluster.zk.port import SessionState
 from ottla.controller.planning.elections import ElectionType, TopicPartition
 from ottla.controller.planning.isr_changes import IsrRequest
@@ -37,6 +38,7 @@ class Elect:
 class ControllerGone:
     """The process of the controller has ended; `czxid` is that of its node."""
 
+    broker: BrokerImage
     czxid: int
 
 

@@ -55,15 +55,13 @@ class Controller:
         self._dependencies = dependencies
         self._term: ControllerTerm | None = None
         self._succession = Succession(
-            dependencies, lambda czxid: self._post(events.ControllerGone(czxid))
+            dependencies, lambda broker, czxid: self._post(events.ControllerGone(broker, czxid))
         )
         self._config_writer = ConfigWriter(lambda: self.session, dependencies)
         # Unclean elections of former terms.
         self._unclean_elections = 0
         self._is_suspended = False
         self._session_state = SessionState.CONNECTED
-        # Registered, but no controller has elected new leaders for its partitions yet.
-        self._has_restarted = True
         self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._handlers: Mapping[type[Any], Callable[[ControllerTerm, Any], Awaitable[None]]] = {
@@ -109,13 +107,14 @@ class Controller:
     async def start(self) -> None:
         """Register the broker and become a candidate.
 
-        If it is elected, returns once this broker has received all its partitions. ConfigError if
-        another broker has the same id.
+        If it is elected, returns once this broker has its partitions. ConfigError for an id in use.
         """
         await self._register()
-        for delivery in await self._contend():
-            await delivery
+        await self._contend()
+        # Registered brokers may be dead, so the events that drop them are handled from now on.
         self._task = self._dependencies.tasks.supervise(self._run, "controller")
+        for delivery in self._term.barrier() if self._term is not None else ():
+            await delivery
 
     async def stop(self) -> None:
         """Resign and stop; waiting callers get NOT_CONTROLLER."""
@@ -151,7 +150,6 @@ class Controller:
             self.session, self._broker, now_ms, self._dependencies.registration_seconds
         )
         self._broker = replace(self._broker, epoch=epoch)
-        self._has_restarted = True
 
     def _session_changed(self, session_state: SessionState) -> None:
         # At once, not by the queue: an event under way must not be followed by another.
@@ -170,6 +168,7 @@ class Controller:
             self._broker.id,
             self._dependencies.clock.time_ms(),
             lambda _: self._post(events.Elect()),
+            None if self._term is None else self._term.term,
         )
         if not isinstance(found, state.Term):
             if self._term is not None:
@@ -184,30 +183,29 @@ class Controller:
             return []
         return await self._begin_term(found)
 
-    async def _take_over(self, czxid: int) -> None:
+    async def _take_over(self, event: events.ControllerGone) -> None:
         """Take the role from a controller whose process has ended."""
         if not self._succession.may_take_over:
             return
         now_ms = self._dependencies.clock.time_ms()
-        term = await state.take_over(self.session, self._broker.id, now_ms, czxid)
+        term = await state.take_over(self.session, self._broker.id, now_ms, event.czxid)
         if term is not None:
             _log.warning("role of an ended controller taken over epoch=%d", term.epoch)
-            await self._begin_term(term)
+            await self._begin_term(term, event.broker)
 
-    async def _begin_term(self, term: state.Term) -> Deliveries:
+    async def _begin_term(self, term: state.Term, ended: BrokerImage | None = None) -> Deliveries:
         self._resign()
         self._succession.stop()
         current = ControllerTerm(
-            self.session, term, self._broker.id, self._dependencies, self._post
+            self.session, term, self._broker.id, self._dependencies, self._post, ended
         )
         try:
-            deliveries = await current.enter([self._broker.id] if self._has_restarted else [])
+            deliveries = await current.enter()
             self._term, self.controller_id = current, self._broker.id
         finally:
             # A term that failed to load must not act; after a reconnect a new one is started.
             if self._term is not current:
                 current.leave()
-        self._has_restarted = False
         return deliveries
 
     def _resign(self) -> None:
@@ -256,7 +254,7 @@ class Controller:
                 await self._contend()
         elif isinstance(event, events.ControllerGone):
             if self._term is None and not self._is_suspended:
-                await self._take_over(event.czxid)
+                await self._take_over(event)
         elif self._term is not None and not self._is_suspended:
             await self._handlers[type(event)](self._term, event)
 

@@ -32,14 +32,18 @@ class Reachability:
         self._changed = changed
         self._watches: dict[int, _Watch] = {}
 
-    def watch(self, broker: BrokerImage, fence: Fence) -> None:
-        """Watch a registration; a watch on an earlier one of the same broker ends."""
+    def watch(self, broker: BrokerImage, fence: Fence, *, is_gone: bool = False) -> None:
+        """Watch a registration; a watch on an earlier one of the same broker ends.
+
+        `is_gone` says that its process is known to have ended.
+        """
         known = self._watches.get(broker.id)
         if broker.id == self._own_id or (known is not None and known.epoch == broker.epoch):
             return
         self._end(broker.id)
         port = self._dependencies.port_of(broker)
-        self._watches[broker.id] = _Watch(self._dependencies, port, fence, self._changed)
+        watch = _Watch(self._dependencies, port, fence, self._changed, is_gone=is_gone)
+        self._watches[broker.id] = watch
 
     def forget_others(self, registered: Container[int]) -> None:
         """End the watches on brokers that are no longer registered."""
@@ -71,9 +75,11 @@ class _Watch:
         port: BrokerPort,
         fence: Fence,
         changed: Callable[[], None],
+        *,
+        is_gone: bool,
     ) -> None:
         self.epoch = fence.broker_epoch
-        self.is_gone = False
+        self.is_gone = is_gone
         self._clock = dependencies.clock
         self._port = port
         self._fence = fence
@@ -84,8 +90,9 @@ class _Watch:
 
     async def _run(self) -> None:
         while True:
-            await self._port.wait_until_gone()
-            self._set(is_gone=True)
+            if not self.is_gone:
+                await self._port.wait_until_gone()
+                self._set(is_gone=True)
             while not await self._is_same_process():
                 await self._clock.sleep(RETRY_SECONDS)
             self._set(is_gone=False)

@@ -7,7 +7,7 @@ KafkaZkClient and KafkaController.initializeControllerContext.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ConfigError, OttlaError
@@ -144,15 +144,19 @@ async def _replace_registration(
         return
 
 
-async def elect(session: Coordination, broker_id: int, now_ms: int, watch: Watch) -> Term | int:
+async def elect(
+    session: Coordination, broker_id: int, now_ms: int, watch: Watch, current: Term | None = None
+) -> Term | int:
     """Take the role if it is free; return the term, or the id of the current controller.
 
     `watch` fires when the role may be free again. One multi takes the role and increments the
-    epoch, so two controllers never share an epoch.
+    epoch, so two terms never share an epoch. A broker that holds the role begins another term
+    unless its `current` one continues: notices of an earlier term may still be under way, and the
+    epoch fences them.
     """
     while True:
         if await session.exists(ControllerNode.PATH, watch) is not None:
-            holder = await _holder(session, broker_id)
+            holder = await _holder(session, broker_id, current)
             if holder is not None:
                 return holder
             continue
@@ -226,16 +230,24 @@ async def read_controller_epoch(session: Coordination) -> int:
     return (await _controller_epoch(session))[0]
 
 
-async def _holder(session: Coordination, broker_id: int) -> Term | int | None:
-    """Return the current controller: a Term if it is this session, None if the role is free now."""
+async def _holder(session: Coordination, broker_id: int, current: Term | None) -> Term | int | None:
+    """Return the current controller: a Term if it is this session, None if the caller has to retry."""
     try:
         data, stat = await session.get(ControllerNode.PATH)
     except NoNode:
         return None
     holder = ControllerNode.decode(data)
-    if holder == broker_id and stat.ephemeral_owner == session.session_id:
-        return Term(*await _controller_epoch(session))
-    return holder
+    if holder != broker_id or stat.ephemeral_owner != session.session_id:
+        return holder
+    epoch, version = await _controller_epoch(session)
+    if current is not None and current == (epoch, version):
+        return current
+    try:
+        content = ControllerEpochNode.encode(epoch + 1)
+        written = await session.set(ControllerEpochNode.PATH, content, version)
+    except BadVersion:
+        return None
+    return Term(epoch + 1, written.version)
 
 
 async def _controller_epoch(session: Coordination) -> tuple[int, int]:
@@ -280,26 +292,48 @@ async def load_brokers(session: Coordination, watch: Watch) -> dict[int, BrokerI
     return dict(sorted(brokers.items()))
 
 
-async def load_topics(session: Coordination) -> dict[str, TopicImage]:
-    """Return every topic; a partition without a state node has no leader epoch."""
-    return {
-        name: await _load_topic(session, name) for name in await session.children(TopicsNode.PATH)
-    }
+class StoredTopics(NamedTuple):
+    """Every topic, and the brokers that have restarted since a partition's state was written."""
+
+    topics: dict[str, TopicImage]
+    restarted: set[int]
 
 
-async def _load_topic(session: Coordination, name: str) -> TopicImage:
+async def load_topics(session: Coordination, live: Mapping[int, BrokerImage]) -> StoredTopics:
+    """Return every topic; a partition without a state node has no leader epoch.
+
+    A live broker whose registration is newer than the state of a partition that it leads, or is in
+    sync with, has restarted: no controller has decided about that partition since.
+    """
+    stored = StoredTopics({}, set())
+    for name in await session.children(TopicsNode.PATH):
+        stored.topics[name] = await _load_topic(session, name, live, stored.restarted)
+    return stored
+
+
+async def _load_topic(
+    session: Coordination, name: str, live: Mapping[int, BrokerImage], restarted: set[int]
+) -> TopicImage:
     data, _ = await session.get(TopicNode.path(name))
     content = TopicNode.decode(name, data)
     partitions = [
         await _load_partition(session, name, number, assignment)
         for number, assignment in content.assignment.items()
     ]
-    return TopicImage(name, content.topic_id or ZERO_UUID, tuple(partitions))
+    for partition, written_at in partitions:
+        restarted.update(
+            member
+            for member in {partition.leader, *partition.isr} & live.keys()
+            if live[member].epoch > written_at
+        )
+    images = tuple(partition for partition, _ in partitions)
+    return TopicImage(name, content.topic_id or ZERO_UUID, images)
 
 
 async def _load_partition(
     session: Coordination, topic: str, number: int, assignment: ReplicaAssignment
-) -> PartitionImage:
+) -> tuple[PartitionImage, int]:
+    """Return a partition, and the transaction that wrote its state."""
     new = PartitionImage(
         partition=number,
         leader=NO_LEADER,
@@ -313,9 +347,9 @@ async def _load_partition(
     try:
         data, stat = await session.get(path)
     except NoNode:
-        return new
+        return new, 0
     state, _ = PartitionStateNode.decode(path, data, stat.version)
-    return PartitionImage(
+    stored = PartitionImage(
         partition=number,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -326,6 +360,7 @@ async def _load_partition(
         partition_epoch=state.partition_epoch,
         is_recovering=state.is_recovering,
     )
+    return stored, stat.mzxid
 
 
 async def load_deletions(session: Coordination) -> list[str]:

@@ -21,9 +21,14 @@ PAUSE_SECONDS = 60.0
 
 
 class Succession:
-    """Watches the process of the current controller; `gone` is called with the node's czxid."""
+    """Watches the process of the current controller.
 
-    def __init__(self, dependencies: Dependencies, gone: Callable[[int], None]) -> None:
+    `gone` is called with the controller and the czxid of its node.
+    """
+
+    def __init__(
+        self, dependencies: Dependencies, gone: Callable[[BrokerImage, int], None]
+    ) -> None:
         self._dependencies = dependencies
         self._gone = gone
         self._czxid = -1
@@ -42,7 +47,7 @@ class Succession:
         async def watch() -> None:
             await port.wait_until_gone()
             _log.warning("process of the controller has ended broker=%d", controller.id)
-            self._gone(czxid)
+            self._gone(controller, czxid)
 
         self._task = self._dependencies.tasks.supervise(
             watch, "watch on the controller", str(controller.id)

@@ -7,12 +7,12 @@ and `term_context` has what they share. Follows KafkaController and ControllerCo
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
-from ottla.cluster.image import ClusterImage
+from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.zk.port import Coordination, Create
 from ottla.cluster.znodes import DeleteTopicsNode
 from ottla.controller import events, state
@@ -36,7 +36,10 @@ _log = logging.getLogger(__name__)
 
 
 class ControllerTerm:
-    """The controller role during one term; only the controller's loop calls its methods."""
+    """The controller role during one term; only the controller's loop calls its methods.
+
+    `ended` is the former controller, if its process has ended but its session has not.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class ControllerTerm:
         broker_id: int,
         dependencies: Dependencies,
         post: Callable[[events.Event], None],
+        ended: BrokerImage | None = None,
     ) -> None:
         context = TermContext(session, term, broker_id, dependencies, post)
         context.reload = self.enter
@@ -57,6 +61,8 @@ class ControllerTerm:
             context.tree, dependencies.options, lambda: context.image.topics, post
         )
         self.brokers = Brokers(context, self._deletions)
+        if ended is not None:
+            self.brokers.presume_gone(ended)
         self.topics = TopicCreation(context, self._deletions.names)
         self.leadership = Leadership(context, self.brokers.eligible)
 
@@ -77,30 +83,30 @@ class ControllerTerm:
 
     # -- beginning and end ------------------------------------------------------------------------
 
-    async def enter(self, restarted: Iterable[int] = ()) -> Deliveries:
+    async def enter(self) -> Deliveries:
         """Load the tree, elect leaders where needed, and send the complete image to every broker.
 
-        `restarted` brokers have registered again since the partition states were written, so new
-        leaders are elected for their partitions, in a new leader epoch.
+        If brokers have registered again since partition states were written, new leaders are
+        elected for these partitions, in a new leader epoch.
         """
         for _ in range(ATTEMPTS - 1):
             try:
-                return await self._enter(restarted)
+                return await self._enter()
             except CONFLICTS as error:
                 _log.warning("tree changed while it was read, reading it again error=%s", error)
-        return await self._enter(restarted)
+        return await self._enter()
 
-    async def _enter(self, restarted: Iterable[int]) -> Deliveries:
+    async def _enter(self) -> Deliveries:
         context = self._context
         live = await self.brokers.live()
-        topics = await state.load_topics(context.session)
+        topics, restarted = await state.load_topics(context.session, live)
         doomed = await state.load_deletions(context.session)
         loaded = ClusterImage(controller_id=context.broker_id, controller_epoch=context.term.epoch)
         loaded = loaded.with_brokers(
-            broker for broker in live.values() if broker.id not in set(restarted)
+            broker for broker in live.values() if broker.id not in restarted
         ).with_topics(topic for topic in topics.values() if topic.name not in doomed)
         context.image = loaded
-        await context.write_states(planner.plan_brokers(loaded, live, context.is_unclean))
+        await context.write_states(planner.plan_brokers(loaded, live, self.brokers.is_unclean))
         elected = context.image
         moving = await self.leadership.complete_moves()
         self.brokers.open_lanes(live)

@@ -20,7 +20,7 @@ from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Budget, Limits
 from ottla.net.port import FileSocket
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
-from ottla.net.sending import SendHalf
+from ottla.net.sending import SendHalf, forget_warmth
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +89,8 @@ class Reply:
         """Set the response (without size prefix); dropped if the connection is closed."""
         assert self.parts is None, "a request can only be answered once"
         self.parts = parts
+        if not self._connection.is_next(self):
+            forget_warmth(parts)
         self._connection.replied()
 
     def send_nothing(self) -> None:
@@ -280,6 +282,7 @@ class Connection(SendHalf):
         if self._pending:
             reply = Reply(self, False, 0)
             reply.parts = parts
+            forget_warmth(parts)
             self._pending.append(reply)
             return
         self._enqueue(parts)
@@ -306,6 +309,10 @@ class Connection(SendHalf):
         self._pending.append(reply)
         self._blocking_count += is_blocking
         return reply
+
+    def is_next(self, reply: Reply) -> bool:
+        """Return True if no earlier response is missing."""
+        return bool(self._pending) and self._pending[0] is reply
 
     def replied(self) -> None:
         """Send the deferred responses that are complete and first in line (called by Reply)."""

@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 import termios
+from collections.abc import Sequence
 from typing import cast
 
 from ottla.base import descriptors
@@ -156,23 +157,24 @@ class RealListener:
 class RealFileSocket:
     """The descriptor of a transport of asyncio or uvloop; valid until `connection_lost`."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("_fd", "_socket")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-
-    def send(self, data: Buffer, *, has_more: bool) -> int:
-        """Send without blocking; return how many bytes the socket has accepted."""
+        # The transport owns the descriptor. Without family and type Python would query the system.
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
-        # Without family and type Python would query the system for them. The transport owns the
-        # descriptor.
-        borrowed = socket.socket(socket.AF_INET, kind, 0, self._fd)
+        self._socket = socket.socket(socket.AF_INET, kind, 0, fd)
+
+    def __del__(self) -> None:
+        # The object must not close the descriptor.
+        self._socket.detach()
+
+    def send(self, parts: Sequence[Buffer], *, has_more: bool) -> int:
+        """Send without blocking; return how many bytes the socket has accepted."""
         try:
-            return borrowed.send(data, socket.MSG_MORE if has_more else 0)
+            return self._socket.sendmsg(parts, (), socket.MSG_MORE if has_more else 0)
         except BlockingIOError:
             return 0
-        finally:
-            borrowed.detach()
 
     def send_file(self, source: RangeSource, position: int, size_bytes: int) -> int:
         """Send bytes of a file without copying them through this process."""

@@ -5,7 +5,7 @@ The real one is `ottla.net.listener.RealNet`; the simulated one is
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ottla.base.buffers import Buffer, RangeSource
@@ -37,8 +37,11 @@ class FileSocket(Protocol):
     Used only while the transport has no unsent bytes. Raises OSError like send(2).
     """
 
-    def send(self, data: Buffer, *, has_more: bool) -> int:
-        """Send bytes; return how many were accepted. `has_more` delays a packet that is not full."""
+    def send(self, parts: Sequence[Buffer], *, has_more: bool) -> int:
+        """Send bytes without joining them; return how many were accepted.
+
+        There are at most 1024 parts. `has_more` delays a packet that is not full.
+        """
         ...
 
     def send_file(self, source: RangeSource, position: int, size_bytes: int) -> int:

@@ -14,7 +14,7 @@ import errno
 import logging
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ottla.base.buffers import Buffer, FileRange, Part
@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 _SIZE = struct.Struct(">i")
 # Larger parts are written by themselves: joining them would copy record bytes.
 JOIN_BYTES_MAX = 64 * 1024
+# Parts of one gathering write, and their bytes: what the socket does not accept is copied.
+_PARTS_MAX = 512
+_GATHERED_BYTES_MAX = 256 * 1024
 # Records of at least this size are sent from their file; smaller ones are cheaper to read.
 RANGE_BYTES_MIN = 256 * 1024
 _NO_RANGES = 2**63 - 1
@@ -38,6 +41,13 @@ _COLD_BYTES = 64 * 1024
 _NUDGE_BYTES = 512
 # Seconds that a closing connection may take to send its pending responses.
 _LINGER_SECONDS = 30.0
+
+
+def forget_warmth(parts: Iterable[Part]) -> None:
+    """Have the page cache checked again for parts that are sent later."""
+    for part in parts:
+        if isinstance(part, FileRange):
+            part.is_warm = False
 
 
 class AnswerSinks(Protocol):
@@ -134,6 +144,7 @@ class SendHalf(asyncio.BufferedProtocol):
             if isinstance(part, FileRange):
                 self._queued_range_bytes += len(part)
         self._send_queue()
+        forget_warmth(self._queue)
 
     # -- the queue ------------------------------------------------------------------------------
 
@@ -173,24 +184,30 @@ class SendHalf(asyncio.BufferedProtocol):
         queue = self._queue
         small: list[Buffer] = []
         size_bytes = 0
-        while queue:
+        limit_bytes = JOIN_BYTES_MAX if self._file_socket is None else _GATHERED_BYTES_MAX
+        while queue and len(small) < _PARTS_MAX:
             part = queue[0]
             if isinstance(part, FileRange):
                 break
-            if small and size_bytes + len(part) > JOIN_BYTES_MAX:
+            if small and size_bytes + len(part) > limit_bytes:
                 break
             small.append(part)
             size_bytes += len(part)
             queue.popleft()
         self._queued_bytes -= size_bytes
-        data = b"".join(small) if len(small) > 1 else small[0]
-        if queue and self._file_socket is not None and size_bytes <= JOIN_BYTES_MAX:
-            # In one packet with what follows.
-            sent = self._file_socket.send(data, has_more=True)
-            if sent == size_bytes:
+        if self._file_socket is None:
+            self._transport.write(b"".join(small) if len(small) > 1 else small[0])
+            return
+        # In one packet with the records that follow.
+        sent = self._file_socket.send(small, has_more=bool(queue))
+        if sent == size_bytes:
+            return
+        for at, part in enumerate(small):
+            if sent < len(part):
+                rest = [memoryview(part)[sent:], *small[at + 1 :]]
+                self._transport.write(b"".join(rest) if len(rest) > 1 else rest[0])
                 return
-            data = memoryview(data)[sent:]
-        self._transport.write(data)
+            sent -= len(part)
 
     def _send_range(self, records: FileRange) -> bool:
         """Send from the file; return True if all of the range is sent."""
@@ -203,13 +220,14 @@ class SendHalf(asyncio.BufferedProtocol):
                 return False
             position = records.position + self._sent_bytes
             count = min(size_bytes - self._sent_bytes, _CHUNK_BYTES)
-            if not source.is_cached(position, count):
+            if not (records.is_warm or source.is_cached(position, count)):
                 self._read_cold(records, position, min(count, _COLD_BYTES))
                 return False
             sent = file_socket.send_file(source, position, count)
             self._count_sent(sent)
             if sent == count:
                 continue
+            records.is_warm = False
             nudge = source.read_at(position + sent, min(count - sent, _NUDGE_BYTES))
             if not nudge:
                 raise OSError(errno.EIO, "the file has become shorter")

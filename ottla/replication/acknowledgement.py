@@ -20,6 +20,7 @@ class Written(Watched, Protocol):
     is_offline: bool
     isr: IsrMachine | None
     leader_epoch: int
+    leading_since_epoch: int
     min_insync_replicas: int
 
     def is_acknowledged(self, acks: int, offset: int) -> bool:
@@ -32,8 +33,9 @@ def wait(
 ) -> "asyncio.Future[ErrorCode]":
     """Return a future: NONE when everything below `offset` is safe, otherwise the error.
 
-    The leader epoch must stay the same: a new leader may have lost the records. REQUEST_TIMED_OUT
-    after `seconds`; None means no deadline.
+    This broker must lead without interruption: another leader may not have the records. A new epoch
+    of the same leader, e.g. without a dead follower, changes nothing. REQUEST_TIMED_OUT after
+    `seconds`; None means no deadline.
     """
     return delayed.wait(
         (partition,),
@@ -48,7 +50,7 @@ def _check(
 ) -> ErrorCode | None:
     if partition.is_offline:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    if partition.isr is None or partition.leader_epoch != leader_epoch:
+    if partition.isr is None or leader_epoch < partition.leading_since_epoch:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if not partition.is_acknowledged(acks, offset):
         return None

@@ -28,12 +28,14 @@ _ABORTED_UNSORTED_MAX = 16
 class FetchOptions(NamedTuple):
     """The properties of a fetch that are the same for all of its partitions.
 
-    Records of at least `range_bytes_min` bytes are returned as a FileRange.
+    Records of at least `range_bytes_min` bytes are returned as a FileRange. With `or_follower` a
+    follower answers, too (KIP-392).
     """
 
     isolation_level: int = READ_UNCOMMITTED
     range_bytes_min: int = LONG_MAX
     only_if_cached: bool = True
+    or_follower: bool = False
 
 
 class Fetched(NamedTuple):
@@ -53,7 +55,9 @@ class Fetched(NamedTuple):
 
 
 # Built from one tuple: the constructors take twice as long.
-new_options: Callable[[tuple[int, int, bool]], FetchOptions] = partial(tuple.__new__, FetchOptions)
+new_options: Callable[[tuple[int, int, bool, bool]], FetchOptions] = partial(
+    tuple.__new__, FetchOptions
+)
 new_fetched: Callable[[tuple[object, ...]], Fetched] = partial(tuple.__new__, Fetched)
 
 

@@ -3,10 +3,14 @@
 Functions of a Partition that leads, called on the broker's loop. Follows kafka.cluster.Partition.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.isr import IsrMachine
 from ottla.replication.partition import Partition
+
+# The consumer should read from the leader.
+NO_PREFERENCE = -1
 
 
 def divergence(
@@ -38,3 +42,24 @@ def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) 
     partition.isr.assign(partition.replicas, isr)
     partition.advance()
     partition.changed()
+
+
+def preferred_read_replica(
+    isr: IsrMachine, offset: int, rack: str, rack_of: Callable[[int], str | None]
+) -> int:
+    """Return the follower from which a consumer in `rack` should read; -1 for the leader (KIP-392).
+
+    It is in sync, in that rack, and has the offset; among several, the one with the longest log, then
+    the one that was caught up last. `rack_of` returns None for a broker that the consumer cannot
+    reach. Follows RackAwareReplicaSelector and ReplicaManager.findPreferredReadReplica.
+    """
+    if not rack or rack_of(isr.node_id) == rack:
+        return NO_PREFERENCE
+    candidates = [
+        (position.log_end_offset, position.caught_up_at, replica)
+        for replica, position in isr.followers.items()
+        if replica in isr.isr
+        and position.log_start_offset <= offset <= position.log_end_offset
+        and rack_of(replica) == rack
+    ]
+    return max(candidates)[-1] if candidates else NO_PREFERENCE

@@ -77,6 +77,7 @@ class Partition:
         "isr",
         "leader",
         "leader_epoch",
+        "leading_since_epoch",
         "log",
         "min_insync_replicas",
         "node_id",
@@ -112,6 +113,8 @@ class Partition:
         log.producers.decide_up_to(self.high_watermark)
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
+        # The first of the consecutive epochs in which this broker leads.
+        self.leading_since_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         # The start offset of this epoch's records; consumers get no end offset before it is
         # committed (KIP-207).
@@ -158,6 +161,8 @@ class Partition:
             self.isr.assign(state.replicas, state.isr)
             self.advance()
             return
+        if not self.is_leader:
+            self.leading_since_epoch = state.leader_epoch
         self.isr = IsrMachine(
             self.node_id,
             replicas=state.replicas,
@@ -287,9 +292,11 @@ class Partition:
 
     # -- fetch ------------------------------------------------------------------------------------
 
-    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raise unless this broker is the leader in the epoch that the client knows (KIP-320)."""
-        if not self.is_leader:
+    def check_leader(
+        self, current_leader_epoch: int = NO_EPOCH, *, or_follower: bool = False
+    ) -> None:
+        """Raise unless this broker leads, or may follow, in the client's epoch (KIP-320, KIP-392)."""
+        if not self.is_leader and (not or_follower or self.is_offline or self.is_deleted):
             raise self._not_leader()
         if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
             return
@@ -312,12 +319,12 @@ class Partition:
         returned even if it is larger than `max_bytes`. Raises ApiError for another leader or epoch,
         an offset outside of the log, and damaged records.
         """
+        isolation_level, range_bytes_min, only_if_cached, or_follower = options
         if not self.is_leader or leader_epoch != NO_EPOCH:
-            self.check_leader(leader_epoch)
+            self.check_leader(leader_epoch, or_follower=or_follower)
         log = self.log
         high_watermark = self.high_watermark
         stable_offset = log.last_stable_offset(high_watermark)
-        isolation_level, range_bytes_min, only_if_cached = options
         end_offset = stable_offset if isolation_level == READ_COMMITTED else high_watermark
         start_offset = log.log_start_offset
         is_inside = start_offset <= offset <= log.log_end_offset

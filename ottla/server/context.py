@@ -1,5 +1,6 @@
 """The dependencies of request handlers: the broker, and the context of the request."""
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
@@ -64,6 +65,9 @@ class Broker:
     # Where this broker receives the controller's notices.
     notices: "BrokerPort"
     metadata_parts: "MetadataParts"
+    # Held while a notice of another broker's controller is applied: a repeated notice must not
+    # overtake the first.
+    notice_order: asyncio.Lock
     configs: "ConfigStore"
     features: "Features"
     fetch_sessions: "FetchSessions"
@@ -134,6 +138,16 @@ class RequestContext:
             return broker_id != self.broker.node_id and broker_id in self.broker.image.brokers
         identity = self.connection.identity
         return isinstance(identity, ProofToPeer) and identity.broker_id == broker_id >= 0
+
+    def speaks_for(self, broker_id: int) -> bool:
+        """Return True unless the sender has to prove that it is this broker, and has not.
+
+        Unlike `is_from_broker` for brokers that this one may not know yet: the first notice of a
+        controller names the brokers.
+        """
+        if self.broker.secret is None:
+            return broker_id >= 0
+        return self.is_from_broker(broker_id)
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
         """Return the address at which this client reaches `broker`; for this one, its own

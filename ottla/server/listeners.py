@@ -8,7 +8,6 @@ from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster import image
-from ottla.cluster.image import BrokerImage
 from ottla.cluster.options import option_tables
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.descriptors import DescriptorLimit
@@ -103,17 +102,9 @@ class Listeners:
         for endpoint in self.endpoints:
             endpoint.serve()
 
-    def registration(self, broker_id: int) -> BrokerImage:
-        """Return the registration of the broker: its addresses as others reach it."""
-        endpoints = tuple(self._advertise(endpoint) for endpoint in self.endpoints)
-        return BrokerImage(
-            id=broker_id,
-            host=endpoints[0].host,
-            port=endpoints[0].port,
-            rack=self._static["broker.rack"],
-            listener=endpoints[0].listener,
-            endpoints=endpoints,
-        )
+    def advertised_endpoints(self) -> list[image.Endpoint]:
+        """Return the addresses at which clients and other brokers reach the listeners."""
+        return [self._advertise(endpoint) for endpoint in self.endpoints]
 
     def _advertise(self, endpoint: Endpoint) -> image.Endpoint:
         host, port = self._advertised.get(endpoint.name, (endpoint.host, endpoint.port))

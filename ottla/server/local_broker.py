@@ -6,11 +6,12 @@ returns. Follows KafkaApis' handlers of LeaderAndIsr, UpdateMetadata and StopRep
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
 from ottla.cluster.image import NO_EPOCH, BrokerImage, PartitionState
+from ottla.cluster.zk.port import ConnectionSuspended, SessionLost
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
 from ottla.server.context import Broker
 
@@ -81,19 +82,15 @@ class LocalBroker:
 
     async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
         """Set the live brokers of the broker's image."""
-        await self.update_metadata(fence, MetadataUpdate(brokers, (), ()))
+        await self._update(fence, MetadataUpdate(brokers, (), ()))
 
     async def apply_leader_and_isr(
         self, fence: Fence, states: Sequence[PartitionState]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Apply `states` to the broker's replicas."""
         await self._admit(fence)
-        known = self._broker.image.topics
-        new = {state.topic: None for state in states if state.topic not in known}
-        if new:
-            # Logs are created with the topic's own settings.
-            await self._broker.configs.load_topics(new)
-            self._check(fence)
+        # Logs are created with the topic's own settings.
+        await self._read_settings(fence, (state.topic for state in states))
         codes: dict[TopicPartition, ErrorCode] = {}
         apply = self._broker.replicas.apply_leader_and_isr
         slices = Slices(self._broker.clock)
@@ -104,18 +101,34 @@ class LocalBroker:
                 self._check(fence)
         return codes
 
+    async def _read_settings(self, fence: Fence, topics: Iterable[str]) -> None:
+        """Read the settings of topics that are new here; BROKER_NOT_AVAILABLE without the tree."""
+        new = self._broker.configs.unread(topics)
+        if not new:
+            return
+        try:
+            await self._broker.configs.load_topics(new)
+        except (ConnectionSuspended, SessionLost) as error:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
+        self._check(fence)
+
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
         """Apply the controller's update to the broker's image."""
+        await self._update(fence, update)
+        if self._broker.node_id in self._broker.image.brokers:
+            self._is_informed.set()
+
+    async def _update(self, fence: Fence, update: MetadataUpdate) -> None:
         await self._admit(fence)
+        # Any broker describes a topic's settings, and the controller needs them for elections.
+        await self._read_settings(fence, (topic.name for topic in update.changed))
         self._broker.image = update.apply(self._broker.image, fence)
         self._on_update(update)
-        if update.is_complete or update.changed:
-            self._is_informed.set()
         for name in [name for name in self._arrivals if name in self._broker.image.topics]:
             self._arrivals.pop(name).set_result(None)
 
     async def wait_until_informed(self, seconds: float) -> bool:
-        """Return True once the broker has received the complete image; False after `seconds`."""
+        """Return True once a controller that knows this broker has informed it; False after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._is_informed.wait()

@@ -57,6 +57,8 @@ def run(node: S, on_ready: Callable[[S], None]) -> None:
     Raises the ConfigError or StorageError of the start, and the StorageError for which the node has
     stopped by itself.
     """
+    # Imported objects stay, so the collections during the start skip them.
+    gc.freeze()
     descriptors.raise_soft_limit()
     descriptors.SPARES.hold(descriptors.SPARE_COUNT)
     *_, factory = event_loops().values()

@@ -20,30 +20,23 @@ from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.broker_secret import ensure_broker_secret
 from ottla.cluster.features import TRANSACTION_VERSION
-from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.port import Coordination
 from ottla.controller import state
-from ottla.controller.loop import Controller
-from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
-from ottla.controller.term_context import Dependencies
 from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
-from ottla.coordinators.txn.service import STATE_TOPIC, Environment, TransactionCoordinator
+from ottla.coordinators.txn import service as transactions
+from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
-from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
-from ottla.server.brokers.controller_link import ControllerLink
-from ottla.server.brokers.isr_proposals import IsrProposals
-from ottla.server.brokers.leaving import leave
 from ottla.server.brokers.markers import ClusterMarkers
+from ottla.server.brokers.membership import Environment, Membership
 from ottla.server.brokers.peers import Peers
-from ottla.server.brokers.remote import RemoteBroker
-from ottla.server.brokers.replication import isr_updates_of, replica_fetchers
-from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
+from ottla.server.brokers.replication import replica_fetchers
 from ottla.server.brokers.transaction_checks import TransactionChecks
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
@@ -52,9 +45,7 @@ from ottla.server.context import Broker
 from ottla.server.coordination import BrokerCoordination, SharedTree
 from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.listeners import Listeners
-from ottla.server.local_broker import LocalBroker
 from ottla.server.loop_lag import LoopWatch
-from ottla.server.metadata_parts import MetadataParts
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.produce.admission import Admission
@@ -73,8 +64,6 @@ from ottla.storage.directories.upkeep import Intervals
 _log = logging.getLogger(__name__)
 
 _MAINTENANCE_SECONDS = 1.0
-# How long a start waits for the controller's first notice; without it clients would see no topics.
-_INFORMED_SECONDS = 10.0
 # More than a cluster has brokers; consumers have sessions of their own.
 _FOLLOWER_SESSIONS_MAX = 10_000
 
@@ -184,8 +173,7 @@ class Node:
             raise
         self._listeners.serve()
         self._is_serving = True
-        if not await self._notices.wait_until_informed(_INFORMED_SECONDS):
-            _log.warning("no controller has informed this broker yet id=%d", self.node_id)
+        await self._membership.wait_until_informed()
         self._sources.stage = Stage.RUNNING
         _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
@@ -227,14 +215,14 @@ class Node:
         )
         await self._listen()
         self._undo.push_async_callback(self._close_endpoints)
-        await self._start_controller(session)
+        await self._join_cluster(session)
         self._undo.push_async_callback(broker.controller.stop)
         # A second time, so that responses that need the controller are sent before it stops.
         self._undo.push_async_callback(self._close_endpoints)
         self._tasks.supervise(self._maintain, "maintenance")
         self._tasks.supervise(self._checkpoint_high_watermarks, "high watermark checkpoint")
         if self._static.boolean("log.cleaner.enable"):
-            self._sources.cleaner = self._cleaner()
+            self._sources.cleaner = cleaner_of(broker, files=self._files)
             self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
         broker.loop_watch.start()
@@ -244,7 +232,7 @@ class Node:
 
     async def _give_up_leaders(self) -> None:
         if self._leaves_leaders:
-            await self._leave()
+            await self._membership.leave(self._is_hurried)
 
     async def _open_channels(self, session: Coordination) -> None:
         is_proven = self._static.text("inter.broker.authentication") == "secret"
@@ -369,7 +357,7 @@ class Node:
             producer_ids=broker.producer_ids,
             clock=self._clock,
             tasks=self._tasks,
-            now=Environment(
+            now=transactions.Environment(
                 options=lambda: broker.options,
                 image=lambda: broker.image,
                 version=lambda: broker.features.level(TRANSACTION_VERSION),
@@ -404,64 +392,27 @@ class Node:
             self.broker, self._sources, net=self._net, files=self._files, tasks=self._tasks
         )
 
-    async def _start_controller(self, session: Coordination) -> None:
-        broker = self.broker
-        dependencies = Dependencies(
-            clock=self._clock,
-            rng=self._rng,
-            tasks=self._tasks,
-            options=lambda: broker.options,
-            topic_options=broker.configs.topic,
-            port_of=self._port_of,
-            connect=self._new_session,
-            create_elsewhere=lambda topic: self._topics_elsewhere.ensure(topic),
-            local_image=lambda: broker.image,
-            registration_seconds=self._static.integer("zookeeper.session.timeout.ms") / 1000,
+    async def _join_cluster(self, session: Coordination) -> None:
+        membership = self._membership = Membership(
+            self.broker,
+            Environment(
+                clock=self._clock,
+                rng=self._rng,
+                net=self._net,
+                tasks=self._tasks,
+                options=self._static,
+                channels=self._channels,
+                connect=self._new_session,
+            ),
         )
-        broker.controller = Controller(
-            session, self._listeners.registration(self.node_id), dependencies
-        )
-        broker.controller.on_new_session += [broker.configs.start, broker.features.start]
-        notices = LocalBroker(
-            broker,
-            lambda: broker.controller.broker_epoch,
-            self._image_changed,
-            lambda: broker.controller.newest_epoch(),
-        )
-        broker.notices = self._notices = notices
-        broker.metadata_parts = MetadataParts()
-        link = ControllerLink(self._channels, broker)
-        self._undo.callback(link.close)
-        broker.isr_changes = IsrProposals(
-            broker.node_id, broker.controller, link, self._clock, self._tasks
-        )
-        broker.isr_updates = isr_updates_of(broker, broker.isr_changes)
-        self._leave = partial(leave, broker, link, self._clock, self._is_hurried)
-        self._topics_elsewhere = TopicsElsewhere(link, notices)
-        broker.replicas.on_directory_offline.append(self._tell_controller)
-        await broker.controller.start()
-
-    def _tell_controller(self) -> None:
-        report = self.broker.controller.report_failed_directory
-        self._tasks.supervise(report, "report of a failed log directory")
-
-    def _port_of(self, broker: BrokerImage) -> BrokerPort:
-        if broker.id == self.node_id:
-            return self.broker.notices
-        address = inter_broker_endpoint(broker, self._static)
-        channel = self._channels.open(address.host, address.port, purpose="controller")
-        return RemoteBroker(self._net, self._clock, channel)
+        self._undo.callback(membership.close)
+        await membership.join(session, self._listeners.advertised_endpoints())
 
     async def _new_session(self) -> Coordination:
         self._session = await self._coordination.session()
         return self._session
 
     # -- while it runs ----------------------------------------------------------------------------
-
-    def _image_changed(self, update: MetadataUpdate) -> None:
-        if update.deleted:
-            self.broker.configs.forget_topics(update.deleted)
-            self.broker.groups.topics_deleted(update.deleted)
 
     def _options_changed(self, snapshot: Snapshot) -> None:
         self.broker.options = snapshot
@@ -486,14 +437,6 @@ class Node:
         while True:
             await self._clock.sleep(milliseconds / 1000)
             await self.broker.replicas.checkpoint_high_watermarks_in_background()
-
-    def _cleaner(self) -> Cleaner:
-        return Cleaner(
-            self.broker.replicas.directories,
-            files=self._files,
-            clock=self._clock,
-            settings=lambda: cleaning.Settings.from_options(self.broker.options),
-        )
 
     # -- stop -------------------------------------------------------------------------------------
 
@@ -523,3 +466,13 @@ class Node:
         self.broker.transactions.close()
         self.broker.groups.close()
         await self._listeners.close()
+
+
+def cleaner_of(broker: Broker, *, files: FileSystem) -> Cleaner:
+    """Return the log cleaner of a broker, which follows its options."""
+    return Cleaner(
+        broker.replicas.directories,
+        files=files,
+        clock=broker.clock,
+        settings=lambda: cleaning.Settings.from_options(broker.options),
+    )

@@ -1,12 +1,12 @@
-"""The pytest plugin: the fixture `ottla_cluster` starts a single-broker cluster for each test.
+"""The pytest plugin: the fixture `ottla_cluster` starts a cluster for each test, by default of one broker.
 
     def test_orders(ottla_cluster):
         ottla_cluster.create_topic("orders", partitions=3)
         settings = {"bootstrap.servers": ottla_cluster.bootstrap, "partitioner": "murmur2_random"}
         producer = Producer(settings)
 
-To set broker options for a test, a class or a module, override the fixture `ottla_options`. The
-broker is not imported before the first test that uses it.
+To set broker options for a test, a class or a module, override the fixture `ottla_options`; for more
+brokers, override `ottla_brokers`. The broker is not imported before the first test that uses it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,13 @@ def ottla_options() -> Mapping[str, str]:
 
 
 @pytest.fixture
-def ottla_cluster(ottla_options: Mapping[str, str]) -> "Iterator[Cluster]":
-    """A running single-broker cluster on a free port, without topics; removed after the test."""
-    with testing.Cluster(options=ottla_options) as cluster:
+def ottla_brokers() -> int:
+    """The number of brokers of `ottla_cluster`; 1 by default."""
+    return 1
+
+
+@pytest.fixture
+def ottla_cluster(ottla_options: Mapping[str, str], ottla_brokers: int) -> "Iterator[Cluster]":
+    """A running cluster on free ports, without topics; removed after the test."""
+    with testing.Cluster(ottla_brokers, options=ottla_options) as cluster:
         yield cluster

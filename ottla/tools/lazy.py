@@ -1,7 +1,8 @@
-"""A command group that imports a command's module only when the command is called.
+"""Groups of commands that import a command's module when the command is called.
 
-`ottla --help` and the completion of command names import none of these modules, which keeps them
-fast.
+`ottla --help` and the completion of command names import no module of a command. A command that
+works with a large library or with the broker defers that import until its arguments are valid, so
+that its own `--help` and its usage errors are fast (`loading.deferred`).
 """
 
 from collections.abc import Mapping
@@ -36,7 +37,7 @@ class LazyGroup(click.Group):
         verb = self.verbs.get(cmd_name)
         if verb is None:
             return None
-        command = load(verb.module).command
+        command = load(verb.module, "command")
         assert isinstance(command, click.Command)
         return command
 

@@ -54,10 +54,13 @@ def compile_template(encoded: bytes, holes: Mapping[str, int], *, more: str = ""
     names: dict[str, Any] = {"uvarint": encode_uvarint}
     codes, values, position = "", [], 0
     for place, code, name, size in [*sorted(places), (len(encoded), "", "", 0)]:
-        constant = f"bytes{position}"
-        names[constant] = encoded[position:place]
-        codes += f"{place - position}s{code}"
-        values += [constant, name] if name else [constant]
+        if place > position:
+            constant = f"bytes{position}"
+            names[constant] = encoded[position:place]
+            codes += f"{place - position}s"
+            values.append(constant)
+        codes += code
+        values += [name] if name else []
         position = place + size
     names["pack"] = struct.Struct(f">{codes}").pack
     source = f"def fill({', '.join(holes)}):\n    return pack({', '.join(values)}){more}"

@@ -46,7 +46,7 @@ class AdminBroker:
             broker=cast(Broker, self),
             api_version=api_version,
             usage=usage,
-            is_from_broker=lambda broker_id: broker_id != self.stranger,
+            speaks_for=lambda broker_id: broker_id != self.stranger,
         )
         return cast(RequestContext, context)
 

@@ -60,6 +60,7 @@ class LogsBroker(Broker):
         self.node_id = NODE
         self.cluster_id = "cluster"
         self.secret = b"s" * 32
+        self.notice_order = asyncio.Lock()
         self.clock = Clock()
         self.rng = SeededRng(1)
         self.tasks = Tasks()

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.cluster.image import BrokerImage
+from ottla.cluster.options.broker_options import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.replication import fetched
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import (
@@ -122,7 +125,7 @@ async def test_leader_epochs_fence(broker: LogsBroker, epoch: int, code: ErrorCo
 @pytest.mark.parametrize("version", [11, 12, 16])
 async def test_new_leader_is_returned(broker: LogsBroker, version: int) -> None:
     """The leader is returned from version 12, its address from version 16 (KIP-951)."""
-    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=5)
+    broker.create("t", replicas=(OTHER,), leader=OTHER, leader_epoch=5)
     answer = await broker.ask(fetch, request(broker, ("t", 0, 0)), version)
     assert only(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     if version >= 12:
@@ -281,9 +284,75 @@ async def test_uncommitted_bytes_do_not_count(broker: LogsBroker) -> None:
 async def test_new_leader_completes_a_waiting_fetch(broker: LogsBroker) -> None:
     """The client must not wait for a partition that has moved."""
     broker.create("t", replicas=(NODE, OTHER))
-    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
+    wait: dict[str, Any] = {"max_wait_ms": 60_000, "current_leader_epoch": 3}
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), **wait), 12)
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=9)
+    assert only(await answer).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+async def test_new_leader_completes_a_waiting_fetch_of_an_old_client(broker: LogsBroker) -> None:
+    """A client that knows leaders only must not wait at a follower."""
+    broker.create("t", replicas=(NODE, OTHER))
+    answer = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 10)
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=9)
     assert only(await answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_follower_serves_consumers_up_to_its_high_watermark(
+    broker: LogsBroker, version: int
+) -> None:
+    """From version 11 a consumer may read from a follower; older ones know leaders only (KIP-392)."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"committed")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    broker.write("t", b"not committed")
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
+    answer = only(await broker.ask(fetch, request(broker, ("t", 0, 0)), version))
+    if version < 11:
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    else:
+        assert (answer.high_watermark, values(answer.records)) == (1, [b"committed"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("selector", [None, LEADER_SELECTOR, RACK_AWARE_SELECTOR])
+async def test_leader_names_the_replica_in_the_rack_of_the_consumer(
+    broker: LogsBroker, version: int, selector: str | None
+) -> None:
+    """With RackAwareReplicaSelector the answer has a replica instead of records (KIP-392)."""
+    if selector is not None:
+        broker.options = BROKER_OPTIONS.parse({"replica.selector.class": selector})
+    broker.image = broker.image.with_brokers(
+        [BrokerImage(NODE, "b1", 9092, rack="r1"), BrokerImage(OTHER, "b2", 9093, rack="r2")]
+    )
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    rack = {"rack_id": "r2"} if version >= 11 else {}
+    wait = {"max_wait_ms": 60_000, "min_bytes": 1000} if rack else {}
+    answer = request(
+        broker, ("t", 0, 0), **rack, **(wait if selector == RACK_AWARE_SELECTOR else {})
+    )
+    found = only(await broker.ask(fetch, answer, version))
+    if selector == RACK_AWARE_SELECTOR and rack:
+        assert (found.preferred_read_replica, len(found.records), found.high_watermark) == (
+            OTHER, 0, 1,
+        )  # fmt: skip
+    else:
+        assert (found.preferred_read_replica, values(found.records)) == (-1, [b"a"])
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"), [(3, ErrorCode.FENCED_LEADER_EPOCH), (5, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+async def test_follower_fences_consumers_of_other_epochs(
+    broker: LogsBroker, epoch: int, code: ErrorCode
+) -> None:
+    """A follower in another leader epoch than the client's may have another log (KIP-320)."""
+    broker.create("t", replicas=(NODE, OTHER), leader=OTHER, leader_epoch=4)
+    answer = await broker.ask(fetch, request(broker, ("t", 0, 0), current_leader_epoch=epoch), 12)
+    assert only(answer).error_code == code
 
 
 async def test_deletion_completes_a_waiting_fetch(broker: LogsBroker) -> None:

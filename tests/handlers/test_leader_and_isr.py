@@ -24,6 +24,10 @@ class NoConfigs:
     async def load_topics(self, names: Any) -> None:
         """Do nothing."""
 
+    def unread(self, names: Any) -> list[str]:
+        """Return nothing: there is nothing to read."""
+        return []
+
 
 @pytest.fixture
 def broker(broker: LogsBroker) -> LogsBroker:

@@ -1,5 +1,7 @@
 """UpdateMetadata: what this broker tells clients about the cluster."""
 
+from typing import Any, cast
+
 import pytest
 
 from ottla.base.errors import ErrorCode
@@ -27,10 +29,19 @@ BROKERS = (
 )
 
 
+class NoConfigs:
+    """A config store without settings."""
+
+    def unread(self, names: Any) -> list[str]:
+        """Return nothing: there is nothing to read."""
+        return []
+
+
 @pytest.fixture
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
     broker.metadata_parts = MetadataParts()
+    broker.configs = cast(Any, NoConfigs())
     broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
     accept_peer(broker, OTHER)
     return broker
@@ -191,3 +202,18 @@ async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: in
     accept_peer(broker, peer)
     answer = await broker.ask(update_metadata, request(ClusterImage(), ClusterImage()), 8)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+async def test_an_introduction_names_brokers_only(broker: LogsBroker) -> None:
+    """The broker still waits for the topics: its start is not complete."""
+    broker.node_id = 2
+    after = ClusterImage().with_brokers(BROKERS)
+    answer = await broker.ask(
+        update_metadata, request(ClusterImage(), after, states.INTRODUCTION), 8
+    )
+    assert answer.error_code == 0
+    assert list(broker.image.brokers) == [2, 3]
+    assert isinstance(broker.notices, LocalBroker)
+    assert not await broker.notices.wait_until_informed(0)
+    await broker.ask(update_metadata, request(ClusterImage(), after), 8)
+    assert await broker.notices.wait_until_informed(1)

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import threading
@@ -59,7 +61,8 @@ def start() -> Iterator[Start]:
         return commands[-1]
 
     yield start
-    for command in commands:
+    # The last first: a broker that stops after its ensemble waits for it.
+    for command in reversed(commands):
         if command.process.poll() is None:
             command.stop()
         with command.process:
@@ -83,7 +86,8 @@ def wait(condition: Callable[[], bool]) -> None:
 
 def process_of(folder: Path) -> int:
     """Return the process that uses a log directory."""
-    return int((folder / ".lock").read_text())
+    # Empty for a moment while a process takes the lock.
+    return int((folder / ".lock").read_text() or 0)
 
 
 def configuration(folder: Path, number: int, port: int, *rows: str) -> Path:
@@ -226,3 +230,90 @@ async def test_sessions_survive_kill_9_of_the_broker_that_serves_the_metadata(
             except ConnectionSuspended:
                 continue
     await session.close()
+
+
+@pytest.mark.parametrize("words", [[], ["--processes"]], ids=["one process", "processes"])
+def test_live_line_shows_the_state_of_the_cluster(words: Sequence[str], tmp_path: Path) -> None:
+    """Brokers, under-replicated partitions and the controller are on the terminal."""
+    master, slave = pty.openpty()
+    command = ["up", "--brokers", "2", "--port", "0", "--data", str(tmp_path / "data"), *words]
+    with subprocess.Popen(
+        [*COMMAND, *command], stdout=subprocess.DEVNULL, stderr=slave, env=_wide_terminal()
+    ) as process:
+        os.close(slave)
+        shown = b""
+        while not re.search(
+            rb"2 brokers \xc2\xb7 0 under-replicated \xc2\xb7 controller \d", shown
+        ):
+            readable, _, _ = select.select([master], [], [], _PATIENCE_S)
+            assert readable, shown
+            shown += os.read(master, 4096)
+        process.terminate()
+        process.wait(_PATIENCE_S)
+    os.close(master)
+
+
+def _wide_terminal() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "200"}
+
+
+async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
+    start: Start, tmp_path: Path
+) -> None:
+    """A holder that was stopped longer than a session's timeout does not expire it when it continues."""
+    address = f"127.0.0.1:{free_port(is_any=True)}"
+    words = (
+        "--port",
+        "0",
+        "--data",
+        str(tmp_path / "data"),
+        "-o",
+        f"coordination.listener={address}",
+    )
+    broker = await asyncio.to_thread(start, "up", *words)
+    session = await LiveSession.begin(address, timeout_ms=1_000)
+    states: asyncio.Queue[SessionState] = asyncio.Queue()
+    session.on_session(states.put_nowait)
+    await session.create("/mine", ephemeral=True)
+    broker.process.send_signal(signal.SIGSTOP)
+    async with asyncio.timeout(_PATIENCE_S):
+        assert await states.get() is SessionState.SUSPENDED
+        stopped_at = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() < stopped_at + 1.5:
+            # Reconnecting fails meanwhile; the state does not change.
+            assert states.empty()
+            await asyncio.to_thread(threading.Event().wait, 0.05)
+        broker.process.send_signal(signal.SIGCONT)
+        assert await states.get() is SessionState.CONNECTED
+    stat = await session.exists("/mine")
+    assert stat is not None
+    assert stat.ephemeral_owner == session.session_id
+    await session.close()
+
+
+def test_broker_without_an_id_gets_one_and_keeps_it(start: Start, tmp_path: Path) -> None:
+    """Ids are generated from 1001, as the first brokers of a cluster on ZooKeeper have them."""
+    address = f"127.0.0.1:{free_port(is_any=True)}"
+    tree = (
+        "--port",
+        "0",
+        "--data",
+        str(tmp_path / "tree"),
+        "-o",
+        f"coordination.listener={address}",
+    )
+    start("up", *tree)
+    for number in (1, 2):
+        lines = (
+            "listeners=PLAINTEXT://127.0.0.1:0",
+            f"zookeeper.connect={address}/generated",
+            f"log.dirs={tmp_path}/data{number}",
+        )
+        (tmp_path / f"{number}.properties").write_text("\n".join(lines))
+    words = ("broker", "start", "--config")
+    first = start(*words, str(tmp_path / "1.properties"))
+    second = start(*words, str(tmp_path / "2.properties"))
+    wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})
+    first.stop()
+    start(*words, str(tmp_path / "1.properties"))
+    wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import SessionState
-from ottla.testing.process import ZooKeeperProcess, run_command
+from ottla.testing.process import BrokerProcess, ZooKeeperProcess, run_command
+from ottla.tools.broker.processes import free_port
 from ottla.tools.zookeeper.java_server import java_command
 
 
@@ -95,3 +97,19 @@ async def test_sessions_survive_the_death_of_the_leader(tmp_path: Path) -> None:
         code, errors = ensemble.stop()
         assert code == 0
         assert f"ZooKeeper server {number + 1} has ended (exit code -9); 2 of 3" in errors
+
+
+def test_zookeepers_own_shell_works_on_the_brokers_tree(tmp_path: Path) -> None:
+    """Java's client reads, writes and watches the tree that brokers share without a ZooKeeper."""
+    address = f"127.0.0.1:{free_port(is_any=True)}"
+    options = {"coordination.listener": address}
+    lines = ["ls /brokers/ids", "create /a data", "get -w /a", "set /a new", "get -s /a", "quit"]
+    shell = [*java_command()[:-1], "org.apache.zookeeper.ZooKeeperMain", "-server", address]
+    with BrokerProcess(tmp_path / "data", options=options):
+        done = subprocess.run(
+            shell, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=60
+        )
+    assert "[1]" in done.stdout, done.stdout + done.stderr
+    assert "Created /a" in done.stderr
+    assert "type:NodeDataChanged path:/a" in done.stdout
+    assert "dataVersion = 1" in done.stdout

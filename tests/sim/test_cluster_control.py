@@ -24,6 +24,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -535,6 +536,7 @@ def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> N
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
         await cluster.create(1, "t", 6, 3)
+        before = cluster.nodes[2].broker.image.topics["t"].partitions
         started = cluster.clock.monotonic()
         cluster.kill(1)
         await cluster.until(
@@ -549,6 +551,12 @@ def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> N
             )
         )
         assert cluster.clock.monotonic() - started < 0.5
+        # Leaders that are alive stay, also those on the new controller, and so do their followers.
+        for known, item in zip(
+            before, cluster.nodes[2].broker.image.topics["t"].partitions, strict=True
+        ):
+            assert item.leader == known.leader or known.leader == 1
+            assert set(item.isr) == {2, 3}
         # The end of its session changes nothing.
         controllers = cluster.controllers
         await cluster.clock.sleep(2 * SESSION_SECONDS)
@@ -584,5 +592,52 @@ def test_two_brokers_that_refuse_each_other_do_not_take_turns(seed: int) -> None
                 )
             )
         )
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_only_the_controller_deletes_topics(seed: int) -> None:
+    """Another broker does not say that a topic is unknown: it may not have heard of it yet."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 1, 1)
+        for name in ("t", "unknown"):
+            request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
+            answer = await cluster.ask(2, request, 6, DeleteTopicsResponse)
+            assert answer.responses[0].error_code == ErrorCode.NOT_CONTROLLER
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_unclean_election_waits_for_the_end_of_the_session(seed: int) -> None:
+    """A killed leader that restarts in time leads again, and loses nothing."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 2])
+        config = CreatableTopicConfig(name="unclean.leader.election.enable", value="true")
+        topic = CreatableTopic(
+            name="t",
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[assignment],
+            configs=[config],
+        )
+        created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+        await cluster.ask(1, created, 7, CreateTopicsResponse)
+
+        def leader() -> int:
+            return cluster.nodes[1].broker.image.topics["t"].partitions[0].leader
+
+        await cluster.stop(2)
+        cluster.kill(3)
+        await cluster.until(lambda: leader() == -1)
+        await cluster.begin(2)
+        await cluster.clock.sleep(1)
+        assert leader() == -1
+        await cluster.until(lambda: leader() == 2, seconds=SESSION_SECONDS)
 
     run(seed, scenario)

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets, committed_offsets
 from ottla.client.brokers import Brokers
+from ottla.client.serdes.avro import avro_reader
 from ottla.client.table import read_table
 from ottla.client.transport import RecordProducer
 from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.serdes import Serde, Serdes
-from ottla.streams.serdes.avro import avro_reader
 from ottla.streams.spark.pipelines import jdbc
 from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, check_deep, start
 from ottla.streams.spark.pipelines.topic_files import ExportSettings, LoadSettings, export, load

@@ -22,7 +22,7 @@ from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
 from ottla.streams.stores.builders import DefaultSerdes
 from ottla.streams.task.task import ProducedRecord, TopicRecord
-from ottla.wire.records.columnar_partitioner import murmur2
+from ottla.wire.records.murmur2 import murmur2
 
 Batch = Mapping[tuple[str, int], Iterable[TopicRecord]]
 

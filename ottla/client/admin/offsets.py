@@ -3,7 +3,7 @@ OffsetFetch, OffsetCommit).
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.client.admin.answers import check
@@ -19,6 +19,12 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
 )
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
@@ -174,3 +180,26 @@ def _found_offsets(response: ListOffsetsResponse) -> dict[TopicPartition, FoundO
                 row.offset, row.timestamp, row.leader_epoch
             )
     return found
+
+
+def delete_offsets(brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+    """Delete committed offsets of a group (KIP-496); ApiError if it is subscribed to the topic."""
+    by_topic: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
+    for topic, partition in partitions:
+        by_topic[topic].append(OffsetDeleteRequestPartition(partition_index=partition))
+    request = OffsetDeleteRequest(
+        group_id=group_id,
+        topics=[
+            OffsetDeleteRequestTopic(name=name, partitions=rows) for name, rows in by_topic.items()
+        ],
+    )
+
+    def attempt() -> None:
+        response = brokers.ask_coordinator(group_id, request, OffsetDeleteResponse)
+        check(response.error_code, subject=f"Group {group_id!r}")
+        for topic in response.topics:
+            for row in topic.partitions:
+                place = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
+                check(row.error_code, subject=place)
+
+    brokers.retry(attempt)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
+from ottla.client.records import html_table
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -48,6 +49,12 @@ class Topic:
     def replication_factor(self) -> int:
         """The number of replicas of the first partition, as Kafka's tools report it."""
         return len(self.partitions[0].replicas) if self.partitions else 0
+
+    def _repr_html_(self) -> str:
+        """Return the partitions as a table for notebooks."""
+        names = ["topic", "partition", "leader", "replicas", "isr"]
+        rows = [(self.name, p.partition, p.leader, p.replicas, p.isr) for p in self.partitions]
+        return html_table(names, rows)
 
 
 @dataclass(frozen=True, slots=True)

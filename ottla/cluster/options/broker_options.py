@@ -28,6 +28,8 @@ BOOLEAN, STRING, INT, SHORT = (
 LONG, DOUBLE, LIST = OptionType.LONG, OptionType.DOUBLE, OptionType.LIST
 
 DEFAULT_PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _ONE_LOOP = inert("one event loop does this work")
 _ALONE = inert("there are no other brokers to talk to yet")
 _broker = Rows(Scope.BROKER, dynamic=False).row
@@ -37,6 +39,14 @@ _IDENTITY = (
     _broker("broker.id", INT, -1, "Older name of node.id; -1 if only node.id is set."),
     _broker(
         "broker.rack", STRING, None, "The rack of the broker; replicas are spread over the racks."
+    ),
+    _broker(
+        "replica.selector.class",
+        STRING,
+        None,
+        "The replica from which consumers read. RackAwareReplicaSelector: an in-sync one in the "
+        "rack that the consumer names as client.rack. Otherwise the leader (KIP-392).",
+        choices=(LEADER_SELECTOR, RACK_AWARE_SELECTOR),
     ),
     _broker(
         "log.dirs",

@@ -32,6 +32,20 @@ ROWS = (
         minimum=1,
     ),
     _row(
+        "broker.id.generation.enable",
+        OptionType.BOOLEAN,
+        True,
+        "Generate the id of a broker on ZooKeeper that `ottla broker start` starts without one. It "
+        "is kept in the log directory.",
+    ),
+    _row(
+        "reserved.broker.max.id",
+        OptionType.INT,
+        1_000,
+        "Generated broker ids are higher than this.",
+        minimum=0,
+    ),
+    _row(
         "coordination.dir",
         OptionType.STRING,
         None,

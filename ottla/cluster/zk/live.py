@@ -9,6 +9,7 @@ change in between would not be announced otherwise.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -72,6 +73,9 @@ _TAKES = {
 # kazoo's default would wait up to a minute between two attempts to reconnect.
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_jitter": 0.2, "max_delay": 1.0}
 
+_log = logging.getLogger(__name__)
+# kazoo warns of every attempt to reconnect, once a second; `LiveSession` logs the changes of state.
+_KAZOO_LOG = logging.getLogger(f"{__name__}.kazoo")
 # socket.SHUT_RDWR
 _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
@@ -106,6 +110,9 @@ class LiveSession:
         self._client = client
         self._loop = loop
         self._state = SessionState.CONNECTED
+        # kazoo forgets them while it is not connected.
+        session_id, password = client.client_id
+        self._credentials = int(session_id), bytes(password)
         self._listeners: list[Callable[[SessionState], None]] = []
         # The type of the last event that was announced, in the names of kazoo (CREATED, CHANGED, …).
         self.last_event = ""
@@ -131,11 +138,16 @@ class LiveSession:
 
         Raises EnsembleUnreachable, which names the servers.
         """
+        if _KAZOO_LOG.level == logging.NOTSET:
+            _KAZOO_LOG.setLevel(logging.ERROR)
         hosts, slash, chroot = servers.partition("/")
         loop = asyncio.get_running_loop()
         try:
             client = KazooClient(
-                hosts=hosts, timeout=timeout_ms / 1000, connection_retry=KazooRetry(**_RECONNECT)
+                hosts=hosts,
+                timeout=timeout_ms / 1000,
+                connection_retry=KazooRetry(**_RECONNECT),
+                logger=_KAZOO_LOG,
             )
         except ValueError as error:
             raise EnsembleUnreachable(
@@ -160,12 +172,12 @@ class LiveSession:
     @property
     def session_id(self) -> int:
         """Identity of the session; owner of its ephemeral nodes."""
-        return int(self._client.client_id[0])
+        return self._credentials[0]
 
     @property
     def credentials(self) -> tuple[int, bytes]:
         """Id and password of the session, which are sufficient to resume or end it."""
-        return tuple(self._client.client_id)
+        return self._credentials
 
     @property
     def state(self) -> SessionState:
@@ -320,7 +332,14 @@ class LiveSession:
         if self._state is SessionState.LOST or _STATES[state] is self._state:
             return
         self._state = _STATES[state]
-        if self._state is not SessionState.CONNECTED:
+        if self._state is SessionState.CONNECTED:
+            _log.info("coordination session continues id=%#x", self.session_id)
+        else:
+            _log.warning(
+                "coordination session changed state=%s id=%#x",
+                self._state.value,
+                self.session_id,
+            )
             self._fail_waiting()
         dropped, self._dropped = self._dropped, {}
         if self._state is SessionState.SUSPENDED:

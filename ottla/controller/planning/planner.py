@@ -6,7 +6,7 @@ KafkaController.onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline and
 ControllerBrokerRequestBatch.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -272,17 +272,16 @@ def plan_notices(
     brokers = after.brokers if before.brokers is not after.brokers else None
     is_other_term = before.controller_epoch != after.controller_epoch
     update = MetadataUpdate(brokers, changed, deleted)
-    fresh = _new_states(before, changed)
+    fresh = _by_replica(_new_states(before, changed))
+    held = _by_replica(_all_states(after)) if came else {}
+    everything = MetadataUpdate(after.brokers, tuple(after.topics.values()), (), is_complete=True)
     notices = []
     for broker_id in after.brokers:
         if broker_id in came:
-            everything = MetadataUpdate(
-                after.brokers, tuple(after.topics.values()), (), is_complete=True
-            )
-            states = states_of(broker_id, after)
+            states = held.get(broker_id, [])
             notices.append(Notice(broker_id=broker_id, leaders=states, metadata=everything))
         elif changed or deleted or brokers is not None or is_other_term:
-            states = [state for state in fresh if broker_id in state.replicas]
+            states = fresh.get(broker_id, [])
             notices.append(Notice(broker_id=broker_id, leaders=states, metadata=update))
     return notices
 
@@ -320,8 +319,21 @@ def _decision(partition: PartitionImage) -> tuple[object, ...]:
 
 def states_of(broker_id: int, image: ClusterImage) -> list[PartitionState]:
     """Return the state of every partition that has a replica on this broker."""
-    topics = image.topics.values()
-    return [state for topic in topics for state in topic.states() if broker_id in state.replicas]
+    return [state for state in _all_states(image) if broker_id in state.replicas]
+
+
+def _all_states(image: ClusterImage) -> Iterator[PartitionState]:
+    for topic in image.topics.values():
+        yield from topic.states()
+
+
+def _by_replica(states: Iterable[PartitionState]) -> dict[int, list[PartitionState]]:
+    """Return the states by the brokers that have a replica: one pass, however many brokers."""
+    by_replica: dict[int, list[PartitionState]] = {}
+    for state in states:
+        for broker_id in state.replicas:
+            by_replica.setdefault(broker_id, []).append(state)
+    return by_replica
 
 
 def write_removal(paths: Sequence[str]) -> list[Write]:

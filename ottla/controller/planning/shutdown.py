@@ -35,7 +35,8 @@ def plan_shutdown(
 def _without(
     partition: PartitionImage, image: ClusterImage, broker_id: int, shutting_down: Collection[int]
 ) -> PartitionImage:
-    if broker_id not in partition.isr:
+    if broker_id not in partition.isr or partition.isr == (broker_id,):
+        # Without its last member the ISR would be empty, and no replica could ever lead again.
         return partition
     if partition.leader != broker_id:
         isr = tuple(item for item in partition.isr if item != broker_id)

@@ -1,8 +1,9 @@
 """Notices that the process of another broker has ended, before its session does.
 
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
-broker listens before it registers, and while it is registered. A broker that is only silent (its
-machine or the network is down) is not noticed here: its session ends.
+broker listens while it is registered. A broker of Apache Kafka registers a moment before it listens,
+so a broker that was never reached has some time. A broker that is only silent (its machine or the
+network is down) is not noticed here: its session ends.
 """
 
 import asyncio
@@ -10,42 +11,51 @@ from typing import cast
 
 from ottla.base.clock import Clock
 from ottla.net.port import Net
+from ottla.net.requests import RequestConnection
+from ottla.wire.fields import Message
+from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 CONNECT_SECONDS = 10.0
+_GREETING = ApiVersionsRequest()
+# Version 0 has no fields, and every broker answers it.
+_GREETING_VERSION = 0
 # Between two attempts to connect to a broker that is not reachable, or that closes connections.
 PAUSE_SECONDS = 1.0
 # A refusal is believed when it is repeated after this time.
 REPEAT_SECONDS = 0.02
+# How long a broker that was never reached may refuse connections.
+FIRST_SECONDS = 3.0
 
 
-class _IdleConnection(asyncio.BufferedProtocol):
-    """A connection on which nothing is sent; `lost` completes when it is closed."""
+class _IdleConnection(RequestConnection):
+    """A connection on which almost nothing is sent; `lost` completes when it is closed."""
 
     def __init__(self) -> None:
+        super().__init__("process-watch")
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._buffer = bytearray(1)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        """Return a buffer for bytes that no broker sends."""
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Ignore bytes that no broker sends."""
-
-    def eof_received(self) -> bool:
-        """Close the connection as well."""
-        return False
+    def greet(self) -> None:
+        """Send a request: a broker closes connections without a first one."""
+        self.send(_GREETING, _GREETING_VERSION).add_done_callback(_ignore)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Complete `lost`."""
+        super().connection_lost(exc)
         if not self.lost.done():
             self.lost.set_result(None)
 
 
+def _ignore(answer: "asyncio.Future[Message]") -> None:
+    # Retrieved, so that an answer that never comes is not reported as an error.
+    if not answer.cancelled():
+        answer.exception()
+
+
 async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
-    """Return when connections to the address are refused twice in a row."""
+    """Return when connections to the address are refused twice in a row, for three seconds at first."""
     refused_count, pause = 0, REPEAT_SECONDS
-    while refused_count < 2:
+    first_until = clock.monotonic() + FIRST_SECONDS
+    while refused_count < 2 or clock.monotonic() < first_until:
         started_at = clock.monotonic()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -58,9 +68,11 @@ async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
             refused_count = 0
             await clock.sleep(PAUSE_SECONDS)
             continue
-        refused_count = 0
+        refused_count, first_until = 0, started_at
+        connection = cast(_IdleConnection, protocol)
         try:
-            await cast(_IdleConnection, protocol).lost
+            connection.greet()
+            await connection.lost
         finally:
             transport.abort()
         # A broker closes idle connections, and may close new ones immediately.

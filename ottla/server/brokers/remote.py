@@ -29,7 +29,11 @@ from ottla.wire.messages.stop_replica import (
     StopReplicaResponse,
     StopReplicaTopicState,
 )
-from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from ottla.wire.messages.update_metadata import (
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
 
 M = TypeVar("M", bound=Message)
 
@@ -60,7 +64,8 @@ class RemoteBroker:
 
     async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
         """Send UpdateMetadata with brokers only."""
-        await self.update_metadata(fence, MetadataUpdate(brokers, (), ()))
+        self._sent.brokers = brokers
+        await self._send_metadata(fence, [], states.INTRODUCTION)
 
     async def apply_leader_and_isr(
         self, fence: Fence, partition_states: Sequence[PartitionState]
@@ -100,21 +105,27 @@ class RemoteBroker:
         """Send UpdateMetadata: what the broker does not know yet, and always all brokers."""
         changes = self._sent.changes(update)
         chunks = list(states.in_chunks(changes, fence.controller_epoch, METADATA_MAX)) or [[]]
-        known = self._sent.brokers if update.brokers is None else update.brokers
-        brokers = states.live_brokers(known.values())
+        if update.brokers is not None:
+            self._sent.brokers = update.brokers
         last = states.FULL if update.is_complete else 0
         for number, topics in enumerate(chunks, 1):
-            request = UpdateMetadataRequest(
-                controller_id=fence.controller_id,
-                type=states.PART if number < len(chunks) else last,
-                controller_epoch=fence.controller_epoch,
-                broker_epoch=fence.broker_epoch,
-                topic_states=topics,
-                live_brokers=brokers,
-            )
-            response = await self._request(request, UPDATE_METADATA_VERSION, UpdateMetadataResponse)
-            _check(response.error_code)
+            kind = states.PART if number < len(chunks) else last
+            await self._send_metadata(fence, topics, kind)
         self._sent.sent(update)
+
+    async def _send_metadata(
+        self, fence: Fence, topics: list[UpdateMetadataTopicState], kind: int
+    ) -> None:
+        request = UpdateMetadataRequest(
+            controller_id=fence.controller_id,
+            type=kind,
+            controller_epoch=fence.controller_epoch,
+            broker_epoch=fence.broker_epoch,
+            topic_states=topics,
+            live_brokers=states.live_brokers(self._sent.brokers.values()),
+        )
+        response = await self._request(request, UPDATE_METADATA_VERSION, UpdateMetadataResponse)
+        _check(response.error_code)
 
     async def stop_replicas(
         self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool

@@ -32,6 +32,8 @@ from ottla.wire.messages.update_metadata import (
 FULL = 2
 # Not in Apache Kafka, which ignores it: the rest of the update follows in the next requests.
 PART = 64
+# Likewise: brokers only, the topics follow.
+INTRODUCTION = 65
 
 # The codes of org.apache.kafka.common.security.auth.SecurityProtocol.
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -3,6 +3,8 @@
 Follows DefaultAutoTopicCreationManager: a CreateTopics request to the controller.
 """
 
+import asyncio
+
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import TopicRequest
 from ottla.server.brokers.controller_link import ControllerLink
@@ -58,4 +60,8 @@ class TopicsElsewhere:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, result.error_message)
         if code not in _CREATED:
             raise ApiError(code, result.error_message)
-        await self._notices.wait_for_topic(topic.name)
+        try:
+            async with asyncio.timeout(_TIMEOUT_MS / 1000):
+                await self._notices.wait_for_topic(topic.name)
+        except TimeoutError as error:
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE) from error

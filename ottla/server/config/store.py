@@ -102,6 +102,8 @@ class ConfigStore:
         # Settings as they are written in the tree, without what cannot be used.
         self._brokers: dict[str, dict[str, str]] = {}
         self._topics: dict[str, dict[str, str]] = {}
+        # Topics whose settings have been read; most have none.
+        self._read: set[str] = set()
         self._entities: dict[tuple[str, str], dict[str, str]] = {}
         self._broker = static
         self._topic_snapshots: dict[str, Snapshot] = {}
@@ -154,6 +156,7 @@ class ConfigStore:
         for entity in (ConfigNode.DEFAULT, self._node):
             await self._load(ConfigNode.BROKERS, entity)
         self._topics.clear()
+        self._read.clear()
         parent = ConfigNode.type_path(ConfigNode.TOPICS)
         await session.ensure(parent)
         await self.load_topics(await session.children(parent))
@@ -191,10 +194,16 @@ class ConfigStore:
         """Read topics' settings: used for new topics, before their logs are created."""
         for name in names:
             await self._load(ConfigNode.TOPICS, name)
+            self._read.add(name)
+
+    def unread(self, names: Iterable[str]) -> list[str]:
+        """Return the topics whose settings have not been read yet."""
+        return [name for name in dict.fromkeys(names) if name not in self._read]
 
     def forget_topics(self, names: Iterable[str]) -> None:
         """Remove the settings of deleted topics."""
         for name in names:
+            self._read.discard(name)
             self._topics.pop(name, None)
             self._topic_snapshots.pop(name, None)
 

@@ -89,7 +89,7 @@ class Parked:
         if not self._awaited.may_suffice(self._grown_bytes(changed)):
             return None
         reading = self._read()
-        if not self._awaited.suffice(reading.size_bytes) and not reading.has_error:
+        if not self._awaited.suffice(reading.size_bytes) and not reading.is_urgent:
             reading.take_back()
             return None
         return respond(self._context, self._plan, reading)

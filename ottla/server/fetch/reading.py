@@ -4,14 +4,16 @@ Nothing here blocks: a read that would block is recorded as cold. Follows Replic
 (KIP-74: the first partition that has data returns at least one batch, however large it is).
 """
 
-from typing import NamedTuple, Protocol, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
-from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.options.broker_options import RACK_AWARE_SELECTOR
 from ottla.net.connection import Connection
+from ottla.replication import leading
 from ottla.replication.fetched import READ_COMMITTED, Fetched, FetchOptions, response_bytes_max
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
@@ -24,6 +26,8 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 
+# Consumers with older versions know leaders only (KIP-392).
+FIRST_VERSION_OF_FOLLOWERS = 11
 _FIRST_VERSION_WITH_LEADER = 12
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 _UNKNOWN = -1
@@ -83,12 +87,13 @@ class FetchPass:
     """The result of one pass over the partitions of a fetch."""
 
     __slots__ = (
-        "_read",
         "answers",
         "cold",
         "ended",
         "has_error",
+        "has_preference",
         "partitions",
+        "read",
         "size_bytes",
     )
 
@@ -101,23 +106,19 @@ class FetchPass:
         self.cold: list[Cold] = []
         self.size_bytes = 0
         self.has_error = False
-        self._read: list[tuple[Partition, Fetched]] = []
+        # The results that have records.
+        self.read: list[tuple[Partition, Fetched]] = []
+        # True if the client should read a partition from another replica.
+        self.has_preference = False
 
-    def add(
-        self, fetch: PartitionFetch, partition: Partition, fetched: Fetched, answer: PartitionData
-    ) -> None:
-        """Add the result of a partition and the answer that contains it."""
-        self.partitions[fetch] = partition
-        self.answers.append((fetch, answer))
-        if fetched.records:
-            self.size_bytes += len(fetched.records)
-            self._read.append((partition, fetched))
-        elif fetched.is_at_end:
-            self.ended.append((fetch, answer, partition))
+    @property
+    def is_urgent(self) -> bool:
+        """True if the client has to act, although there may be no records."""
+        return self.has_error or self.has_preference
 
     def take_back(self) -> None:
         """Undo the byte counts of this pass: its records are not sent to the client."""
-        for partition, fetched in self._read:
+        for partition, fetched in self.read:
             partition.take_back(fetched)
 
 
@@ -133,13 +134,18 @@ def read(
     broker = context.broker
     replicas = broker.replicas
     has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
+    get: Callable[[Any, int], Partition] = replicas.get_by_id if has_topic_ids else replicas.get
     options = FetchOptions(
-        request.isolation_level, context.connection.range_bytes_min, only_if_cached
+        request.isolation_level,
+        context.connection.range_bytes_min,
+        only_if_cached,
+        context.api_version >= FIRST_VERSION_OF_FOLLOWERS,
     )
     left = bytes_max(broker, context.connection, request.max_bytes)
     if context.usage is not None:
         # A larger response would certainly be throttled, so its records would never be sent.
         left = int(min(left, context.usage.fetch_bytes_max))
+    is_rack_aware = options.or_follower and selects_by_rack(broker, request)
     reading = FetchPass()
     for fetch in plan.partitions:
         if known is not None and fetch in known:
@@ -147,12 +153,17 @@ def read(
             reading.ended.append(ended)
             reading.answers.append((fetch, ended[1]))
             continue
+        max_bytes = fetch.max_bytes
+        if max_bytes > left:
+            max_bytes = left
         try:
-            if has_topic_ids:
-                partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
-            else:
-                partition = replicas.get(fetch.topic, fetch.partition)
-            max_bytes = min(fetch.max_bytes, left)
+            partition = get(fetch.topic_id if has_topic_ids else fetch.topic, fetch.partition)
+            if is_rack_aware:
+                preferred = _preferred_replica(context, partition, fetch, request.rack_id)
+                if preferred is not None:
+                    reading.has_preference = True
+                    reading.answers.append((fetch, preferred))
+                    continue
             fetched = partition.fetch(
                 fetch.offset,
                 max_bytes,
@@ -167,13 +178,53 @@ def read(
                 answer.aborted_transactions = []
             reading.answers.append((fetch, answer))
             continue
-        if fetched.records is None:
-            reading.cold.append(Cold(partition, fetch.offset, max_bytes))
-        else:
-            left -= len(fetched.records)
         answer = answer_of(fetch.partition, request.isolation_level, fetched)
-        reading.add(fetch, partition, fetched, answer)
+        reading.partitions[fetch] = partition
+        reading.answers.append((fetch, answer))
+        records = fetched.records
+        if records:
+            size_bytes = len(records)
+            left -= size_bytes
+            reading.size_bytes += size_bytes
+            reading.read.append((partition, fetched))
+        elif records is None:
+            reading.cold.append(Cold(partition, fetch.offset, max_bytes))
+        elif fetched.is_at_end:
+            reading.ended.append((fetch, answer, partition))
     return reading
+
+
+def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:
+    """Return True if a consumer may be directed to the replica of its rack (KIP-392)."""
+    selector: str | None = broker.options["replica.selector.class"]
+    return bool(request.rack_id) and selector == RACK_AWARE_SELECTOR
+
+
+def _preferred_replica(
+    context: FetchContext, partition: Partition, fetch: PartitionFetch, rack: str
+) -> PartitionData | None:
+    """Return an answer without records that names a follower; None if the consumer reads here."""
+    partition.check_leader(fetch.leader_epoch, or_follower=True)
+    if partition.isr is None:
+        return None
+    brokers = context.broker.image.brokers
+
+    def rack_of(replica: int) -> str | None:
+        known = brokers.get(replica)
+        return None if known is None or context.address_of(known) is None else known.rack
+
+    preferred = leading.preferred_read_replica(partition.isr, fetch.offset, rack, rack_of)
+    if preferred == leading.NO_PREFERENCE:
+        return None
+    high_watermark = partition.high_watermark
+    return PartitionData(
+        partition_index=fetch.partition,
+        high_watermark=high_watermark,
+        last_stable_offset=partition.log.last_stable_offset(high_watermark),
+        log_start_offset=partition.log.log_start_offset,
+        preferred_read_replica=preferred,
+        records=b"",
+    )
 
 
 def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) -> int:
@@ -184,21 +235,22 @@ def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) ->
 
 def answer_of(partition: int, isolation_level: int, fetched: Fetched) -> PartitionData:
     """Return the answer for a partition."""
-    aborted = None
-    if isolation_level == READ_COMMITTED:
-        aborted = [
-            AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
-            for item in fetched.aborted
-        ]
-    return PartitionData(
+    records, high_watermark, stable_offset, log_start_offset, aborted, _ = fetched
+    answer = PartitionData(
         partition_index=partition,
-        high_watermark=fetched.high_watermark,
-        last_stable_offset=fetched.last_stable_offset,
-        log_start_offset=fetched.log_start_offset,
-        aborted_transactions=aborted,
+        high_watermark=high_watermark,
+        last_stable_offset=stable_offset,
+        log_start_offset=log_start_offset,
+        aborted_transactions=None,
         # The encoder passes on any object that has a length; clients never see a range.
-        records=cast(Buffer, fetched.records or b""),
+        records=records or b"",  # type: ignore[arg-type]
     )
+    if isolation_level == READ_COMMITTED:
+        answer.aborted_transactions = [
+            AbortedTransaction(producer_id=item.producer_id, first_offset=item.first_offset)
+            for item in aborted
+        ]
+    return answer
 
 
 def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:

@@ -23,6 +23,7 @@ _FIRST_VERSION_WITH_TOPIC_IDS = 13
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS = 120.0
 _NEVER_TOLD = -1
+_NO_PREFERENCE = -1
 # Interval in seconds at which an incremental fetch reads every partition of its session. Retention
 # moves the start of a log without marking the partition as changed.
 _FULL_PASS_SECONDS = 5.0
@@ -88,6 +89,7 @@ class PartitionFetch:
             or answer.log_start_offset != self.told_log_start_offset
             or answer.error_code != 0
             or answer.diverging_epoch is not None
+            or answer.preferred_read_replica != _NO_PREFERENCE
         )
         self.tell(answer.high_watermark, answer.log_start_offset)
         if answer.error_code:

@@ -23,12 +23,14 @@ from ottla.replication.fetched import READ_COMMITTED, Fetched, enough_bytes, new
 from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.server.fetch.parked import AwaitedBytes
 from ottla.server.fetch.reading import (
+    FIRST_VERSION_OF_FOLLOWERS,
     FetchBroker,
     FetchContext,
     FetchPass,
     answer_of,
     bytes_max,
     read,
+    selects_by_rack,
 )
 from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
@@ -43,8 +45,8 @@ _KNOWN_MAX = 10_000
 class Known(NamedTuple):
     """The meaning of the bytes around the offset, and the templates of the response."""
 
-    # A weak reference, because a deleted partition must be freed. A replica that was replaced is no
-    # leader any more.
+    # A weak reference, because a deleted partition must be freed. A replica that was replaced serves
+    # no fetch any more.
     find: Callable[[], Partition | None]
     topic: str
     topic_id: bytes
@@ -71,6 +73,7 @@ class FetchShortcut:
         self.broker = broker
         self.encode, self.probe = parts.encode, parts.probe
         self.context: Callable[[Connection, int], FetchContext] = parts.context
+        self.or_follower = version >= FIRST_VERSION_OF_FOLLOWERS
         self._layout = FetchLayout(version)
         self._known: dict[bytes, Known] = {}
 
@@ -97,7 +100,7 @@ class FetchShortcut:
                 offset,
                 min(size, bytes_max(self.broker, connection, max_bytes)),
                 known.leader_epoch,
-                new_options((isolation, connection.range_bytes_min, True)),
+                new_options((isolation, connection.range_bytes_min, True, self.or_follower)),
                 at_least_one=True,
             )
         except ApiError:
@@ -176,7 +179,7 @@ class FetchShortcut:
         ):
             return
         parts = self._layout.parts_of(frame, position, request)
-        if parts is None or request.forgotten_topics_data:
+        if parts is None or request.forgotten_topics_data or selects_by_rack(self.broker, request):
             return
         topic, wanted = topics[0], topics[0].partitions[0]
         name = topic.topic_id if self._layout.has_topic_ids else topic.topic
@@ -281,7 +284,9 @@ class LoneFetch:
         reading = FetchPass()
         fetch = self._partition_fetch()
         answer = answer_of(fetch.partition, self._isolation, fetched)
-        reading.add(fetch, self._partition, fetched, answer)
+        reading.answers.append((fetch, answer))
+        if fetched.is_at_end:
+            reading.ended.append((fetch, answer, self._partition))
         return self._encoded(self._plan(fetch), reading)
 
     def park(self, fetched: Fetched, started_at: float) -> None:
@@ -311,14 +316,16 @@ class LoneFetch:
         self._seen_bytes = partition.appended_bytes
         if not self._awaited.may_suffice(grown_bytes):
             return
-        connection, known = self._connection, self._known
-        left = bytes_max(self._shortcut.broker, connection, self._max_bytes)
+        connection, known, shortcut = self._connection, self._known, self._shortcut
+        left = bytes_max(shortcut.broker, connection, self._max_bytes)
         try:
             fetched = partition.fetch(
                 self._offset,
                 min(self._size, left),
                 known.leader_epoch,
-                new_options((self._isolation, connection.range_bytes_min, True)),
+                new_options(
+                    (self._isolation, connection.range_bytes_min, True, shortcut.or_follower)
+                ),
                 at_least_one=True,
             )
         except ApiError:

@@ -27,7 +27,7 @@ async def handle(
     context: RequestContext, request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:
     """Allocate the next block of ids for a registered broker."""
-    if not context.is_from_broker(request.broker_id):
+    if not context.speaks_for(request.broker_id):
         return AllocateProducerIdsResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     controller = context.broker.controller
     if not controller.is_active:

@@ -30,7 +30,7 @@ _UNKNOWN_EPOCH = -1
 
 async def handle(context: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
     """Have the controller decide about each partition."""
-    if not context.is_from_broker(request.broker_id):
+    if not context.speaks_for(request.broker_id):
         return AlterPartitionResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     proposals = [
         _proposal(bytes(topic.topic_id), item)

@@ -29,7 +29,7 @@ async def handle(
     context: RequestContext, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
     """Have the controller move the broker's leaders away."""
-    if not context.is_from_broker(request.broker_id):
+    if not context.speaks_for(request.broker_id):
         return ControlledShutdownResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     try:
         remaining = await context.broker.controller.shut_down(

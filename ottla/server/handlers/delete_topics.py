@@ -52,6 +52,11 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     states = request.topics
     if context.api_version < _FIRST_VERSION_WITH_STATES:
         states = [DeleteTopicState(name=name) for name in request.topic_names]
+    if not context.broker.controller.is_active:
+        # The metadata of this broker may lag behind: only the controller knows which topics exist.
+        refusal = ApiError(ErrorCode.NOT_CONTROLLER)
+        named = [_Named(state.name, state.topic_id, None, refusal) for state in states]
+        return DeleteTopicsResponse(responses=[_answer(item, refusal) for item in named])
     if context.broker.options.boolean("delete.topic.enable"):
         named = _named(states, context.broker.image)
     else:

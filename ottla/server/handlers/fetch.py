@@ -9,7 +9,11 @@ the throttle time.
 
 Fetches of followers are in `server.fetch.followers`.
 
-Not done: the preferred read replica is always -1.
+With RackAwareReplicaSelector a leader names the follower in the consumer's rack instead of sending
+records (KIP-392).
+
+Not done: a follower that fetches with version 18 does not get a response as soon as its high
+watermark is outdated (KIP-1166).
 """
 
 import asyncio
@@ -50,7 +54,7 @@ def handle(
         work = _read_cold(context, request, plan, reading)
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "cold fetch")
-    is_enough = reading.size_bytes >= enough_bytes(request.min_bytes) or reading.has_error
+    is_enough = reading.size_bytes >= enough_bytes(request.min_bytes) or reading.is_urgent
     if is_enough or request.max_wait_ms <= 0 or plan.is_empty:
         return respond(context, plan, reading)
     reading.take_back()

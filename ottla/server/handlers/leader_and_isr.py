@@ -29,12 +29,13 @@ MAX_VERSION = 7
 
 async def handle(context: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     """Apply the states to this broker's replicas; the response names each partition."""
-    if not context.is_from_broker(request.controller_id):
+    if not context.speaks_for(request.controller_id):
         return LeaderAndIsrResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
     try:
         partitions = states.partition_states(request.topic_states)
-        codes = await context.broker.notices.apply_leader_and_isr(fence, partitions)
+        async with context.broker.notice_order:
+            codes = await context.broker.notices.apply_leader_and_isr(fence, partitions)
     except ApiError as error:
         return LeaderAndIsrResponse(error_code=int(error.code))
     return LeaderAndIsrResponse(

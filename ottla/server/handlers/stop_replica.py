@@ -25,7 +25,7 @@ MAX_VERSION = 4
 
 async def handle(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     """Stop the replicas; the response names each partition."""
-    if not context.is_from_broker(request.controller_id):
+    if not context.speaks_for(request.controller_id):
         return StopReplicaResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     fence = Fence(request.controller_id, request.controller_epoch, request.broker_epoch)
     codes: dict[tuple[str, int], ErrorCode] = {}
@@ -40,7 +40,8 @@ async def handle(context: RequestContext, request: StopReplicaRequest) -> StopRe
     try:
         for delete, keys in stopped.items():
             if keys or not delete:
-                codes |= await context.broker.notices.stop_replicas(fence, keys, delete=delete)
+                async with context.broker.notice_order:
+                    codes |= await context.broker.notices.stop_replicas(fence, keys, delete=delete)
     except ApiError as error:
         return StopReplicaResponse(error_code=int(error.code))
     return StopReplicaResponse(

@@ -1,6 +1,9 @@
 """Errors of topologies and applications, with Kafka Streams' names; the last line is what to do."""
 
 from ottla.base.errors import OttlaError
+from ottla.client.errors import SerializationError
+
+__all__ = ["DeserializationError", "SerializationError", "StreamsError", "TopologyError"]
 
 
 class StreamsError(OttlaError):
@@ -9,10 +12,6 @@ class StreamsError(OttlaError):
 
 class TopologyError(StreamsError):
     """A topology is invalid; raised while it is built (Kafka's TopologyException)."""
-
-
-class SerializationError(StreamsError, ValueError):
-    """A serde cannot serialize a value, or a schema registry rejects it; names the topic in a sink."""
 
 
 class DeserializationError(StreamsError):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.errors import SerializationError, StreamsError
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.fields import Fields
 from ottla.streams.pipelines.model import Avro
@@ -45,6 +45,6 @@ def _schema(given: Text, fields: Fields) -> str:
             return ""
     try:
         Serdes.avro(text)
-    except (StreamsError, ImportError) as error:
+    except (StreamsError, SerializationError, ImportError) as error:
         fields.problems.error(given.place, f"{fields.what}: avro: {error}")
     return text

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ottla.base.errors import OttlaError
 from ottla.client.transport import ConsumedRecord, RecordConsumer
-from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.errors import SerializationError, StreamsError
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class ChangelogFeed:
                 with RecordConsumer(self._bootstrap, settings=_SETTINGS) as consumer:
                     consumer.assign(self._positions)
                     self._read(consumer)
-            except StreamsError:
+            except (StreamsError, SerializationError):
                 # The records cannot be applied; reading them again would not help.
                 raise
             except OttlaError as error:

@@ -6,8 +6,8 @@ registry's wire format. A serde never receives None: a missing key or value (a t
 both sides.
 """
 
+from ottla.client.serdes.registry import Schema, SchemaReference, SchemaRegistry
 from ottla.streams.serdes.named import Serdes, WindowedSerdes
-from ottla.streams.serdes.registry import Schema, SchemaReference, SchemaRegistry
 from ottla.streams.serdes.serde import Serde, changes, check_serdes, over_default, resolve
 
 __all__ = [

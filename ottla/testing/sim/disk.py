@@ -136,6 +136,8 @@ class Disk:
     def __init__(self, capacity_bytes: int | None = None) -> None:
         self.root = StoredFolder()
         self.capacity_bytes = capacity_bytes
+        # Background work takes this many times as long.
+        self.slowness = 1.0
         # Locks by path, with their holders.
         self.locks: dict[str, object] = {}
         self._pending: list[NameChange] = []

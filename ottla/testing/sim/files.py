@@ -315,7 +315,8 @@ class SimFileSystem:
         """Do the work at one later moment of virtual time; cancelling the wait does not stop it."""
 
         async def do() -> T:
-            await asyncio.sleep((1 + (self._rng or _STEADY).below(20)) / 10_000)
+            seconds = (1 + (self._rng or _STEADY).below(20)) / 10_000
+            await asyncio.sleep(seconds * self.disk.slowness)
             return work()
 
         task = asyncio.get_running_loop().create_task(do())

@@ -46,6 +46,8 @@ class Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_alive = True
+        self.is_paused = False
+        self._held: list[asyncio.Handle] = []
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._on_kill: list[Callable[[], None]] = []
 
@@ -64,6 +66,20 @@ class Process:
     def _forget(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.pop(task, None)
 
+    def pause(self) -> None:
+        """Stop the process like SIGSTOP: its steps wait until `resume`."""
+        self.is_paused = True
+
+    def hold(self, handle: asyncio.Handle) -> None:
+        """Keep a step of the paused process."""
+        self._held.append(handle)
+
+    def resume(self) -> list[asyncio.Handle]:
+        """Return the steps that waited, in order; the loop schedules them."""
+        self.is_paused = False
+        held, self._held = self._held, []
+        return held
+
     def kill(self) -> None:
         """Kill the process between two steps: no `finally` block has any effect, nothing is sent.
 
@@ -72,6 +88,7 @@ class Process:
         if not self.is_alive:
             return
         self.is_alive = False
+        self._held.clear()
         tasks, self._tasks = list(self._tasks), {}
         for action in self._on_kill:
             action()
@@ -133,8 +150,7 @@ class _ReadyQueue(deque[asyncio.Handle]):
                 position = next(at for at, handle in enumerate(self) if _task_of(handle) is None)
             chosen = self[position]
             del self[position]
-        self._loop.before_step(chosen)
-        return chosen
+        return self._loop.before_step(chosen)
 
 
 def _task_of(handle: asyncio.Handle) -> "asyncio.Task[Any] | None":
@@ -180,6 +196,8 @@ class SimLoop(base_events.BaseEventLoop):
         self._ready = _ReadyQueue(self, rng)
         self.trace = trace or Trace(keep=0)
         self.trace.clock = self
+        self._skipped = asyncio.Handle(lambda: None, (), self)
+        self._skipped.cancel()
         self.failures: list[dict[str, Any]] = []
         self.set_exception_handler(lambda _, context: self.failures.append(context))
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
@@ -196,20 +214,28 @@ class SimLoop(base_events.BaseEventLoop):
             # The timer's own moment, because adding to a float may not reach it.
             self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
 
-    def before_step(self, handle: asyncio.Handle) -> None:
-        """Record the step that comes next, or cancel it if its process is dead."""
+    def before_step(self, handle: asyncio.Handle) -> asyncio.Handle:
+        """Record the step that comes next and return it.
+
+        Returns a cancelled one instead if its process is dead or paused.
+        """
         if handle.cancelled():
-            return
+            return handle
         process = handle._context.get(_process)  # type: ignore[attr-defined]
-        if process is not None and not process.is_alive:
-            handle.cancel()
-            return
+        if process is not None:
+            if not process.is_alive:
+                handle.cancel()
+                return handle
+            if process.is_paused:
+                process.hold(handle)
+                return self._skipped
         self.trace.record("step", _name_of(handle))
         if self._now > self._moment:
             self._moment, self._steps = self._now, 0
         self._steps += 1
         if self._steps > STEPS_AT_ONE_MOMENT_MAX:
             raise Deadlock("the clock does not move, but tasks keep running: " + _name_of(handle))
+        return handle
 
     def _describe_waiting(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
@@ -221,6 +247,10 @@ class SimLoop(base_events.BaseEventLoop):
     def process(self, name: str) -> Process:
         """Return a new process; `spawn` runs something in it."""
         return Process(name)
+
+    def resume(self, process: Process) -> None:
+        """Continue a paused process."""
+        self._ready.extend(process.resume())
 
     def spawn(self, process: Process, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Start `work` inside a process."""

@@ -88,9 +88,14 @@ class SimNet:
         loop = asyncio.get_running_loop()
         process = current_process()
         await asyncio.sleep(network.delay())
-        if network.is_cut(self.name, target[0]) or network.is_cut(target[0], self.name):
-            await asyncio.sleep(CONNECT_TIMEOUT_SECONDS)
-            raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        waited, pause = 0.0, 1.0
+        while network.is_cut(self.name, target[0]) or network.is_cut(target[0], self.name):
+            # Like TCP, which repeats the first packet after 1, 2, 4 seconds and so on.
+            pause = min(pause, CONNECT_TIMEOUT_SECONDS - waited)
+            if pause <= 0:
+                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            await asyncio.sleep(pause)
+            waited, pause = waited + pause, pause * 2
         listener = network.listeners.get(target)
         if listener is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
@@ -153,6 +158,8 @@ class SimNetwork:
         self.listeners: dict[Address, SimListener] = {}
         self._rng = rng
         self._delay_min, self._delay_max = delay_min, delay_max
+        # Every delay is this many times as long.
+        self.slowness = 1.0
         self._last_port = FIRST_FREE_PORT - 1
         self._connections: list[tuple[SimTransport, SimTransport]] = []
         self._cuts: set[tuple[str, str]] = set()
@@ -192,7 +199,7 @@ class SimNetwork:
         """Draw the travel time of a piece; sometimes it is much longer than usual."""
         span = self._delay_max - self._delay_min
         seconds = self._delay_min + span * self._rng.below(1000) / 1000
-        return seconds * 20 if self._rng.below(100) == 0 else seconds
+        return seconds * self.slowness * (20 if self._rng.below(100) == 0 else 1)
 
     def cut(self, data: bytes) -> list[bytes]:
         """Return the pieces in which bytes travel: usually one, sometimes split at any position."""

@@ -11,7 +11,7 @@ import contextvars
 import errno
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 from ottla.base.buffers import Buffer, RangeSource
@@ -362,9 +362,9 @@ class SimFileSocket:
     def __init__(self, transport: SimTransport) -> None:
         self._transport = transport
 
-    def send(self, data: Buffer, *, has_more: bool) -> int:
+    def send(self, parts: Sequence[Buffer], *, has_more: bool) -> int:
         """Send as many bytes as the socket accepts."""
-        piece = bytes(data[: self._transport.room_bytes])
+        piece = b"".join(parts)[: self._transport.room_bytes]
         self._transport.send_at_once(piece)
         return len(piece)
 

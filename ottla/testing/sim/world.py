@@ -71,6 +71,18 @@ class Machine:
         self._end("power off")
         self.files = self.files.power_loss(self._power)
 
+    def pause(self) -> None:
+        """Stop the running process like SIGSTOP; its memory and its connections are kept."""
+        assert self._process is not None, f"nothing runs on {self.name}"
+        self._world.trace.record("pause", self.name)
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Continue a paused process; no effect if it has ended meanwhile."""
+        if self._process is not None and self._process.is_paused:
+            self._world.trace.record("resume", self.name)
+            self._world.loop.resume(self._process)
+
     def _end(self, how: str) -> None:
         self._world.trace.record(how, self.name)
         process, self._process = self._process, None

@@ -114,11 +114,12 @@ def text_of(before: Totals, now: Totals) -> str:
         _count(now.connections, "connection"),
     ]
     if now.cluster is not None:
-        words += _cluster_words(now.cluster)
+        words += cluster_words(now.cluster)
     return " · ".join(words)
 
 
-def _cluster_words(cluster: Cluster) -> list[str]:
+def cluster_words(cluster: Cluster) -> list[str]:
+    """Return the part of the line that shows the state of a cluster."""
     brokers = _count(cluster.brokers, "broker")
     if cluster.live_brokers < cluster.brokers:
         brokers = f"{cluster.live_brokers} of {brokers}"

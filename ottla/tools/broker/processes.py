@@ -18,9 +18,13 @@ from typing import Any
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import OttlaError
+from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.topics import list_topics
+from ottla.client.brokers import Brokers
+from ottla.client.config.properties import write_properties
 from ottla.tools.broker import layout
-from ottla.tools.broker.properties import write_properties
-from ottla.tools.output import Output, note
+from ottla.tools.broker.live import Cluster, cluster_words
+from ottla.tools.output import Output, StatusLine, note
 
 _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
 _HOST = "127.0.0.1"
@@ -31,16 +35,22 @@ _PORTS = range(20_000, 32_000)
 # Seconds before a broker that ended is started again; doubled each time up to the maximum.
 _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 1.0, 30.0
 _WELL_SECONDS = 60.0
+# Seconds between two updates of the live line, each of which sends two requests.
+_STATE_SECONDS = 2.0
 
 
 def run(
-    data: str, settings: Sequence[Mapping[str, str]], words: Sequence[str], output: Output
+    data: str,
+    settings: Sequence[Mapping[str, str]],
+    words: Sequence[str],
+    output: Output,
+    line: StatusLine | None,
 ) -> None:
     """Run the brokers until a signal; `words` are further options of `ottla broker start`.
 
     Raises OttlaError if one cannot be started.
     """
-    asyncio.run(_Processes(data, settings, words).run(output))
+    asyncio.run(_Processes(data, settings, words, line).run(output))
 
 
 def free_port(is_any: bool) -> int:
@@ -51,6 +61,15 @@ def free_port(is_any: bool) -> int:
         with contextlib.suppress(OSError), socket.create_server((_HOST, port)):
             return port
     raise OttlaError("no port is free for the coordination: set -o coordination.listener=HOST:PORT")
+
+
+def _state_words(bootstrap: str, count: int) -> list[str]:
+    with Brokers(bootstrap) as client:
+        found = describe_cluster(client)
+        partitions = [row for topic in list_topics(client) for row in topic.partitions]
+    under_replicated = sum(len(row.isr) < len(row.replicas) for row in partitions)
+    cluster = Cluster(len(found.brokers), count, under_replicated, found.controller_id)
+    return [f"{len(partitions):,} partitions", *cluster_words(cluster)]
 
 
 class _Broker:
@@ -108,9 +127,14 @@ class _Processes:
     """All brokers, from start to stop."""
 
     def __init__(
-        self, data: str, settings: Sequence[Mapping[str, str]], words: Sequence[str]
+        self,
+        data: str,
+        settings: Sequence[Mapping[str, str]],
+        words: Sequence[str],
+        line: StatusLine | None,
     ) -> None:
         self._data = data
+        self._line = line
         is_any = settings[0]["listeners"].endswith(":0")
         address = settings[0].get("coordination.listener") or f"{_HOST}:{free_port(is_any)}"
         common = {
@@ -137,11 +161,26 @@ class _Processes:
             if not self._stopped.is_set():
                 self._announce(output)
             watching = [asyncio.ensure_future(self._watch(broker)) for broker in self._brokers]
+            if self._line is not None:
+                watching.append(asyncio.ensure_future(self._show_state(self._line)))
             await self._stopped.wait()
         finally:
             for task in watching:
                 task.cancel()
+            if self._line is not None:
+                self._line.clear()
             await self._stop_all()
+
+    async def _show_state(self, line: StatusLine) -> None:
+        """Draw the state of the cluster, as one of its brokers reports it."""
+        bootstrap = ",".join(broker.bootstrap for broker in self._brokers)
+        while True:
+            try:
+                words = await asyncio.to_thread(_state_words, bootstrap, len(self._brokers))
+            except OttlaError:
+                words = ["no broker answers"]
+            line.show(" · ".join(words))
+            await self._clock.sleep(_STATE_SECONDS)
 
     async def _start_all(self) -> None:
         starting = [asyncio.ensure_future(broker.start()) for broker in self._brokers]
@@ -186,6 +225,8 @@ class _Processes:
             number = broker.settings["node.id"]
             if self._clock.monotonic() - began > _WELL_SECONDS:
                 pause = _PAUSE_SECONDS
+            if self._line is not None:
+                self._line.clear()
             note(f"Broker {number} has ended (exit code {code}); it is started again.")
             await self._clock.sleep(pause)
             pause = min(2 * pause, _PAUSE_SECONDS_MAX)

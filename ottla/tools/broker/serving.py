@@ -1,12 +1,9 @@
-"""Code shared by the commands that run brokers: logging options, the ready line, the live line."""
+"""Code shared by the commands that run brokers: the log, the ready line, the live line."""
 
 import contextlib
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import click
 
 from ottla.base import logs
 from ottla.cluster.options.option_tables import unknown_names
@@ -15,31 +12,6 @@ from ottla.server.node import Node
 from ottla.tools.broker.levels import parse_levels
 from ottla.tools.broker.live import LiveLine
 from ottla.tools.output import Output, StatusLine, note
-
-_OPTIONS = (
-    click.option(
-        "--log-level",
-        "log_levels",
-        multiple=True,
-        metavar="[LOGGER=]LEVEL",
-        help="Log level on standard error: trace, debug, info, warning, error or fatal; may be "
-        "repeated with levels of single loggers, like ottla.controller=debug.  [default: warning]",
-    ),
-    click.option(
-        "--log-format",
-        type=click.Choice([logs.TEXT, logs.JSON]),
-        default=logs.TEXT,
-        show_default=True,
-        help="The log format: text lines, or one JSON object per line.",
-    ),
-)
-
-
-def logging_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --log-level and --log-format to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def configure_logs(output: Output, log_levels: Sequence[str], log_format: str) -> StatusLine | None:

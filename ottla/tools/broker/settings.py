@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from ottla.base.errors import ConfigError
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.tools.broker import layout
-
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 9092
-DEFAULT_DATA = "./ottla-data"
+from ottla.tools.broker.defaults import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ import click
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.files import RealFileSystem
+from ottla.client.config.properties import parse_properties
 from ottla.storage.files.checkpoints import LOCK_FILE
 from ottla.tools import options
-from ottla.tools.broker.properties import parse_properties
-from ottla.tools.broker.settings import DEFAULT_DATA
+from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.output import Output
 
 _POLL_SECONDS = 0.05

@@ -1,24 +1,16 @@
 """`ottla up`: run one broker or a cluster on this machine, in the foreground until Ctrl-C."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from ottla.server.local_cluster import LocalCluster
-from ottla.server.node import Node
 from ottla.tools import options
-from ottla.tools.broker import layout, processes, serving
-from ottla.tools.broker.properties import parse_properties
-from ottla.tools.broker.settings import (
-    DEFAULT_DATA,
-    DEFAULT_HOST,
-    DEFAULT_PORT,
-    UpOptions,
-    broker_settings,
-    cluster_settings,
-)
-from ottla.tools.output import Output, StatusLine, note
+from ottla.tools.broker.defaults import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
+from ottla.tools.broker.logging_options import logging_options
+from ottla.tools.loading import deferred
+from ottla.tools.output import Output
+
+_up = deferred("ottla.tools.broker.launch", "up")
 
 
 @click.command("up")
@@ -52,17 +44,9 @@ from ottla.tools.output import Output, StatusLine, note
 @click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT",
               help="Serve /metrics for Prometheus and /healthz on this port of 127.0.0.1 (the next "
                    "ones for more brokers).")  # fmt: skip
-@serving.logging_options
+@logging_options
 @options.formatted
-def command(
-    output: Output,
-    port: int | None,
-    host: str | None,
-    data: str | None,
-    settings: dict[str, str],
-    config: str | None,
-    **words: Any,
-) -> None:
+def command(output: Output, **words: Any) -> None:
     """Start one broker or more on this machine and run them until Ctrl-C.
 
     \b
@@ -70,45 +54,4 @@ def command(
     ottla up --brokers 3
     ottla up --port 0 --data /tmp/trial --option num.partitions=3
     """
-    line = serving.configure_logs(output, words["log_levels"], words["log_format"])
-    file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
-    serving.report_unknown(file)
-    command_line = UpOptions(
-        host=host,
-        port=port,
-        data=data,
-        metrics_port=words["metrics_port"],
-        options=settings,
-        file=file,
-    )
-    if words["has_processes"]:
-        _run_processes(command_line, words, output)
-    elif words["brokers"] > 1:
-        _run_cluster(command_line, words["brokers"], output, line)
-    else:
-        _run_broker(broker_settings(command_line), output, line)
-    note("Ottla has stopped.")
-
-
-def _run_broker(settings: dict[str, str], output: Output, line: StatusLine | None) -> None:
-    data = settings.get("log.dirs") or settings["log.dir"]
-    layout.refuse_cluster(data)
-    serving.serve(Node(settings), lambda node: [node], output, line, data)
-
-
-def _run_cluster(
-    command_line: UpOptions, count: int, output: Output, line: StatusLine | None
-) -> None:
-    data = command_line.data or DEFAULT_DATA
-    settings = cluster_settings(command_line, count)
-    layout.check_cluster(data, count)
-    cluster = LocalCluster(settings, layout.coordination(data))
-    serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data)
-
-
-def _run_processes(command_line: UpOptions, words: dict[str, Any], output: Output) -> None:
-    data, count = command_line.data or DEFAULT_DATA, words["brokers"]
-    settings = cluster_settings(command_line, count)
-    layout.check_cluster(data, count)
-    logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
-    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output)
+    _up(output, **words)

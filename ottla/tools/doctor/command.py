@@ -1,19 +1,15 @@
 """`ottla doctor`: examine what a client or a broker needs, and report problems with remedies."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import click
 
-from ottla.client.bootstrap import Address, parse_bootstrap
 from ottla.tools import options
-from ottla.tools.broker.properties import parse_properties
-from ottla.tools.broker.settings import DEFAULT_DATA
-from ottla.tools.doctor import cluster, libraries, machine, port
-from ottla.tools.doctor.findings import Finding, State, has_failed
+from ottla.tools.broker.defaults import DEFAULT_DATA
+from ottla.tools.loading import deferred
 from ottla.tools.output import Output
 
-_LOCAL = ("127.", "::1", "localhost", "0.0.0.0")  # noqa: S104 - compared with
+_examine = deferred("ottla.tools.doctor.examination", "examine")
 
 
 @click.command("doctor")
@@ -28,9 +24,7 @@ _LOCAL = ("127.", "::1", "localhost", "0.0.0.0")  # noqa: S104 - compared with
 @click.option("--write", is_flag=True,
               help="Compare clocks by a record in a temporary topic.")  # fmt: skip
 @options.formatted
-def command(
-    output: Output, bootstrap: str, data: str | None, config: str | None, write: bool
-) -> int:
+def command(output: Output, **words: Any) -> Any:
     """Find why clients cannot reach a broker, or why a broker cannot start.
 
     If no broker is running, check if one could start here. Exit code 1 if a check fails.
@@ -39,31 +33,4 @@ def command(
     ottla doctor
     ottla doctor --bootstrap broker.example:9092 --write
     """
-    findings: list[Finding] = []
-    for address in parse_bootstrap(bootstrap):
-        answered = port.examine(address)
-        findings.append(answered)
-        is_served = answered.state is State.OK
-        if is_served:
-            findings += cluster.examine(address, may_write=write)
-        findings += _here(address, is_served, data, config)
-    findings += libraries.examine()
-    output.findings([{**each._asdict(), "state": each.state.value} for each in findings])
-    return 1 if has_failed(findings) else 0
-
-
-def _here(
-    address: Address, is_served: bool, data: str | None, config: str | None
-) -> Iterator[Finding]:
-    """Examine this machine, if a broker runs or is to run on it."""
-    if not address.host.startswith(_LOCAL) and data is None and config is None:
-        return
-    settings = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
-    is_told = data is not None or bool(settings.keys() & {"log.dirs", "log.dir"})
-    for path in machine.directories(data, settings, DEFAULT_DATA):
-        # A broker that answers may keep its data in a folder other than the default.
-        if is_told or not is_served or path.exists():
-            yield from machine.examine_directory(path, is_served=is_served)
-    yield machine.examine_limits()
-    if not is_served:
-        yield machine.examine_free_port(address)
+    return _examine(output, **words)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ottla.base.errors import OttlaError
-from ottla.tools.loading import load
+from ottla.tools.loading import load_module
 from ottla.tools.scripts.exits import Exit, UsageError
 from ottla.tools.scripts.flags import COMMON, Flag, Spec, parse
 from ottla.tools.scripts.printing import err, out
@@ -59,7 +59,7 @@ def run(name: str, words: Sequence[str]) -> int:
 
 
 def _run(name: str, script: Script, words: list[str]) -> int:
-    module = load(script.module)
+    module = load_module(script.module)
     target = getattr(module, "target", None)
     if target is not None:
         # kafka-run-class names another script.
@@ -99,7 +99,7 @@ def _without_zookeeper(words: list[str]) -> list[str]:
     if "--bootstrap-server" in rest:
         err("Option --zookeeper is ignored: --bootstrap-server names the brokers.")
         return rest
-    found = load(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
+    found = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
     err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {found} instead.")
     return [*rest, "--bootstrap-server", found]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.base.errors import ConfigError
-from ottla.tools.broker.properties import parse_properties
+from ottla.client.config.properties import parse_properties
 
 _SECURE = ("security.", "sasl.", "ssl.")
 _TIMEOUTS = ("default.api.timeout.ms", "request.timeout.ms")

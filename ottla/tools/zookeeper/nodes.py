@@ -155,6 +155,7 @@ def event_text(session: LiveSession, path: str) -> str:
 
 async def _ls(session: LiveSession, words: Words, show: Show) -> None:
     if "R" in words.flags:
+        show(words.path)
         await _list_below(session, words.path, show)
         return
     names = await session.children(words.path, _watch(session, words, show))
@@ -164,9 +165,12 @@ async def _ls(session: LiveSession, words: Words, show: Show) -> None:
 
 
 async def _list_below(session: LiveSession, path: str, show: Show) -> None:
-    show(path)
-    for name in await session.children(path):
-        await _list_below(session, f"{path.rstrip('/')}/{name}", show)
+    """Show the paths below a node in the order of ZooKeeper's shell: siblings before their children."""
+    below = [f"{path.rstrip('/')}/{name}" for name in await session.children(path)]
+    for each in below:
+        show(each)
+    for each in below:
+        await _list_below(session, each, show)
 
 
 async def _get(session: LiveSession, words: Words, show: Show) -> None:

@@ -17,7 +17,7 @@ from ottla.cluster.zk.journal import JOURNAL_PREFIX
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import Coordination
 from ottla.tools import options
-from ottla.tools.broker.settings import DEFAULT_DATA
+from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.output import Output, Progress
 
 Place = AbstractAsyncContextManager[Coordination]

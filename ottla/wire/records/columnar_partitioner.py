@@ -9,36 +9,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ottla.wire.records.columnar_varints import Bytes, Integers
+from ottla.wire.records.murmur2 import MULTIPLIER as _MULTIPLIER
+from ottla.wire.records.murmur2 import SEED as _SEED
+from ottla.wire.records.murmur2 import murmur2
 
-_SEED = 0x9747B28C
-_MULTIPLIER = 0x5BD1E995
-_MASK = 0xFFFFFFFF
 # Keys are hashed word by word, all at once; long keys separately, so that one does not slow down
 # all.
 _WORDS_MAX = 64
 
 Hashes = npt.NDArray[np.uint32]
-
-
-def murmur2(key: bytes) -> int:
-    """Return Kafka's hash of one key, as an unsigned 32-bit number."""
-    words = len(key) // 4
-    result = _SEED ^ len(key)
-    for index in range(words):
-        word = int.from_bytes(key[4 * index : 4 * index + 4], "little")
-        result = (result * _MULTIPLIER & _MASK) ^ _mix(word)
-    rest = key[4 * words :]
-    if rest:
-        result = (result ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
-    result ^= result >> 13
-    result = result * _MULTIPLIER & _MASK
-    return result ^ result >> 15
-
-
-def _mix(word: int) -> int:
-    word = word * _MULTIPLIER & _MASK
-    word ^= word >> 24
-    return word * _MULTIPLIER & _MASK
 
 
 def partitions_of(keys: pa.Array, partition_count: int, partition_of_null: int) -> Integers:

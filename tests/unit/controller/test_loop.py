@@ -31,6 +31,20 @@ async def code_of(world: World, name: str) -> ErrorCode | None:
     return None if result.error is None else result.error.code
 
 
+async def test_controller_starts_although_a_registered_broker_is_dead(world: World) -> None:
+    """All brokers were killed, and the session of another one has not ended yet."""
+    await world.start(1)
+    await world.start(2)
+    # Its session and its registration stay.
+    await world.controllers[2].stop()
+    world.port(2).is_open.clear()
+    await world.kill(1)
+    async with asyncio.timeout(5):
+        controller = await world.start(1)
+    assert controller.is_active
+    world.port(2).is_open.set()
+
+
 # -- one broker -----------------------------------------------------------------------------------
 
 
@@ -337,7 +351,8 @@ async def test_a_suspended_controller_does_not_act(world: World) -> None:
     await world.until(lambda: controller.is_active)
     assert await code_of(world, "u") is None
     assert set(world.port(1).image.topics) == {"t", "u"}
-    assert controller.image.controller_epoch == 1
+    # Another term, which fences notices of the former one that are still under way.
+    assert controller.image.controller_epoch == 2
 
 
 async def test_an_expired_session_causes_a_new_registration(world: World) -> None:

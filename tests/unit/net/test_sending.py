@@ -337,6 +337,30 @@ def test_cold_bytes_are_read_in_the_background(run: Run) -> None:
     run(scenario)
 
 
+def test_a_range_that_waits_for_an_earlier_answer_is_checked_again(run: Run) -> None:
+    """Its bytes were in the page cache when they were fetched, which may be long ago."""
+
+    async def scenario(site: Site) -> None:
+        source = ColdSource(site.content)
+        records = FileRange(source, 7, MIB)
+        records.is_warm = True
+        site.handler.answers = [[b"first"]]
+        reader = await connect(site)
+        reader.ask()
+        await reader.read(9)
+        assert site.connection.range_bytes_min
+        earlier = site.connection.defer(is_blocking=False)
+        later = site.connection.defer(is_blocking=False)
+        later.send([b"head", records, b"tail"])
+        earlier.send([b"one"])
+        expected = SIZE.pack(5) + b"first" + SIZE.pack(3) + b"one"
+        expected += site.framed([b"head", records, b"tail"])
+        assert await reader.read(len(expected)) == expected
+        assert source.reads >= 4
+
+    run(scenario)
+
+
 def test_closed_file_stays_open_for_its_ranges(tmp_path: Path) -> None:
     """A segment that is closed and removed can be sent to the end; then the descriptor is closed."""
     path = tmp_path / "file"

@@ -125,3 +125,24 @@ async def test_restored_high_watermark_is_limited_to_the_log(broker: LogsBroker)
     broker.replicas.stop_replicas(1, [("t", 0)], delete=False)
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=4)
     assert broker.partition("t").high_watermark == 1
+
+
+async def test_new_epoch_of_the_same_leader_keeps_waiting_producers(broker: LogsBroker) -> None:
+    """A follower's death begins a leader epoch; a producer that repeated the batch would double it."""
+    broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
+    broker.write("t", b"a")
+    partition = broker.partition("t")
+    waiting = partition.acknowledgement(-1, 1, 60)
+    partition.apply(state(broker, epoch=4, isr=(NODE,)))
+    assert await waiting is ErrorCode.NONE
+
+
+async def test_leader_that_was_deposed_in_between_acknowledges_nothing(broker: LogsBroker) -> None:
+    """The other leader may have replaced the records."""
+    broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
+    broker.write("t", b"a")
+    partition = broker.partition("t")
+    waiting = partition.acknowledgement(-1, 1, 60)
+    partition.apply(state(broker, epoch=4, leader=OTHER))
+    partition.apply(state(broker, epoch=5, isr=(NODE,)))
+    assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -18,9 +18,13 @@ class Configs:
 
     def __init__(self) -> None:
         self.loaded: list[str] = []
+        self.known: set[str] = set()
 
     async def load_topics(self, names: Any) -> None:
         self.loaded += names
+
+    def unread(self, names: Any) -> list[str]:
+        return [name for name in dict.fromkeys(names) if name not in self.known | {*self.loaded}]
 
 
 @pytest.fixture
@@ -63,7 +67,9 @@ async def test_settings_of_existing_topics_are_not_read_again(
 ) -> None:
     """Changed settings are read after a notification."""
     topic = broker.create("t")
+    cast(Any, broker.configs).known.add("t")
     await port.apply_leader_and_isr(FENCE, topic.states())
+    await port.update_metadata(FENCE, MetadataUpdate(None, [topic], []))
     assert cast(Any, broker.configs).loaded == []
 
 

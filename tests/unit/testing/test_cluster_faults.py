@@ -190,3 +190,16 @@ def test_unknown_broker_is_an_error(three: Cluster) -> None:
 def test_examples_of_the_documentation_run(example: doctest.DocTest) -> None:
     """The docstring of every fault has an example that works as it is written."""
     assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
+
+
+class TestFixture:
+    """A class, a module or a conftest can give its tests more brokers."""
+
+    @pytest.fixture
+    def ottla_brokers(self) -> int:
+        """Two brokers."""
+        return 2
+
+    def test_number_of_brokers_can_be_overridden(self, ottla_cluster: Cluster) -> None:
+        """By overriding `ottla_brokers`, as with every pytest fixture."""
+        assert ottla_cluster.brokers == (1, 2)

@@ -6,7 +6,7 @@ import pty
 
 import pytest
 
-from ottla.tools.broker.live import Totals, text_of
+from ottla.tools.broker.live import Cluster, Totals, text_of
 from ottla.tools.output import StatusLine, size_text
 
 
@@ -95,3 +95,16 @@ def test_stopped_terminal_does_not_block_the_broker() -> None:
     for _ in range(10_000):
         screen.line.show("two")
     screen.close()
+
+
+@pytest.mark.parametrize(
+    ("cluster", "text"),
+    [
+        (Cluster(3, 3, 0, 2), "3 brokers · 0 under-replicated · controller 2"),
+        (Cluster(2, 3, 1234, -1), "2 of 3 brokers · 1,234 under-replicated · controller none"),
+    ],
+)
+def test_line_of_a_cluster_shows_its_state(cluster: Cluster, text: str) -> None:
+    """Live brokers, partitions with missing replicas, and the controller."""
+    totals = Totals(0.0, 0, 0, 0, 0, 0, 0, cluster)
+    assert text_of(totals, totals).endswith(f" · {text}")

@@ -3,9 +3,9 @@
 import pytest
 
 from ottla.base.errors import ConfigError
+from ottla.client.config.properties import parse_properties, write_properties
 from ottla.cluster.options.option_tables import unknown_names
-from ottla.tools.broker.properties import parse_properties
-from ottla.tools.broker.settings import UpOptions, broker_settings
+from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
 
 
 def _settings(**words: object) -> dict[str, str]:
@@ -102,3 +102,42 @@ def test_line_without_a_setting_is_reported() -> None:
     """The error has the file and the line number."""
     with pytest.raises(ConfigError, match=r"f\.properties, line 2: 'word' is not of the form"):
         parse_properties("a=1\nword\n", "f.properties")
+
+
+def _cluster(count: int, **words: object) -> list[dict[str, str]]:
+    return cluster_settings(UpOptions(**{"options": {}, "file": {}, **words}), count)  # type: ignore[arg-type]
+
+
+def test_each_broker_of_a_cluster_has_its_own_id_port_and_folder() -> None:
+    """Ids from 1, consecutive ports, and folders below the data."""
+    first, second = _cluster(2, data="/d", options={"num.partitions": "3"})
+    assert first == {
+        "num.partitions": "3",
+        "node.id": "1",
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "log.dirs": "/d/broker1",
+    }
+    assert (second["node.id"], second["listeners"]) == ("2", "PLAINTEXT://127.0.0.1:9093")
+    assert second["log.dirs"] == "/d/broker2"
+
+
+def test_any_free_port_is_any_free_port_for_each_broker() -> None:
+    """Port 0 is not counted up."""
+    listeners = [row["listeners"] for row in _cluster(3, port=0, host="::1")]
+    assert listeners == ["PLAINTEXT://[::1]:0"] * 3
+    metrics = [row["metrics.listener"] for row in _cluster(2, metrics_port=9100)]
+    assert metrics == ["127.0.0.1:9100", "127.0.0.1:9101"]
+
+
+@pytest.mark.parametrize("name", ["node.id", "broker.id", "listeners", "log.dirs"])
+def test_identity_of_one_broker_cannot_be_that_of_all(name: str) -> None:
+    """Neither in an option nor in the file."""
+    for place in ("options", "file"):
+        with pytest.raises(ConfigError, match=rf"{name} cannot be set with --brokers"):
+            _cluster(2, **{place: {name: "1"}})
+
+
+def test_written_properties_are_read_back() -> None:
+    """Backslashes, line ends and separators survive."""
+    settings = {"a": "x=y: z", "b": "C:\\temp\\n", "c": "two\nlines\tand a tab", "d": ""}
+    assert parse_properties(write_properties(settings), "file") == settings

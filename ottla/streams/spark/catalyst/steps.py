@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from ottla.client.serdes.json_values import writes_json
 from ottla.streams.expressions.columns import Column, Evaluated, OfSpark, Pair
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.operators import stateless
 from ottla.streams.serdes import Serde, resolve
-from ottla.streams.serdes.json_values import writes_json
 from ottla.streams.serdes.serde import BYTES, DOUBLE, INTEGER, LONG, STRING
 from ottla.streams.spark.catalyst.column_types import (
     ColumnType,

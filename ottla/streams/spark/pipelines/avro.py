@@ -17,10 +17,10 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
 from ottla.base.errors import ConfigError
+from ottla.client.serdes.doors import open_door
 from ottla.streams.model.errors import SerializationError
 from ottla.streams.pipelines.model import Avro
 from ottla.streams.serdes import SchemaRegistry, Serde, Serdes
-from ottla.streams.serdes.doors import open_door
 
 _PLAIN: dict[type[types.DataType], Any] = {
     types.StringType: "string",
@@ -62,7 +62,7 @@ def _reader(avro: Avro) -> Callable[[bytes], Any]:
         return Serdes.avro(avro.schema).deserialize
     registry = SchemaRegistry(avro.registry)
     if not avro.schema:
-        door = open_door("ottla.streams.serdes.avro", "fastavro", "ottla[avro]")
+        door = open_door("ottla.client.serdes.avro", "fastavro", "ottla[avro]")
         result: Callable[[bytes], Any] = door.avro_reader(registry)
         return result
     return Serdes.avro(avro.schema, registry=registry, subject="-").deserialize

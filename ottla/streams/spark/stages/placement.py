@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ottla.wire.records.columnar_partitioner import murmur2
+from ottla.wire.records.murmur2 import murmur2
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """`zookeeper-shell host:2181 [command]`: `ottla zookeeper shell` by Apache Kafka's name."""
 
-from ottla.tools.loading import load
+from ottla.tools.loading import load_module
 from ottla.tools.scripts.printing import err
 
 
@@ -10,4 +10,4 @@ def run(name: str, words: list[str]) -> int:
         err(f"USAGE: {name} zookeeper_host:port[/path] [args...]")
         return 1
     line = ["zookeeper", "shell", "--connect", words[0], *words[1:]]
-    return int(load("ottla.tools.main").run(line))
+    return int(load_module("ottla.tools.main").run(line))

@@ -94,6 +94,7 @@ async def test_session_goes_on_after_the_server_restarts(service: Service) -> No
     await service.stop()
     async with asyncio.timeout(10):
         assert await states.get() is SessionState.SUSPENDED
+        assert session.session_id == session_id
         await service.start()
         assert await states.get() is SessionState.CONNECTED
         assert await announced.get() == "/mine"

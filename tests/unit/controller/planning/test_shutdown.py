@@ -40,6 +40,12 @@ def test_the_only_member_keeps_leading() -> None:
     assert shutdown.remaining(after, 1) == [("t", 0)]
 
 
+def test_the_only_member_remains_in_the_isr_although_it_does_not_lead() -> None:
+    """Its log directory has failed: an empty ISR would leave no replica that may lead again."""
+    before = image(partition(0, -1, (1,)))
+    assert shutdown.plan_shutdown(before, 1, {1}) is before
+
+
 def test_leaders_do_not_move_to_a_broker_that_stops_as_well() -> None:
     """They would have to move again."""
     before = image(partition(0, 1, (1, 2, 3)))

@@ -16,10 +16,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.client.serdes.framing import read_indexes, write_indexes
 from ottla.streams import Serdes, StreamsBuilder, TopologyTestDriver
 from ottla.streams.model.errors import DeserializationError, SerializationError
 from ottla.streams.serdes import Schema, SchemaRegistry, Serde
-from ottla.streams.serdes.framing import read_indexes, write_indexes
 from ottla.testing.schema_registry import FakeSchemaRegistry
 
 _CONTEXT = SerializationContext("users", MessageField.VALUE)
@@ -288,7 +288,7 @@ def test_a_missing_library_is_reported_with_the_install_command(
 ) -> None:
     """The error contains the pip command."""
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    monkeypatch.delitem(sys.modules, "ottla.streams.serdes.avro", raising=False)
+    monkeypatch.delitem(sys.modules, "ottla.client.serdes.avro", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'ottla\[avro\]'"):
         Serdes.avro(USER)
 

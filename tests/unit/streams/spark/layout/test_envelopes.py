@@ -9,7 +9,7 @@ from ottla.streams import StreamsBuilder
 from ottla.streams.spark.layout.envelopes import SINK, Envelope, Outbox, Slots, topic_records
 from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.task.task import ProducedRecord, TaskSettings
-from ottla.wire.records.columnar_partitioner import murmur2
+from ottla.wire.records.murmur2 import murmur2
 
 _BYTES = st.one_of(st.none(), st.binary(max_size=5))
 _HEADERS = st.lists(st.tuples(st.text(max_size=3), _BYTES), max_size=2).map(tuple)

@@ -10,9 +10,9 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_type
 
 from ottla.base.errors import ConfigError
+from ottla.client.serdes.avro import avro_reader
 from ottla.streams.model.errors import SerializationError
 from ottla.streams.serdes import Serde, Serdes
-from ottla.streams.serdes.avro import avro_reader
 from ottla.streams.spark.pipelines.avro import _record, _rows
 from ottla.testing.schema_registry import FakeSchemaRegistry
 

@@ -13,7 +13,7 @@ from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.placement import SAMPLE, KeyPlacement
 from ottla.streams.spark.stages.tasks import SourceStage
 from ottla.streams.task.task import TaskSettings
-from ottla.wire.records.columnar_partitioner import murmur2
+from ottla.wire.records.murmur2 import murmur2
 from tests.streams.staged import STRINGS
 
 _KEYS = [b"customer-%d" % number for number in range(60)]

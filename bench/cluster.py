@@ -1,0 +1,321 @@
+"""Compare a cluster of three Ottla brokers with three Apache Kafka 3.9.2 brokers, both on ZooKeeper.
+
+`python -m bench.cluster` runs both clusters at the same time and alternates between them; each
+figure is the median of several rounds. The topics have three replicas, and every write has acks=all
+with min.insync.replicas=2. CPU time is that of all three brokers; ZooKeeper's is not counted.
+
+    python -m bench.cluster --rounds 5 --seconds 5
+    python -m bench.cluster --only failover --sessions 18000 6000 2000
+"""
+
+import argparse
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import confluent_kafka
+
+from bench.load import compiled_generator, produce_request, run_compiled
+from tests.compat import java
+from tests.process.broker_cluster import BrokerCluster, wait
+from tests.process.zookeeper_servers import ZooKeeper
+
+KAFKA_VERSION = "3.9.2"
+RESULTS = Path(__file__).parent / "results"
+_START_S = 90.0
+_RECORD_BYTES = 1000
+_BATCH_RECORDS = 100
+_DEPTH = 5
+_WARM_SECONDS = 1.0
+_LOG4J = """log4j.rootLogger=WARN, C
+log4j.appender.C=org.apache.log4j.ConsoleAppender
+log4j.appender.C.layout=org.apache.log4j.SimpleLayout
+"""
+Figures = dict[str, float]
+# The aims of issue 14, as ratios to Kafka.
+AIMS = {
+    "1 partition MB/s": 1.5,
+    "1 partition CPU s/GB": 0.5,
+    "6 partitions MB/s": 1.5,
+    "6 partitions CPU s/GB": 0.5,
+    "one in flight p50 us": 1.0,
+    "one in flight p99 us": 0.5,
+}
+
+
+class KafkaCluster(BrokerCluster):
+    """Apache Kafka brokers with the heap and the garbage collector of its own script."""
+
+    def _spawn(self, number: int) -> "subprocess.Popen[str]":
+        properties = self.folder / f"server{number}.properties"
+        rows = self._rows(number)
+        properties.write_text("\n".join(f"{key}={value}" for key, value in rows.items()))
+        logging = self.folder / "log4j.properties"
+        logging.write_text(_LOG4J)
+        command = ["java", "-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC"]
+        command += ["-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+        command += ["-XX:+ExplicitGCInvokesConcurrent", f"-Dlog4j.configuration=file:{logging}"]
+        command += ["-cp", java.kafka_class_path(KAFKA_VERSION), "kafka.Kafka", str(properties)]
+        with (self.folder / f"broker{number}.err").open("ab") as errors:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def _await_ready(self, number: int) -> None:
+        process = self._processes[number]
+
+        def answers() -> bool:
+            assert process.poll() is None, self.log(number)[-3000:]
+            try:
+                socket.create_connection((self.host(number), self.port(number)), 1).close()
+            except OSError:
+                return False
+            return True
+
+        wait(answers, f"Kafka broker {number} listens", _START_S)
+
+
+def cpu_seconds(cluster: BrokerCluster) -> float:
+    """Return the processor time of all brokers so far."""
+    total = 0.0
+    for number in cluster.running:
+        text = Path(f"/proc/{cluster.process_id(number)}/stat").read_text()
+        fields = text.rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def memory_mb(cluster: BrokerCluster) -> float:
+    """Return the mean resident memory of a broker."""
+    sizes = []
+    for number in cluster.running:
+        status = Path(f"/proc/{cluster.process_id(number)}/status").read_text()
+        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
+        sizes.append(int(line.split()[1]) / 1024)
+    return statistics.mean(sizes)
+
+
+def write(cluster: BrokerCluster, topic: str, records: int, depth: int, seconds: float) -> Figures:
+    """Write to every partition's leader at the same time; return rates and CPU time."""
+    program = compiled_generator()
+    assert program is not None, "a C compiler is required"
+    by_leader: dict[int, list[bytes]] = defaultdict(list)
+    for row in cluster.partitions(topic):
+        request = produce_request(topic, row.partition, records, _RECORD_BYTES, acks=-1)
+        by_leader[row.leader].append(request)
+    found: list[dict[str, float]] = []
+
+    def run(leader: int, requests: list[bytes]) -> None:
+        found.append(run_compiled(program, cluster.port(leader), requests, depth, seconds))
+
+    threads = [threading.Thread(target=run, args=item) for item in by_leader.items()]
+    before, started = cpu_seconds(cluster), time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    used, elapsed = cpu_seconds(cluster) - before, time.perf_counter() - started
+    written = sum(item["requests"] for item in found) * records * _RECORD_BYTES
+    return {
+        "MB/s": written / elapsed / 1e6,
+        "CPU s/GB": used / (written / 1e9),
+        "p50 us": statistics.median(item["p50_us"] for item in found),
+        "p99 us": max(item["p99_us"] for item in found),
+    }
+
+
+def throughput(cluster: BrokerCluster, seconds: float) -> Figures:
+    """Return the figures of writing with acks=all: batches, and one small record in flight."""
+    figures: Figures = {}
+    for partitions in (1, 6):
+        topic = f"bench-{partitions}"
+        write(cluster, topic, _BATCH_RECORDS, _DEPTH, _WARM_SECONDS)
+        result = write(cluster, topic, _BATCH_RECORDS, _DEPTH, seconds)
+        name = "1 partition" if partitions == 1 else f"{partitions} partitions"
+        figures |= {f"{name} {key}": result[key] for key in ("MB/s", "CPU s/GB")}
+    write(cluster, "bench-1", 1, 1, _WARM_SECONDS)
+    result = write(cluster, "bench-1", 1, 1, seconds)
+    figures |= {f"one in flight {key}": result[key] for key in ("p50 us", "p99 us")}
+    figures["memory of a broker MB"] = memory_mb(cluster)
+    return figures
+
+
+class Pulse:
+    """A producer that writes a record every 5 ms; the longest time between acknowledgements."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.gap_seconds = 0.0
+        self.count = 0
+        self._topic = topic
+        self._last_at = time.monotonic()
+        self._is_stopped = threading.Event()
+        self._producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "retry.backoff.ms": 50,
+                "retry.backoff.max.ms": 100,
+                "reconnect.backoff.ms": 50,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_stopped.is_set():
+            self._producer.produce(self._topic, b"x", partition=0, on_delivery=self._delivered)
+            self._producer.poll(0.005)
+        self._producer.flush(30)
+
+    def _delivered(self, error: object, message: object) -> None:
+        now = time.monotonic()
+        self.gap_seconds = max(self.gap_seconds, now - self._last_at)
+        self._last_at = now
+        self.count += 1
+
+    def close(self) -> None:
+        """Stop writing."""
+        self._is_stopped.set()
+        self._thread.join()
+
+
+def failover(cluster: BrokerCluster, *, is_silent: bool) -> float:
+    """Kill the leader, or stop it with SIGSTOP; return the longest pause between acknowledgements."""
+    pulse = Pulse(cluster.bootstrap, "bench-1")
+    wait(lambda: pulse.count > 100, "the producer writes")
+    pulse.gap_seconds = 0.0
+    victim = cluster.leader("bench-1")
+    if is_silent:
+        cluster.pause(victim)
+    else:
+        os.kill(cluster.process_id(victim), signal.SIGKILL)
+    others = [number for number in cluster.ids if number != victim]
+    wait(
+        lambda: [row.leader for row in cluster.partitions("bench-1", *others)][:1] in (
+            [[number] for number in others]
+        ),
+        "another leader",
+        90,
+    )  # fmt: skip
+    count = pulse.count
+    wait(lambda: pulse.count > count + 200, "the producer writes again", 90)
+    pulse.close()
+    if is_silent:
+        cluster.resume(victim)
+    else:
+        cluster.kill(victim)
+        cluster.start(victim)
+    cluster.wait_in_sync("bench-1", 60)
+    return pulse.gap_seconds
+
+
+@contextmanager
+def both(session_ms: int) -> Iterator[dict[str, BrokerCluster]]:
+    """Run both clusters, each on a ZooKeeper of its own, with the topics of the benchmark."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cluster-bench-")))
+        clusters: dict[str, BrokerCluster] = {}
+        for name, kind in (("ottla", BrokerCluster), ("kafka", KafkaCluster)):
+            own = folder / name
+            own.mkdir()
+            server = ZooKeeper(own / "zookeeper")
+            server.start()
+            stack.callback(server.kill)
+            options = {"zookeeper.session.timeout.ms": str(session_ms)}
+            cluster = kind(own, zookeeper=server.address, options=options)
+            started = time.perf_counter()
+            clusters[name] = stack.enter_context(cluster)
+            print(f"{name}: three brokers in {time.perf_counter() - started:.1f} s", flush=True)
+            cluster.create_topic("bench-1", partitions=1)
+            cluster.create_topic("bench-6", partitions=6)
+        yield clusters
+
+
+def alternate(
+    clusters: dict[str, BrokerCluster], rounds: int, measure: Callable[[BrokerCluster], Figures]
+) -> dict[str, Figures]:
+    """Return the median of each figure for each cluster; the order alternates."""
+    found: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in clusters}
+    for number in range(rounds):
+        names = list(clusters)
+        for name in names if number % 2 == 0 else reversed(names):
+            for key, value in measure(clusters[name]).items():
+                found[name][key].append(value)
+                print(f"round {number + 1} {name} {key}: {value:.3g}", flush=True)
+    return {
+        name: {key: statistics.median(values) for key, values in figures.items()}
+        for name, figures in found.items()
+    }
+
+
+def table(result: dict[str, Figures]) -> str:
+    """Return a Markdown table with the ratio to Kafka and its aim."""
+    lines = ["| figure | Ottla | Kafka 3.9.2 | ratio | aim |", "|---|---|---|---|---|"]
+    for key, ours in result["ottla"].items():
+        theirs = result["kafka"][key]
+        aim = AIMS.get(key)
+        lines.append(f"| {key} | {ours:.4g} | {theirs:.4g} | {ours / theirs:.2f} | {aim or ''} |")
+    return "\n".join(lines) + "\n"
+
+
+def run(only: Sequence[str], rounds: int, seconds: float, sessions: Sequence[int]) -> None:
+    """Measure, print and store the result."""
+    result: dict[str, Figures] = {"ottla": {}, "kafka": {}}
+    if "throughput" in only:
+        with both(18_000) as clusters:
+            medians = alternate(clusters, rounds, lambda cluster: throughput(cluster, seconds))
+        for name, figures in medians.items():
+            result[name] |= figures
+    if "failover" in only:
+        for session_ms in sessions:
+
+            def gaps(cluster: BrokerCluster, session_ms: int = session_ms) -> Figures:
+                label = f"session {session_ms // 1000} s"
+                return {
+                    f"gap after kill -9, {label}, s": failover(cluster, is_silent=False),
+                    f"gap after SIGSTOP, {label}, s": failover(cluster, is_silent=True),
+                }
+
+            with both(session_ms) as clusters:
+                for name, figures in alternate(clusters, max(1, rounds // 2), gaps).items():
+                    result[name] |= figures
+    text = table(result)
+    print(text)
+    stamp = time.strftime("%Y-%m-%d-%H%M%S", time.gmtime())
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{stamp}-cluster.json").write_text(json.dumps(result, indent=2) + "\n")
+    (RESULTS / f"{stamp}-cluster.md").write_text(text)
+
+
+def main() -> None:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--sessions", type=int, nargs="+", default=[18_000, 6_000, 2_000])
+    parser.add_argument("--only", nargs="+", choices=["throughput", "failover"],
+                        default=["throughput", "failover"])  # fmt: skip
+    words = parser.parse_args()
+    run(words.only, words.rounds, words.seconds, words.sessions)
+
+
+if __name__ == "__main__":
+    main()

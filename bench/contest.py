@@ -1,0 +1,319 @@
+"""What `bench.compare` measures of one running server.
+
+Fresh page cache is slow on virtual machines that return memory to their host, for whichever server
+writes first: a file of the same size is written and removed before each write, so that the pages are
+there for both.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench import servers
+
+Figures = dict[str, float]
+_WARM_SECONDS = 0.8
+_PASSES = 5
+_MANY = 2000
+
+
+def recycle_pages(size_mb: int) -> None:
+    """Write and remove a file, so that the page cache has free pages."""
+    with tempfile.TemporaryFile() as file:
+        block = bytes(1 << 20)
+        for _ in range(size_mb):
+            file.write(block)
+
+
+def forget_pages(folder: Path) -> None:
+    """Evict the segments below a folder from the page cache."""
+    for path in folder.rglob("*.log"):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+
+
+class Topics:
+    """Fresh topics on one server."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self.count = 0
+
+    def create(self, partitions: int) -> str:
+        """Create a topic and return its name."""
+        self.count += 1
+        name = f"bench-{self.count}"
+        for future in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            future.result(30)
+        return name
+
+    def delete(self, name: str) -> None:
+        """Delete a topic, so that its pages return to the cache."""
+        for future in self.admin.delete_topics([name]).values():
+            future.result(30)
+
+
+def in_process(module: str, *words: object) -> Figures:
+    """Run a load in a process of its own and return what it printed."""
+    command = [sys.executable, "-m", module, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout))
+
+
+class Contest:
+    """The measurements of one server; every public method returns named figures."""
+
+    def __init__(self, server: servers.Server, seconds: float) -> None:
+        self.server = server
+        self.topics = Topics(server.bootstrap)
+        self.seconds = seconds
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Run both paths before the first figure, for just-in-time compilers."""
+        topic = self.topics.create(1)
+        for words in (("--depth", 5), ("--records", 16, "--value-bytes", 1000)):
+            self._load("produce", topic, *words)
+        self._load("fetch", topic)
+        self.topics.delete(topic)
+
+    def _load(self, kind: str, topic: str, *words: object) -> tuple[Figures, float]:
+        before = self.server.cpu_seconds()
+        figures = in_process(
+            "bench.load", kind, "--port", self.server.port, "--topic", topic,
+            "--seconds", self.seconds, *words,
+        )  # fmt: skip
+        return figures, self.server.cpu_seconds() - before
+
+    def _client(self, kind: str, topic: str, *words: object) -> Figures:
+        bootstrap = ("--bootstrap", self.server.bootstrap)
+        return in_process("bench.clients", kind, *bootstrap, "--topic", topic, *words)
+
+    def _costed(
+        self, name: str, kind: str, topic: str, *words: object, is_bytes: bool = False
+    ) -> Figures:
+        """Warm up, run a load, and return its rate and the broker's CPU time for it."""
+        self._load(kind, topic, *words, "--seconds", 0.5)
+        found, cpu = self._load(kind, topic, *words)
+        if not is_bytes:
+            return {name: found["requests_s"], f"{name} CPU": cpu / found["requests"] * 1e6}
+        gigabytes = found["received_mb_s"] * self.seconds / 1000
+        return {name: found["received_mb_s"], f"{name} CPU": cpu / gigabytes}
+
+    def tiny(self) -> Figures:
+        """Produce one record of 100 B per request on ten connections, one and five in flight."""
+        figures: Figures = {}
+        topic = self.topics.create(1)
+        for depth in (1, 5):
+            for version in (7, 9):
+                name = f"tiny 10x{depth} v{version}"
+                words = ("--depth", depth, "--version", version)
+                self._load("produce", topic, *words, "--seconds", 0.5)
+                found, cpu = self._load("produce", topic, *words)
+                figures[name] = found["requests_s"]
+                figures[f"{name} CPU"] = cpu / found["requests"] * 1e6
+                figures[f"{name} p99"] = found["p99_us"]
+        self.topics.delete(topic)
+        return figures
+
+    def one_in_flight(self) -> Figures:
+        """Produce one record of 1 KB at a time on one connection."""
+        figures: Figures = {}
+        topic = self.topics.create(1)
+        for version in (7, 9):
+            words = ("--connections", 1, "--value-bytes", 1024, "--version", version)
+            self._load("produce", topic, *words, "--seconds", 0.5)
+            found, _ = self._load("produce", topic, *words)
+            for part in ("p50", "p99"):
+                figures[f"one in flight 1 KB v{version} {part}"] = found[f"{part}_us"]
+        self.topics.delete(topic)
+        return figures
+
+    def _batches(
+        self, name: str, records: int, connections: int, depth: int, version: int
+    ) -> Figures:
+        """Produce prepared batches to six partitions."""
+        rates, costs = [], []
+        # Short and often: pages that were freed stay warm for about a gigabyte.
+        for _ in range(3):
+            topic = self.topics.create(6)
+            recycle_pages(1000)
+            figures, cpu = self._load(
+                "produce", topic, "--partitions", 6, "--records", records, "--value-bytes", 1000,
+                "--connections", connections, "--depth", depth, "--seconds", _WARM_SECONDS,
+                "--version", version,
+            )  # fmt: skip
+            self.topics.delete(topic)
+            rates.append(figures["sent_mb_s"])
+            costs.append(cpu / (figures["sent_mb_s"] * _WARM_SECONDS / 1000))
+        return {name: statistics.median(rates), f"{name} CPU": statistics.median(costs)}
+
+    def small_batches(self) -> Figures:
+        """Produce batches of 16 KB."""
+        old = self._batches("batches 16 KB v7", 16, 10, 4, 7)
+        return old | self._batches("batches 16 KB v9", 16, 10, 4, 9)
+
+    def large_batches(self) -> Figures:
+        """Produce batches of 900 KB."""
+        return self._batches("batches 900 KB v9", 890, 4, 2, 9)
+
+    def fetch(self) -> Figures:
+        """Fetch 1 MB of each of one and six partitions, and one small batch, from the page cache."""
+        figures: Figures = {}
+        for partitions in (1, 6):
+            topic = self._filled(partitions)
+            title = f"fetch 1 MB, {partitions} partition{'s' if partitions > 1 else ''}"
+            words = ("--partitions", partitions, "--connections", 2)
+            figures |= self._costed(title, "fetch", topic, *words, is_bytes=True)
+            if partitions == 1:
+                for version in (11, 12):
+                    title = f"fetch one small batch v{version}"
+                    words = ("--max-bytes", 1000, "--version", version)
+                    figures |= self._costed(title, "fetch", topic, *words)
+            self.topics.delete(topic)
+        return figures
+
+    def _filled(self, partitions: int) -> str:
+        """Return a topic whose partitions have some megabytes each, in batches of 60 KB."""
+        topic = self.topics.create(partitions)
+        self._load(
+            "produce", topic, "--records", 60, "--value-bytes", 1000, "--partitions", partitions,
+            "--connections", max(2, partitions), "--seconds", 1,
+        )  # fmt: skip
+        return topic
+
+    def many_partitions(self) -> Figures:
+        """Fetch 100 partitions with one record each, and wait over 2 000 partitions."""
+        topic = self.topics.create(100)
+        words = ("--partitions", 100, "--connections", 100, "--seconds", 0.2)
+        self._load("produce", topic, *words)
+        name, words = "fetch of 100 partitions", ("--partitions", 100, "--max-bytes", 1000)
+        figures = self._costed(name, "fetch", topic, *words)
+        self.topics.delete(topic)
+        for name, kind in (
+            ("long poll of 2 000 partitions", "poll"),
+            ("long poll in a session", "session_poll"),
+        ):
+            warm = self.topics.create(100)
+            self._waiting(kind, warm, "--seconds", 0.5, "--partitions", 100)
+            topic = self.topics.create(_MANY)
+            before = self.server.cpu_seconds()
+            found = self._waiting(kind, topic, "--seconds", self.seconds, "--partitions", _MANY)
+            cpu = self.server.cpu_seconds() - before
+            figures[f"{name} p50"] = found["p50_us"]
+            figures[f"{name} CPU"] = cpu / found["wakes"] * 1e6
+            self.topics.delete(warm)
+            self.topics.delete(topic)
+        return figures
+
+    def _waiting(self, kind: str, topic: str, *words: object) -> Figures:
+        where = ("--port", self.server.port, "--topic", topic)
+        return in_process("bench.waiting", kind, *where, *words)
+
+    def never_read(self) -> Figures:
+        """Have 1 500 clients ask for megabytes that they never read."""
+        topic = self._filled(6)
+        found = self._waiting("never_read", topic, "--pid", self.server.pid)
+        self.topics.delete(topic)
+        return {"memory of 1 500 readers that never read": found["memory_mb"]}
+
+    def metadata(self) -> Figures:
+        """Metadata of 100 topics of one partition."""
+        names = [self.topics.create(1) for _ in range(100)]
+        figures, _ = self._load("metadata", ",".join(names))
+        for name in names:
+            self.topics.delete(name)
+        return {"metadata of 100 topics": figures["requests_s"]}
+
+    def cold(self) -> Figures:
+        """Consume records that are not in the page cache."""
+        words = ("--codec", "none", "--count", 300_000, "--value-bytes", 1024)
+        topic = self.topics.create(1)
+        self._client("produce", topic, *words, "--linger-ms", 1000)
+        forget_pages(self.server.folder)
+        before = self.server.cpu_seconds()
+        found = self._client("consume", topic, *words)
+        cpu = self.server.cpu_seconds() - before
+        self.topics.delete(topic)
+        name = "consume 1 KB, cold"
+        return {name: found["mb_s"], f"{name} CPU": cpu / (300_000 * 1024 / 1e9)}
+
+    def coordination(self) -> Figures:
+        """Transactions, groups of both protocols, latency, a thousand partitions, connections."""
+        figures: Figures = {}
+        kinds = ["transactions", "group", "consumer_group", "first_record", "end_to_end"]
+        for kind in (*kinds, "connections", "many_partitions"):
+            words = ("--bootstrap", self.server.bootstrap, "--seconds", self.seconds)
+            figures |= in_process("bench.coordination", kind, *words)
+        return figures
+
+    def clients(self) -> Figures:
+        """Produce and consume through librdkafka: two sizes, some partitions, three codecs."""
+        figures: Figures = {}
+        for label, size, count in (("1 KB", 1024, 300_000), ("100 B", 100, 1_500_000)):
+            for partitions in (1, 6, 100):
+                noun = "partition" if partitions == 1 else "partitions"
+                title = f"{label}, {partitions} {noun}"
+                words = ("--partitions", partitions, "--count", count, "--value-bytes", size)
+                figures |= self._transfer(title, partitions, words, count * size / 1e9)
+        for codec in ("lz4", "zstd"):
+            words = ("--codec", codec, "--count", 300_000, "--value-bytes", 1024)
+            figures |= self._transfer(f"1 KB {codec}", 1, words, 300_000 * 1024 / 1e9)
+        return figures
+
+    def _transfer(
+        self, title: str, partitions: int, words: tuple[object, ...], gigabytes: float
+    ) -> Figures:
+        """Produce records to a topic, then consume those of another one several times."""
+        figures: Figures = {}
+        for kind, passes in (("produce", 1), ("consume", _PASSES)):
+            if kind == "produce" and partitions == 100:
+                continue
+            topic = self.topics.create(partitions)
+            recycle_pages(400)
+            if kind == "consume":
+                # Full batches: otherwise a broker that answers soon has smaller ones to serve.
+                self._client("produce", topic, *words, "--linger-ms", 1000)
+            before = self.server.cpu_seconds()
+            found = self._client(kind, topic, *words, "--passes", passes)
+            cpu = self.server.cpu_seconds() - before
+            figures[f"{kind} {title}"] = found["mb_s"]
+            figures[f"{kind} {title} CPU"] = cpu / (passes * gigabytes)
+            self.topics.delete(topic)
+        return figures
+
+    def memory(self) -> Figures:
+        """Read the memory of the server after all of the load before."""
+        return {"memory after the load": self.server.rss_mb()}
+
+
+def measure_start(start: Callable[[], servers.Server]) -> Figures:
+    """Start a fresh server, have one record acknowledged, let it rest, read its memory."""
+    begin = time.perf_counter()
+    server = start()
+    servers.produce_until_acknowledged(server.port, "first")
+    acknowledged = time.perf_counter() - begin
+    time.sleep(2)
+    memory = server.rss_mb()
+    Topics(server.bootstrap).create(1000)
+    memory_of_many = server.rss_mb()
+    server.stop()
+    return {
+        "start to first acknowledged produce": acknowledged,
+        "idle memory": memory,
+        "memory with 1 000 partitions": memory_of_many,
+    }

@@ -1,0 +1,251 @@
+"""The administration of a cluster as one object: a method for each admin API.
+
+Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; client
+quotas, replica moves between log directories, feature updates and the abort of hanging transactions,
+for which `ottla` has no command either; TLS and SASL, as in the rest of `admin`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from ottla.base.errors import ConfigError
+from ottla.client.admin import (
+    cluster,
+    configs,
+    groups,
+    offsets,
+    records,
+    replicas,
+    topics,
+    transactions,
+)
+from ottla.client.brokers import Brokers
+from ottla.client.config.names import Role
+from ottla.client.config.settings import Config, read_settings
+from ottla.client.errors import Closed
+from ottla.client.records import OffsetAndMetadata, TopicPartition
+
+Key = tuple[str, int]
+_TIMEOUT_MS = 60_000
+
+
+class _Connected:
+    """A connection to one cluster."""
+
+    def __init__(self, config: Config, settings: Mapping[str, Any]) -> None:
+        given = read_settings(Role.CONSUMER, config, settings).given
+        if str(given.get("security.protocol", "PLAINTEXT")).upper() != "PLAINTEXT":
+            raise ConfigError("AdminClient supports security.protocol=PLAINTEXT only")
+        self._open: Brokers | None = Brokers(
+            given["bootstrap.servers"],
+            timeout_s=float(given.get("default.api.timeout.ms", _TIMEOUT_MS)) / 1000,
+            client_id=str(given.get("client.id", "ottla")),
+        )
+
+    @property
+    def _brokers(self) -> Brokers:
+        if self._open is None:
+            raise Closed("the admin client is closed: create a new one")
+        return self._open
+
+    def close(self) -> None:
+        """Close every connection; idempotent."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+class _TopicMethods(_Connected):
+    """Topics, their records and their configuration."""
+
+    def list_topics(self, *, include_internal: bool = False) -> list[topics.Topic]:
+        """Return the topics by name."""
+        found = topics.list_topics(self._brokers)
+        return [row for row in found if include_internal or not row.is_internal]
+
+    def describe_topic(self, name: str) -> topics.Topic:
+        """Return a topic with leaders, replicas and ISR; ApiError if there is none."""
+        return topics.describe_topic(self._brokers, name)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = topics.BROKER_DEFAULT,
+        replication_factor: int = topics.BROKER_DEFAULT,
+        config: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> topics.CreatedTopic:
+        """Create a topic; the broker's defaults replace numbers that are not given.
+
+        Raises ApiError TOPIC_ALREADY_EXISTS, INVALID_CONFIG, INVALID_REPLICATION_FACTOR and others.
+        """
+        return topics.create_topic(
+            self._brokers,
+            name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            config=config,
+            validate_only=validate_only,
+        )
+
+    def create_partitions(self, name: str, total: int) -> None:
+        """Increase a topic to `total` partitions; keys may move to other partitions."""
+        topics.add_partitions(self._brokers, name, total)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records; ApiError if there is none."""
+        topics.delete_topic(self._brokers, name)
+
+    def delete_records(self, before: Mapping[Key, int]) -> dict[Key, int]:
+        """Delete the records before an offset (-1: all); return the new start of each partition."""
+        return records.delete_records(self._brokers, before)
+
+    def list_offsets(self, timestamps: Mapping[Key, int]) -> dict[Key, offsets.FoundOffset]:
+        """Return the first offset at or after a time (ms) in each partition.
+
+        -1 is the end, -2 the beginning, and -3 the record with the largest timestamp.
+        """
+        return offsets.list_offsets(self._brokers, timestamps)
+
+    def describe_topic_config(self, name: str) -> list[configs.ConfigEntry]:
+        """Return the options of a topic, each with its source."""
+        resource = configs.Resource(configs.ResourceType.TOPIC, name)
+        return configs.describe_config(self._brokers, resource)
+
+    def alter_topic_config(
+        self, name: str, assign: Mapping[str, str] | None = None, *, delete: Sequence[str] = ()
+    ) -> None:
+        """Set options of a topic and reset others to their defaults, all or nothing."""
+        resource = configs.Resource(configs.ResourceType.TOPIC, name)
+        configs.alter_config(self._brokers, resource, assign=assign, delete=delete)
+
+
+class _GroupMethods(_Connected):
+    """Consumer groups and their offsets."""
+
+    def list_groups(self, *, states: Sequence[str] = ()) -> list[groups.GroupListing]:
+        """Return the groups by id, optionally only those in some states."""
+        return groups.list_groups(self._brokers, states=states)
+
+    def describe_group(self, group_id: str) -> groups.Group:
+        """Return a group with its members; ApiError GROUP_ID_NOT_FOUND."""
+        return groups.describe_group(self._brokers, group_id)
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete a group without members; ApiError NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        groups.delete_group(self._brokers, group_id)
+
+    def remove_members(self, group_id: str, *, reason: str = "") -> None:
+        """Remove all members of a group; running consumers rejoin."""
+        groups.remove_members(
+            self._brokers, groups.describe_group(self._brokers, group_id), reason=reason
+        )
+
+    def list_group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the committed offsets of a group; empty if it does not exist."""
+        found = offsets.committed_offsets(self._brokers, group_id)
+        return {
+            TopicPartition(*key): OffsetAndMetadata(row.offset, row.metadata)
+            for key, row in found.items()
+        }
+
+    def alter_group_offsets(
+        self, group_id: str, committed: Mapping[Key, int | OffsetAndMetadata]
+    ) -> None:
+        """Commit offsets for a group without members; ApiError if it has some."""
+        plain = {}
+        for key, value in committed.items():
+            row = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+            plain[key[0], key[1]] = offsets.CommittedOffset(row.offset, metadata=row.metadata)
+        offsets.commit_offsets(self._brokers, group_id, plain)
+
+    def delete_group_offsets(self, group_id: str, partitions: Iterable[Key]) -> None:
+        """Delete committed offsets of a group."""
+        offsets.delete_offsets(self._brokers, group_id, partitions)
+
+
+class _ClusterMethods(_Connected):
+    """Brokers, replicas and transactions."""
+
+    def describe_cluster(self) -> cluster.ClusterDescription:
+        """Return the cluster's id, controller and brokers."""
+        return cluster.describe_cluster(self._brokers)
+
+    def describe_broker_config(self, node_id: int) -> list[configs.ConfigEntry]:
+        """Return the options of a broker, each with its source."""
+        resource = configs.Resource(configs.ResourceType.BROKER, str(node_id))
+        return configs.describe_config(self._brokers, resource)
+
+    def alter_broker_config(
+        self,
+        node_id: int | None,
+        assign: Mapping[str, str] | None = None,
+        *,
+        delete: Sequence[str] = (),
+    ) -> None:
+        """Set dynamic options of a broker, or the cluster's defaults if `node_id` is None."""
+        name = "" if node_id is None else str(node_id)
+        resource = configs.Resource(configs.ResourceType.BROKER, name)
+        configs.alter_config(self._brokers, resource, assign=assign, delete=delete)
+
+    def describe_log_dirs(self, node_id: int) -> list[replicas.LogDirectory]:
+        """Return the log directories of a broker, with the replicas in each."""
+        return replicas.describe_log_dirs(self._brokers, node_id)
+
+    def elect_leaders(
+        self, partitions: Iterable[Key] | None = None, *, unclean: bool = False
+    ) -> list[Key]:
+        """Elect preferred leaders, or any live replica if `unclean`; return the changed partitions."""
+        kind = replicas.ElectionType.UNCLEAN if unclean else replicas.ElectionType.PREFERRED
+        return replicas.elect_leaders(self._brokers, partitions, election_type=kind)
+
+    def alter_partition_reassignments(self, targets: Mapping[Key, Sequence[int] | None]) -> None:
+        """Move partitions to these brokers; None cancels a move."""
+        replicas.alter_reassignments(self._brokers, targets)
+
+    def list_partition_reassignments(self) -> dict[Key, replicas.Reassignment]:
+        """Return the partitions whose replicas are being moved."""
+        return replicas.list_reassignments(self._brokers)
+
+    def list_transactions(
+        self, *, states: Sequence[str] = ()
+    ) -> list[transactions.TransactionListing]:
+        """Return the transactional ids of the cluster."""
+        return transactions.list_transactions(self._brokers, states=states)
+
+    def describe_transaction(self, transactional_id: str) -> transactions.Transaction:
+        """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND."""
+        return transactions.describe_transaction(self._brokers, transactional_id)
+
+    def describe_producers(self, topic: str, partition: int) -> list[transactions.ActiveProducer]:
+        """Return the producers that the leader of a partition remembers."""
+        return transactions.describe_producers(self._brokers, topic, partition)
+
+
+class AdminClient(_TopicMethods, _GroupMethods, _ClusterMethods):
+    """Reads and changes a cluster; a context manager that closes its connections.
+
+        with AdminClient(bootstrap_servers="localhost:9092") as admin:
+            admin.create_topic("orders", partitions=3, config={"retention.ms": "60000"})
+
+    Each method sends its request to the right broker, retries transient errors for
+    `default.api.timeout.ms`, and raises ApiError for permanent ones. For one thread.
+    """
+
+    def __init__(self, config: Config = None, /, **settings: Any) -> None:
+        super().__init__(config, settings)
+
+    def __enter__(self) -> "AdminClient":
+        """Return itself; connections are opened on first use."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close every connection."""
+        self.close()

@@ -1,0 +1,168 @@
+"""Replicas: leader elections, reassignments and log directories (KIP-460, KIP-455, KIP-113)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ottla.base.errors import ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+Key = tuple[str, int]
+
+
+class ElectionType(IntEnum):
+    """The replica that becomes leader: the preferred one, or any if none is in sync."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A partition whose replicas are being moved."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSize:
+    """A replica in a log directory: its bytes, and how far a copy in progress is behind."""
+
+    size: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """A log directory of a broker; sizes are -1 if the broker does not report them."""
+
+    path: str
+    total_bytes: int
+    usable_bytes: int
+    replicas: Mapping[Key, ReplicaSize]
+
+
+def elect_leaders(
+    brokers: Brokers,
+    partitions: Iterable[Key] | None = None,
+    *,
+    election_type: ElectionType = ElectionType.PREFERRED,
+) -> list[Key]:
+    """Elect leaders for these partitions, or all; return those whose leader changed.
+
+    A partition whose leader is already the wanted one is no error.
+    """
+    grouped: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions or ():
+        grouped[topic].append(partition)
+    request = ElectLeadersRequest(
+        election_type=election_type,
+        topic_partitions=None
+        if partitions is None
+        else [TopicPartitions(topic=name, partitions=rows) for name, rows in grouped.items()],
+        timeout_ms=int(brokers.timeout_s * 1000),
+    )
+
+    def attempt() -> list[Key]:
+        response = brokers.ask_controller(request, ElectLeadersResponse)
+        check(response.error_code)
+        elected = []
+        for topic in response.replica_election_results:
+            for row in topic.partition_result:
+                if row.error_code == ErrorCode.ELECTION_NOT_NEEDED:
+                    continue
+                subject = f"{topic.topic}-{row.partition_id}"
+                check(row.error_code, row.error_message, subject=subject)
+                elected.append((topic.topic, row.partition_id))
+        return elected
+
+    return brokers.retry(attempt)
+
+
+def alter_reassignments(brokers: Brokers, targets: Mapping[Key, Sequence[int] | None]) -> None:
+    """Move partitions to these replicas, the preferred leader first; None cancels a move."""
+    grouped: dict[str, list[ReassignablePartition]] = defaultdict(list)
+    for (topic, partition), replicas in targets.items():
+        chosen = None if replicas is None else list(replicas)
+        grouped[topic].append(ReassignablePartition(partition_index=partition, replicas=chosen))
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=int(brokers.timeout_s * 1000),
+        topics=[ReassignableTopic(name=name, partitions=rows) for name, rows in grouped.items()],
+    )
+
+    def attempt() -> None:
+        response = brokers.ask_controller(request, AlterPartitionReassignmentsResponse)
+        check(response.error_code, response.error_message)
+        for topic in response.responses:
+            for row in topic.partitions:
+                subject = f"{topic.name}-{row.partition_index}"
+                check(row.error_code, row.error_message, subject=subject)
+
+    brokers.retry(attempt)
+
+
+def list_reassignments(brokers: Brokers) -> dict[Key, Reassignment]:
+    """Return all partitions whose replicas are being moved."""
+    request = ListPartitionReassignmentsRequest(
+        timeout_ms=int(brokers.timeout_s * 1000), topics=None
+    )
+
+    def attempt() -> dict[Key, Reassignment]:
+        response = brokers.ask_controller(request, ListPartitionReassignmentsResponse)
+        check(response.error_code, response.error_message)
+        return {
+            (topic.name, row.partition_index): Reassignment(
+                tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)
+            )
+            for topic in response.topics
+            for row in topic.partitions
+        }
+
+    return brokers.retry(attempt)
+
+
+def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
+    """Return the log directories of a broker, with the replicas in each."""
+
+    def attempt() -> list[LogDirectory]:
+        response = brokers.ask_node(
+            node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
+        )
+        check(response.error_code)
+        found = []
+        for result in response.results:
+            check(result.error_code, subject=result.log_dir)
+            replicas = {
+                (topic.name, row.partition_index): ReplicaSize(
+                    row.partition_size, row.offset_lag, row.is_future_key
+                )
+                for topic in result.topics
+                for row in topic.partitions
+            }
+            found.append(
+                LogDirectory(result.log_dir, result.total_bytes, result.usable_bytes, replicas)
+            )
+        return found
+
+    return brokers.retry(attempt)

@@ -1,0 +1,120 @@
+"""Transactions and producers: list and describe (KIP-664)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
+from ottla.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
+from ottla.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from ottla.wire.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionListing:
+    """A transactional id with the state of its transaction."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction; `start_ms` is -1 if none is open."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_ms: int
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveProducer:
+    """An idempotent or transactional producer of a partition; -1 for unknown values."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    transaction_start_offset: int
+
+
+def list_transactions(brokers: Brokers, *, states: Sequence[str] = ()) -> list[TransactionListing]:
+    """Return the transactional ids of all coordinators, optionally only those in some states."""
+    request = ListTransactionsRequest(state_filters=list(states))
+
+    def ask(node_id: int) -> list[TransactionListing]:
+        response = brokers.ask_node(node_id, request, ListTransactionsResponse)
+        check(response.error_code)
+        return [
+            TransactionListing(row.transactional_id, row.producer_id, row.transaction_state)
+            for row in response.transaction_states
+        ]
+
+    found = [row for node in brokers.node_ids() for row in brokers.retry(partial(ask, node))]
+    return sorted(found, key=lambda row: row.transactional_id)
+
+
+def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction:
+    """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND if the id is unknown."""
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+
+    def attempt() -> Transaction:
+        response = brokers.ask_transaction_coordinator(
+            transactional_id, request, DescribeTransactionsResponse
+        )
+        (row,) = response.transaction_states
+        check(row.error_code, subject=f"Transactional id {transactional_id!r}")
+        return Transaction(
+            transactional_id=row.transactional_id,
+            state=row.transaction_state,
+            producer_id=row.producer_id,
+            producer_epoch=row.producer_epoch,
+            timeout_ms=row.transaction_timeout_ms,
+            start_ms=row.transaction_start_time_ms,
+            partitions=tuple(
+                (topic.topic, number) for topic in row.topics for number in topic.partitions
+            ),
+        )
+
+    return brokers.retry(attempt)
+
+
+def describe_producers(brokers: Brokers, topic: str, partition: int) -> list[ActiveProducer]:
+    """Return the producers that the leader of a partition remembers."""
+    request = DescribeProducersRequest(
+        topics=[TopicRequest(name=topic, partition_indexes=[partition])]
+    )
+
+    def attempt() -> list[ActiveProducer]:
+        leader = brokers.leaders([(topic, partition)])[topic, partition]
+        response = brokers.ask_node(leader, request, DescribeProducersResponse)
+        (row,) = response.topics[0].partitions
+        check(row.error_code, row.error_message, subject=f"{topic}-{partition}")
+        return [
+            ActiveProducer(
+                each.producer_id,
+                each.producer_epoch,
+                each.last_sequence,
+                each.last_timestamp,
+                each.current_txn_start_offset,
+            )
+            for each in row.active_producers
+        ]
+
+    return brokers.retry(attempt)

@@ -1,0 +1,70 @@
+"""Java properties: the format of `server.properties` and `client.properties`."""
+
+import re
+from collections.abc import Mapping
+
+from ottla.base.errors import ConfigError
+
+_COMMENT = ("#", "!")
+_SEPARATOR = re.compile(r"\s*[=:]\s*|\s+")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(text: str, source: str) -> dict[str, str]:
+    """Return the settings; ConfigError names `source` and the line that is not a setting.
+
+    If a name is set twice, the last value counts, as in Java.
+    """
+    settings: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        name, found, value = _split(line)
+        if not found or not name:
+            raise ConfigError(f"{source}, line {number}: {line!r} is not of the form name=value")
+        settings[_unescape(name)] = _unescape(value)
+    return settings
+
+
+def write_properties(settings: Mapping[str, str]) -> str:
+    """Return the text of a configuration file with these settings."""
+    return "".join(f"{name}={_escape(value)}\n" for name, value in settings.items())
+
+
+def _escape(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return escaped.replace("\t", "\\t").replace("\f", "\\f")
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Yield (number, line) without comments; a backslash at the end of a line joins the next one."""
+    lines: list[tuple[int, str]] = []
+    joined: str | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip() if joined is None else line.lstrip()
+        if joined is None and (not stripped or stripped.startswith(_COMMENT)):
+            continue
+        whole = (joined or "") + stripped
+        # An even number of backslashes is a sequence of escaped backslashes.
+        if (len(whole) - len(whole.rstrip("\\"))) % 2:
+            joined = whole[:-1]
+            continue
+        lines.append((number, whole.rstrip()))
+        joined = None
+    if joined:
+        lines.append((len(text.splitlines()), joined.rstrip()))
+    return lines
+
+
+def _split(line: str) -> tuple[str, bool, str]:
+    found = _SEPARATOR.search(line)
+    if found is None:
+        return line, False, ""
+    return line[: found.start()], True, line[found.end() :]
+
+
+def _unescape(text: str) -> str:
+    def replace(found: re.Match[str]) -> str:
+        word = found.group(1)
+        return chr(int(word[1:], 16)) if len(word) == 5 else _NAMED.get(word, word)
+
+    return _ESCAPE.sub(replace, text)

@@ -1,0 +1,132 @@
+"""Settings of a client: from a dict or file and keyword arguments to librdkafka's and our own."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ottla.base.errors import ConfigError
+from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
+from ottla.client.config.classes import assignors_of
+from ottla.client.config.names import IGNORED, KNOWN, OF_THE_OTHER, OWN, RENAMED, Role, dotted
+from ottla.client.config.properties import parse_properties
+
+Config = Mapping[str, Any] | str | Path | None
+"""Kafka's option names with their values, or the path of a .properties file."""
+
+_ALIASES = {
+    "interceptors": "interceptor.classes",
+    "partitioner": "partitioner.class",
+    "sasl.mechanisms": "sasl.mechanism",
+}
+_JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_WORDS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """The settings of one client: `native` for librdkafka, `own` for Ottla's part.
+
+    `given` has every setting under Kafka's name, for the `configure` methods of plug-ins.
+    """
+
+    native: dict[str, Any]
+    own: dict[str, Any]
+    given: dict[str, Any]
+
+    def number(self, name: str, default: float) -> float:
+        """Return a number among `own`; ConfigError if it is none."""
+        value = self.own.get(name, default)
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ConfigError(f"{name}={value!r} is not a number") from None
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return a truth value among `own`; ConfigError if it is none."""
+        value = self.own.get(name, default)
+        if isinstance(value, str):
+            value = _WORDS.get(value.strip().lower(), value)
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name}={value!r} must be true or false")
+        return value
+
+
+def read_settings(role: Role, config: Config, words: Mapping[str, Any]) -> ClientSettings:
+    """Return the settings of a client; keyword arguments override `config`.
+
+    Raises ConfigError for a missing or malformed file, and for names that belong to the other kind
+    of client. In files such names are ignored: one file may serve producers and consumers.
+    """
+    is_file = isinstance(config, str | Path)
+    given = _from_file(config) if isinstance(config, str | Path) else _dotted(config or {})
+    given.update(_dotted({name: value for name, value in words.items() if value is not None}))
+    given = {_ALIASES.get(name, name): value for name, value in given.items()}
+    given.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    given["bootstrap.servers"] = _addresses(given["bootstrap.servers"])
+    own = {name: value for name, value in given.items() if name in OWN[role]}
+    native: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in OWN[role] or name in IGNORED:
+            continue
+        if name in OF_THE_OTHER[role]:
+            if is_file and dotted(name) not in map(dotted, words):
+                continue
+            other = Role.CONSUMER if role is Role.PRODUCER else Role.PRODUCER
+            raise ConfigError(f"{name!r} is an option of a {other.value}, not of a {role.value}")
+        if not _is_level_of_another_codec(name, given.get("compression.type")):
+            native.update(_native(name, value))
+    return ClientSettings(native, own, given)
+
+
+def hint(role: Role, name: str) -> str:
+    """Return a suggestion for a misspelled option, or an empty text."""
+    near = difflib.get_close_matches(name, KNOWN[role], 1, 0.75)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {dotted(name): value for name, value in settings.items()}
+
+
+def _from_file(path: str | Path) -> dict[str, Any]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"the settings in {str(path)!r} cannot be read: {error}") from error
+    return dict(parse_properties(text, str(path)))
+
+
+def _addresses(value: Any) -> str:
+    text = value if isinstance(value, str) else ",".join(value)
+    return ",".join(map(str, parse_bootstrap(text)))
+
+
+def _is_level_of_another_codec(name: str, codec: Any) -> bool:
+    parts = name.split(".")
+    is_level = len(parts) == 3 and parts[0] == "compression" and parts[2] == "level"
+    return is_level and parts[1] != codec
+
+
+def _native(name: str, value: Any) -> dict[str, Any]:
+    if name == "buffer.memory":
+        # librdkafka also limits the number of records, which bounds the memory of tiny ones.
+        return {"queue.buffering.max.kbytes": max(1, int(value) // 1024)}
+    if name == "partition.assignment.strategy":
+        return {name: assignors_of(value)}
+    if name == "sasl.jaas.config":
+        return {f"sasl.{key}": re.sub(r"\\(.)", r"\1", text) for key, text in _JAAS.findall(value)}
+    if name.startswith("compression.") and name.endswith(".level"):
+        return {"compression.level": value}
+    if name == "auto.offset.reset":
+        return {name: "error" if value == "none" else value}
+    if name.startswith("ssl.") and str(value).endswith(".jks"):
+        raise ConfigError(
+            f"{name}={value!r} is a Java key store, which librdkafka cannot read: convert it to PEM "
+            "or PKCS#12 with `keytool -importkeystore -deststoretype pkcs12`"
+        )
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return {RENAMED.get(name, name): value}

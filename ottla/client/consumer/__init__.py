@@ -1,0 +1,1 @@
+"""The consumer: groups, positions, commits, deserializers and interceptors on top of librdkafka."""

@@ -1,0 +1,134 @@
+"""The assigned partitions of a consumer: positions, seeks, pauses, and questions about offsets."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ottla.client import transport
+from ottla.client.consumer.commits import Committed
+from ottla.client.consumer.lookups import Lookups
+from ottla.client.consumer.membership import STORED, Membership
+from ottla.client.errors import ClientError, Closed
+from ottla.client.records import ConsumerRecord, TopicPartition
+
+Partitions = Iterable[tuple[str, int]]
+
+
+class AssignedPartitions:
+    """The part of a consumer that concerns single partitions."""
+
+    def __init__(self, consumer: Any, membership: Membership, lookups: Lookups) -> None:
+        self._consumer = consumer
+        self._membership = membership
+        self._lookups = lookups
+        # Records of the last poll that iteration has not reached, and messages after one that
+        # cannot be deserialized.
+        self._batch: list[ConsumerRecord] = []
+        self._taken = 0
+        self._undecoded: list[Any] = []
+        self._is_closed = False
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this consumer reads now."""
+        return frozenset(self._membership.assignment)
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The subscribed topics; a pattern begins with ^."""
+        return self._membership.subscription
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Return the next offset to read of each assigned partition that has one."""
+        self._check_open()
+        found = {}
+        for row in self._consumer.position(
+            transport.partitions(dict.fromkeys(self._membership.assignment, STORED))
+        ):
+            if row.offset >= 0:
+                found[TopicPartition(row.topic, row.partition)] = int(row.offset)
+        for message in reversed(self._undecoded):
+            found[TopicPartition(message.topic(), message.partition())] = message.offset()
+        for record in reversed(self._batch[self._taken :]):
+            found[record.topic_partition] = record.offset
+        starts = self._membership.starts
+        return {**found, **{key: offset for key, offset in starts.items() if offset >= 0}}
+
+    def committed(self, partitions: Partitions | None = None) -> Committed:
+        """Return the committed offsets of these partitions, or of the assigned ones."""
+        self._check_open()
+        asked = self.assignment if partitions is None else partitions
+        return self._lookups.committed(asked)
+
+    def seek(self, partition: tuple[str, int], offset: int) -> None:
+        """Read an assigned partition from an offset next."""
+        self._check_open()
+        key = TopicPartition(*partition)
+        if key not in self._membership.assignment:
+            raise ClientError(f"{key} is not assigned to this consumer, so it cannot be sought")
+        self._forget_unread([key])
+        self._membership.starts[key] = offset
+
+    def seek_to_beginning(self, partitions: Partitions | None = None) -> None:
+        """Read these partitions, or all assigned ones, from their first record next."""
+        for partition in self.assignment if partitions is None else list(partitions):
+            self.seek(partition, transport.EARLIEST)
+
+    def seek_to_end(self, partitions: Partitions | None = None) -> None:
+        """Read these partitions, or all assigned ones, from their end next."""
+        for partition in self.assignment if partitions is None else list(partitions):
+            self.seek(partition, transport.LATEST)
+
+    def seek_to_time(self, timestamp: float, partitions: Partitions | None = None) -> None:
+        """Read from the first record at or after a time (ms since 1970), or from the end."""
+        asked = self.assignment if partitions is None else list(partitions)
+        for partition, offset in self.offsets_for_times(dict.fromkeys(asked, timestamp)).items():
+            self.seek(partition, transport.LATEST if offset is None else offset)
+
+    def pause(self, partitions: Partitions | None = None) -> None:
+        """Return no records of these partitions until `resume`; the member stays in its group."""
+        self._check_open()
+        if self._membership.starts:
+            self._membership.apply_starts(self.positions)
+        keys = self.assignment if partitions is None else partitions
+        self._consumer.pause(transport.partitions({TopicPartition(*key): STORED for key in keys}))
+
+    def resume(self, partitions: Partitions | None = None) -> None:
+        """Return records of these partitions again."""
+        self._check_open()
+        keys = self.assignment if partitions is None else partitions
+        self._consumer.resume(transport.partitions({TopicPartition(*key): STORED for key in keys}))
+
+    def offsets_for_times(
+        self, times: Mapping[tuple[str, int], float]
+    ) -> dict[TopicPartition, int | None]:
+        """Return the first offset at or after a time (ms) in each partition; None if there is none."""
+        self._check_open()
+        return self._lookups.offsets_for_times(times)
+
+    def beginning_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:
+        """Return the first offset of each partition."""
+        self._check_open()
+        return {key: ends[0] for key, ends in self._lookups.ends(partitions).items()}
+
+    def end_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:
+        """Return the offset after the last readable record of each partition."""
+        self._check_open()
+        return {key: ends[1] for key, ends in self._lookups.ends(partitions).items()}
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """Return the partitions of a topic; ApiError if there is none."""
+        self._check_open()
+        return self._lookups.partitions_for(topic)
+
+    def _forget_unread(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = set(partitions)
+        unread = self._batch[self._taken :]
+        self._batch, self._taken = [row for row in unread if row.topic_partition not in gone], 0
+        if self._undecoded:
+            self._undecoded = [
+                row for row in self._undecoded if (row.topic(), row.partition()) not in gone
+            ]
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Closed("the consumer is closed: create a new one")

@@ -1,0 +1,197 @@
+"""The consumer for asyncio: `Consumer` in a thread of its own, which the event loop awaits."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ottla.client.config.settings import Config
+from ottla.client.consumer.assigned import Partitions
+from ottla.client.consumer.commits import Committed, Offsets
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.consumer.membership import RebalanceListener
+from ottla.client.consumer.offset_stores import OffsetStore
+from ottla.client.records import ConsumerRecord, TopicPartition
+
+T = TypeVar("T")
+_POLL_S = 0.5
+
+
+class AsyncConsumer:
+    """Reads records on an event loop; a context manager with `async with`.
+
+        async with AsyncConsumer("orders", group_id="billing") as consumer:
+            async for record in consumer:
+                print(record.value)
+
+    Settings are those of `Consumer`. Records are fetched while the loop runs other tasks; the
+    member stays in its group as long as polls follow each other within `max.poll.interval.ms`.
+    Methods of a listener may be coroutine functions: the rebalance waits for them. Use one task.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        config: Config = None,
+        listener: RebalanceListener | None = None,
+        offset_store: OffsetStore | None = None,
+        **settings: Any,
+    ) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ottla-consumer")
+        self._consumer = Consumer(config=config, offset_store=offset_store, **settings)
+        self._first = topics, listener
+        self._is_closed = False
+
+    async def subscribe(
+        self,
+        topics: str | Sequence[str] = (),
+        *,
+        pattern: str | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Join the group for topics, or for all whose whole name matches a pattern."""
+        adapted = None if listener is None else _OnLoop(listener, asyncio.get_running_loop())
+        await self._run(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=adapted))
+
+    async def assign(self, partitions: Partitions | Mapping[tuple[str, int], int]) -> None:
+        """Read these partitions without a group; a mapping has the offset of each."""
+        await self._run(lambda: self._consumer.assign(partitions))
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this consumer reads now."""
+        return self._consumer.assignment
+
+    @property
+    def departure(self) -> str | None:
+        """Why this member left its group the last time, in a sentence; None if it never did."""
+        return self._consumer.departure
+
+    async def poll(
+        self, timeout: float = 1.0, *, max_records: int | None = None
+    ) -> list[ConsumerRecord]:
+        """Return records, at most `max.poll.records`; an empty list after `timeout` seconds."""
+        await self._subscribe_first()
+        return await self._run(lambda: self._consumer.poll(timeout, max_records=max_records))
+
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        """Yield records as they arrive, until the consumer is closed."""
+        await self._subscribe_first()
+        while True:
+            # The thread fetches; records of one fetch are yielded without it.
+            await self._run(self._fetch)
+            for record in self._consumer.fetched():
+                yield record
+
+    async def positions(self) -> dict[TopicPartition, int]:
+        """Return the next offset to read of each assigned partition that has one."""
+        return await self._run(self._consumer.positions)
+
+    async def commit(self, offsets: Offsets | None = None) -> Committed:
+        """Commit positions, records, or next offsets by partition; return what was committed."""
+        return await self._run(lambda: self._consumer.commit(offsets))
+
+    async def committed(self, partitions: Partitions | None = None) -> Committed:
+        """Return the committed offsets of these partitions, or of the assigned ones."""
+        return await self._run(lambda: self._consumer.committed(partitions))
+
+    async def seek(self, partition: tuple[str, int], offset: int) -> None:
+        """Read an assigned partition from an offset next."""
+        await self._run(lambda: self._consumer.seek(partition, offset))
+
+    async def seek_to_beginning(self, partitions: Partitions | None = None) -> None:
+        """Read these partitions, or all assigned ones, from their first record next."""
+        await self._run(lambda: self._consumer.seek_to_beginning(partitions))
+
+    async def seek_to_end(self, partitions: Partitions | None = None) -> None:
+        """Read these partitions, or all assigned ones, from their end next."""
+        await self._run(lambda: self._consumer.seek_to_end(partitions))
+
+    async def seek_to_time(self, timestamp: float, partitions: Partitions | None = None) -> None:
+        """Read from the first record at or after a time (ms since 1970), or from the end."""
+        await self._run(lambda: self._consumer.seek_to_time(timestamp, partitions))
+
+    async def pause(self, partitions: Partitions | None = None) -> None:
+        """Return no records of these partitions until `resume`."""
+        await self._run(lambda: self._consumer.pause(partitions))
+
+    async def resume(self, partitions: Partitions | None = None) -> None:
+        """Return records of these partitions again."""
+        await self._run(lambda: self._consumer.resume(partitions))
+
+    async def end_offsets(self, partitions: Partitions) -> dict[TopicPartition, int]:
+        """Return the offset after the last readable record of each partition."""
+        return await self._run(lambda: self._consumer.end_offsets(partitions))
+
+    def group_metadata(self) -> Any:
+        """Return the membership in the form that `AsyncProducer.send_offsets` passes on."""
+        return self._consumer.group_metadata()
+
+    async def close(self) -> None:
+        """Commit positions if the consumer does that itself, leave the group, stop; idempotent."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._run(self._consumer.close)
+            self._thread.shutdown(wait=False)
+
+    async def __aenter__(self) -> "AsyncConsumer":
+        """Subscribe to the topics of the constructor; return itself."""
+        await self._subscribe_first()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close; after an exception in the block without committing what it was processing."""
+        if not self._is_closed:
+            self._is_closed = True
+            await self._run(lambda: self._consumer.__exit__(kind, error, trace))
+            self._thread.shutdown(wait=False)
+
+    def _fetch(self) -> None:
+        self._consumer.fetch(_POLL_S)
+
+    async def _subscribe_first(self) -> None:
+        (topics, listener), self._first = self._first, ((), None)
+        if topics:
+            await self.subscribe(topics, listener=listener)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        if self._is_closed and self._thread._shutdown:
+            # The closed consumer raises; nothing blocks.
+            return call()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+class _OnLoop(RebalanceListener):
+    """Calls a listener from the consumer's thread; coroutine functions run on the event loop."""
+
+    def __init__(self, listener: RebalanceListener, loop: asyncio.AbstractEventLoop) -> None:
+        self._listener = listener
+        self._loop = loop
+
+    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        """Call the listener."""
+        self._call(self._listener.on_partitions_assigned, partitions)
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Call the listener."""
+        self._call(self._listener.on_partitions_revoked, partitions)
+
+    def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
+        """Call the listener."""
+        self._call(self._listener.on_partitions_lost, partitions)
+
+    def _call(self, method: Callable[[list[TopicPartition]], Any], rows: Iterable[Any]) -> None:
+        result = method(list(rows))
+        if inspect.isawaitable(result):
+            asyncio.run_coroutine_threadsafe(_awaited(result), self._loop).result()
+
+
+async def _awaited(result: Any) -> None:
+    await result

@@ -1,0 +1,131 @@
+"""Commits of one consumer: in the background, or with a wait that Ctrl-C ends."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, TimeoutError
+from typing import Any
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client import transport
+from ottla.client.consumer.departures import Departures
+from ottla.client.errors import ClientError, CommitFailed, TimedOut
+from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
+
+Offsets = ConsumerRecord | Iterable[ConsumerRecord] | Mapping[Any, int | OffsetAndMetadata]
+"""The offsets to commit: records (the next offset of each is committed), or next offsets by partition."""
+Committed = dict[TopicPartition, OffsetAndMetadata]
+OnCommit = Callable[[Committed, Exception | None], None]
+
+_STEP_S = 0.1
+_CLOSING_S = 5.0
+_LEFT = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.STALE_MEMBER_EPOCH,
+)
+
+
+class Commits:
+    """Sends commits of one consumer to its group's coordinator."""
+
+    def __init__(self, departures: Departures, timeout_s: float) -> None:
+        self._consumer: Any = None
+        self._departures = departures
+        self._timeout_s = timeout_s
+        self._pending: list[tuple[Committed, OnCommit | None]] = []
+        self._finished: list[tuple[Committed, Exception | None, OnCommit | None]] = []
+
+    def open(self, consumer: Any) -> None:
+        """Commit with this consumer of librdkafka, which calls `committed` with results."""
+        self._consumer = consumer
+
+    def start(self, offsets: Committed, callback: OnCommit | None = None) -> None:
+        """Commit in the background; `finished` reports the result."""
+        self._pending.append((offsets, callback))
+        self._consumer.commit(offsets=transport.commit_list(offsets), asynchronous=True)
+
+    def committed(self, cause: Any, rows: Sequence[Any]) -> None:
+        """Take the result of a commit in the background; librdkafka calls this in `poll`."""
+        here = {(row.topic, row.partition): row.offset for row in rows}
+        for index, (offsets, callback) in enumerate(self._pending):
+            if {tuple(key): value.offset for key, value in offsets.items()} == here:
+                del self._pending[index]
+                errors = [row.error for row in rows if row.error is not None]
+                cause = cause or (errors[0] if errors else None)
+                error = None if cause is None else self._error_of(cause)
+                self._finished.append((offsets, error, callback))
+                return
+
+    def finished(self) -> list[tuple[Committed, Exception | None, OnCommit | None]]:
+        """Return the results of commits in the background since the last call, in order."""
+        found, self._finished = self._finished, []
+        return found
+
+    def wait(self, offsets: Committed) -> Committed:
+        """Commit after all commits that were started before; CommitFailed, TimedOut or ApiError.
+
+        The call of librdkafka cannot be interrupted, so it runs in a thread: Ctrl-C ends the wait.
+        """
+        future: Future[Committed] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(self.now(offsets))
+            except (ApiError, ClientError) as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, name="ottla-commit", daemon=True).start()
+        deadline = time.monotonic() + self._timeout_s
+        while time.monotonic() < deadline:
+            try:
+                return future.result(_STEP_S)
+            except TimeoutError:
+                continue
+        raise TimedOut(f"the coordinator did not confirm the commit within {self._timeout_s:g} s")
+
+    def now(self, offsets: Committed) -> Committed:
+        """Commit and wait in this thread, as a rebalance requires: librdkafka waits for it, too."""
+        try:
+            rows = transport.commit_list(offsets)
+            for row in self._consumer.commit(offsets=rows, asynchronous=False):
+                if row.error is not None:
+                    raise self._error_of(row.error)
+        except transport.LibrdkafkaError as error:
+            raise self._error_of(error.args[0]) from error
+        return offsets
+
+    def close(self) -> None:
+        """Wait a short time for commits in the background."""
+        deadline = time.monotonic() + _CLOSING_S
+        while self._pending and time.monotonic() < deadline:
+            self._consumer.poll(_STEP_S / 2)
+
+    def _error_of(self, cause: Any) -> Exception:
+        error = transport.translate(cause)
+        if transport.is_fenced_instance(cause):
+            self._departures.fenced()
+        elif isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self._departures.removed()
+        elif not (isinstance(error, ApiError) and error.code in _LEFT):
+            return error
+        return CommitFailed(f"the offsets were not committed: {self._departures.sentence()}")
+
+
+def next_offsets(offsets: Offsets) -> Committed:
+    """Return the offsets to commit: those after records, or the caller's own."""
+    if isinstance(offsets, ConsumerRecord):
+        offsets = [offsets]
+    found: Committed = {}
+    if isinstance(offsets, Mapping):
+        for (topic, partition), value in offsets.items():
+            plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+            found[TopicPartition(topic, partition)] = plain
+        return found
+    for record in offsets:
+        key = record.topic_partition
+        if key not in found or found[key].offset <= record.offset:
+            found[key] = OffsetAndMetadata(record.offset + 1)
+    return found

@@ -1,0 +1,329 @@
+"""The consumer, for one thread: iterate over it, or call `poll`."""
+
+import logging
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from ottla.base.errors import ApiError
+from ottla.client import transport
+from ottla.client.config.classes import interceptors_of
+from ottla.client.config.names import Role
+from ottla.client.config.settings import Config, read_settings
+from ottla.client.consumer.assigned import AssignedPartitions, Partitions
+from ottla.client.consumer.commits import Commits, Committed, Offsets, OnCommit, next_offsets
+from ottla.client.consumer.departures import Departures
+from ottla.client.consumer.deserialization import Deserialization
+from ottla.client.consumer.interceptors import ConsumerInterceptors
+from ottla.client.consumer.lookups import Lookups
+from ottla.client.consumer.membership import Membership, RebalanceListener
+from ottla.client.consumer.offset_stores import OffsetStore
+from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
+from ottla.client.errors import ClientError, Fenced
+from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
+
+_log = logging.getLogger("ottla.client")
+_MAX_POLL_RECORDS = 500
+_AUTO_COMMIT_MS = 5_000
+_API_TIMEOUT_MS = 60_000
+# Python handles Ctrl-C between two waits.
+_STEP_S = 0.1
+
+
+class Consumer(AssignedPartitions):
+    """Reads records of subscribed topics or assigned partitions; a context manager.
+
+        with Consumer("orders", group_id="billing", value_deserializer=Serdes.json()) as consumer:
+            for record in consumer:
+                print(record.key, record.value)
+
+    `topics` are subscribed to at once. Settings have Kafka's names in snake_case, or are in
+    `config`, a dict or the path of a .properties file. With `offset_store`, partitions start at
+    offsets that the application stores itself. By default positions are committed every five
+    seconds and when the consumer is closed: only those of records that the caller has finished, in
+    the sense that it asked for the next ones.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        config: Config = None,
+        listener: RebalanceListener | None = None,
+        offset_store: OffsetStore | None = None,
+        **settings: Any,
+    ) -> None:
+        self._settings = read_settings(Role.CONSUMER, config, settings)
+        self._group = self._settings.given.get("group.id")
+        self._departures = Departures(self._group or "", self._settings.given)
+        timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
+        self._commits = Commits(self._departures, timeout_s)
+        self._consumer = open_consumer(self._settings, self._departures, self._commits.committed)
+        self._commits.open(self._consumer)
+        self._deserialization = Deserialization(self._settings)
+        self._interceptors = ConsumerInterceptors(
+            interceptors_of(self._settings.own.get("interceptor.classes") or []),
+            self._settings.given,
+        )
+        super().__init__(
+            self._consumer,
+            Membership(
+                self._consumer,
+                self._departures,
+                is_incremental=is_incremental(self._settings),
+                store=offset_store,
+            ),
+            Lookups(self._consumer, timeout_s),
+        )
+        if self._group is None:
+            self._membership.default_start = first_offset(self._settings)
+        self._membership.on_departure(self._leave_partitions)
+        self._limit = int(self._settings.number("max.poll.records", _MAX_POLL_RECORDS))
+        self._is_plain = self._deserialization.is_plain and not self._interceptors
+        has_group = self._group is not None and offset_store is None
+        self._commits_itself = self._settings.flag("enable.auto.commit", has_group)
+        self._commit_every_s = (
+            self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
+        )
+        self._next_commit = time.monotonic() + self._commit_every_s
+        self._error: Exception | None = None
+        if topics:
+            self.subscribe(topics, listener=listener)
+
+    def subscribe(
+        self,
+        topics: str | Sequence[str] = (),
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Join the group for topics, or for all whose whole name matches a pattern.
+
+        Replaces the last subscription. The assignment follows in `poll`.
+        """
+        self._check_open()
+        if self._group is None:
+            raise ClientError("a subscription needs group_id; to read without a group, use assign")
+        names = [topics] if isinstance(topics, str) else list(topics)
+        if pattern is not None:
+            text = pattern if isinstance(pattern, str) else pattern.pattern
+            names.append(f"^({text})$")
+        if not names:
+            raise ClientError("name at least one topic, or a pattern")
+        self._membership.subscribe(names, listener)
+
+    def assign(self, partitions: Partitions | Mapping[tuple[str, int], int]) -> None:
+        """Read these partitions without a group; a mapping has the offset of each.
+
+        Without an offset, reading starts at the committed one, or where `auto_offset_reset` says.
+        """
+        self._check_open()
+        start = self._membership.default_start
+        offsets = (
+            partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, start)
+        )
+        self._forget_unread(self.assignment)
+        self._membership.assign({TopicPartition(*key): place for key, place in offsets.items()})
+
+    def unsubscribe(self) -> None:
+        """Leave the group and drop the assignment."""
+        self._check_open()
+        self._forget_unread(self.assignment)
+        self._membership.unsubscribe()
+
+    @property
+    def departure(self) -> str | None:
+        """Why this member left its group the last time, in a sentence; None if it never did."""
+        return self._departures.reason
+
+    def poll(self, timeout: float = 1.0, *, max_records: int | None = None) -> list[ConsumerRecord]:
+        """Return records, at most `max.poll.records`; an empty list after `timeout` seconds.
+
+        Returns as soon as there is a record. Runs the listener's methods and the callbacks of
+        commits. Raises DeserializationError for a record that cannot be read, after all records
+        before it were returned.
+        """
+        self._check_open()
+        if self._taken < len(self._batch):
+            unread, self._batch, self._taken = self._batch[self._taken :], [], 0
+            return unread
+        self._between_polls()
+        messages = self._undecoded or self._fetch(max_records or self._limit, timeout)
+        if not messages:
+            return []
+        if self._is_plain:
+            return list(map(ConsumerRecord, messages))
+        self._undecoded = messages
+        records = self._deserialization.records(messages)
+        self._undecoded = messages[len(records) :]
+        return self._interceptors.on_consume(records) if self._interceptors else records
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Yield records as they arrive, until the consumer is closed.
+
+        A record counts as processed when the next one is requested, or at `commit` in the loop.
+        """
+        while True:
+            self.fetch(_STEP_S)
+            yield from self.fetched()
+
+    def fetch(self, timeout: float) -> None:
+        """Poll for the records that `fetched` yields next, unless some are left."""
+        if self._taken >= len(self._batch):
+            self._batch, self._taken = self.poll(timeout), 0
+
+    def fetched(self) -> Iterator[ConsumerRecord]:
+        """Yield the records of the last `fetch`; they count as processed one by one."""
+        # By index, because a seek or a rebalance may replace the list meanwhile.
+        while self._taken < len(self._batch):
+            record = self._batch[self._taken]
+            self._taken += 1
+            yield record
+
+    def commit(self, offsets: Offsets | None = None) -> Committed:
+        """Commit and wait: positions, records, or next offsets by partition; return what was committed.
+
+        Partitions that this consumer does not own any more are skipped. Raises CommitFailed, with
+        the reason, if the member is no longer in its group.
+        """
+        self._check_open()
+        chosen = self._owned(offsets)
+        if not chosen:
+            return {}
+        # librdkafka waits for the listener, and would not serve another thread meanwhile.
+        (self._commits.now if self._membership.is_in_callback else self._commits.wait)(chosen)
+        self._interceptors.on_commit(chosen)
+        return chosen
+
+    def commit_async(
+        self, offsets: Offsets | None = None, *, callback: OnCommit | None = None
+    ) -> None:
+        """Commit in the background; a later `poll` or `close` calls `callback(offsets, error)`."""
+        self._check_open()
+        chosen = self._owned(offsets)
+        if chosen:
+            self._commits.start(chosen, callback)
+
+    def group_metadata(self) -> Any:
+        """Return the membership in the form that `Producer.send_offsets` passes on."""
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        """Commit positions if the consumer does that itself, leave the group, stop; idempotent."""
+        if self._is_closed:
+            return
+        try:
+            if self._commits_itself:
+                self._commit_positions(self._membership.assignment)
+                self._commits_itself = False
+            self._report_commits(wait=True)
+        finally:
+            # The listener is called, and may commit.
+            self._consumer.close()
+            self._is_closed = True
+            self._interceptors.close()
+
+    def __enter__(self) -> "Consumer":
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close; after an exception in the block without committing what it was processing."""
+        if kind is not None:
+            self._commits_itself = False
+        self.close()
+
+    def _between_polls(self) -> None:
+        if self._membership.starts:
+            self._membership.apply_starts(self.positions)
+        self._report_commits()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        if self._commits_itself and time.monotonic() >= self._next_commit:
+            self._next_commit = time.monotonic() + self._commit_every_s
+            self.commit_async()
+        self._departures.polled()
+
+    def _fetch(self, limit: int, timeout: float) -> list[Any]:
+        messages = self._good(self._consumer.consume(limit, 0))
+        if messages or timeout <= 0:
+            return messages
+        deadline = time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            first = self._consumer.poll(min(_STEP_S, left))
+            if first is not None:
+                rest = self._consumer.consume(limit - 1, 0) if limit > 1 else []
+                messages = self._good([first, *rest])
+                if messages:
+                    break
+        return messages
+
+    def _good(self, messages: list[Any]) -> list[Any]:
+        """Return the messages that are records; an error is raised after them."""
+        found = [message for message in messages if message.error() is None]
+        if len(found) < len(messages):
+            for message in messages:
+                if message.error() is not None:
+                    self._take_error(message.error())
+            if not found and self._error is not None:
+                error, self._error = self._error, None
+                raise error
+        return found
+
+    def _take_error(self, cause: Any) -> None:
+        code = cause.code()
+        if code == transport.POLL_TOO_LATE:
+            self._departures.poll_came_late()
+            _log.warning("%s", self._departures.reason)
+        elif transport.is_fenced_instance(cause):
+            self._departures.fenced()
+            self._error = Fenced(self._departures.sentence())
+        elif transport.is_transient(cause):
+            _log.info("the consumer keeps trying: %s", cause.str())
+        else:
+            self._error = transport.translate(cause)
+
+    def _owned(self, offsets: Offsets | None) -> Committed:
+        if self._group is None:
+            raise ClientError("commits need group_id")
+        chosen = next_offsets(self.positions() if offsets is None else offsets)
+        foreign = chosen.keys() - self._membership.assignment
+        if foreign:
+            names = ", ".join(map(str, sorted(foreign)))
+            _log.warning("offsets of %s are not committed: not assigned to this consumer", names)
+        return {key: value for key, value in chosen.items() if key not in foreign}
+
+    def _leave_partitions(self, partitions: Iterable[TopicPartition], is_committable: bool) -> None:
+        self._report_commits()
+        if self._commits_itself and is_committable:
+            self._commit_positions(partitions)
+        self._forget_unread(partitions)
+
+    def _commit_positions(self, partitions: Iterable[TopicPartition]) -> None:
+        here = self.positions()
+        chosen = {key: OffsetAndMetadata(here[key]) for key in partitions if key in here}
+        try:
+            if chosen:
+                self._commits.now(chosen)
+                self._interceptors.on_commit(chosen)
+        except (ApiError, ClientError) as error:
+            # The next owner reads these records again.
+            _log.warning("positions were not committed: %s", error)
+
+    def _report_commits(self, *, wait: bool = False) -> None:
+        if wait:
+            self._commits.close()
+        for offsets, error, callback in self._commits.finished():
+            if error is None:
+                self._interceptors.on_commit(offsets)
+            if callback is not None:
+                callback(offsets, error)
+            elif error is not None:
+                _log.warning("offsets were not committed: %s", error)

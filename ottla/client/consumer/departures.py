@@ -1,0 +1,78 @@
+"""The reason why a member is no longer in its group, in one sentence."""
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+# librdkafka's log lines that report a departure, by their names.
+_SESSION_TIMEOUT = "SESSTMOUT"
+_FENCED = ("FENCED", "STATIC")
+
+
+class Departures(logging.Handler):
+    """Collects what librdkafka reports about a membership; a handler for its log lines."""
+
+    def __init__(self, group_id: str, given: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._group = f"the member left group {group_id!r}"
+        self._poll_limit_ms = int(given.get("max.poll.interval.ms", 300_000))
+        self._session_ms = int(given.get("session.timeout.ms", 45_000))
+        self._instance = given.get("group.instance.id")
+        self._polled = time.monotonic()
+        self._is_member = False
+        self.reason: str | None = None
+
+    def polled(self) -> None:
+        """Note that the caller has called `poll`."""
+        self._polled = time.monotonic()
+
+    def poll_came_late(self) -> None:
+        """Note that the time between two calls of `poll` was too long."""
+        passed = time.monotonic() - self._polled
+        self._left(
+            f"{self._group}: poll was not called for {max(passed, self._poll_limit_ms / 1000):.1f} s,"
+            f" and max.poll.interval.ms is {self._poll_limit_ms}; fetch fewer records at once "
+            "(max.poll.records) or raise max.poll.interval.ms"
+        )
+
+    def fenced(self) -> None:
+        """Note that another member took over the static identity."""
+        self._left(
+            f"{self._group}: another member joined with group.instance.id {self._instance!r}; "
+            "each running consumer needs an id of its own"
+        )
+
+    def removed(self) -> None:
+        """Note that the coordinator does not know the member any more."""
+        if self.reason is None or self._is_member:
+            self._left(
+                f"{self._group}: the coordinator removed it, because no heartbeat arrived within "
+                f"session.timeout.ms ({self._session_ms}), or on behalf of an administrator"
+            )
+
+    def rejoined(self) -> None:
+        """Note that the member has an assignment again; the reason of the last departure stays."""
+        self._is_member = True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Read a log line of librdkafka."""
+        line = record.getMessage()
+        if _SESSION_TIMEOUT in line:
+            self._left(
+                f"{self._group}: the coordinator answered no heartbeat within session.timeout.ms "
+                f"({self._session_ms}); check the network and the broker's load"
+            )
+
+    def _left(self, reason: str) -> None:
+        self.reason = reason
+        self._is_member = False
+
+    def sentence(self) -> str:
+        """Return the reason, or that the group has rebalanced."""
+        if self.reason is not None and not self._is_member:
+            return self.reason
+        return (
+            f"{self._group.replace('left', 'is rejoining')}: the group has rebalanced, and other "
+            "members may own its partitions now"
+        )

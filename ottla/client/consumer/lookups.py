@@ -1,0 +1,101 @@
+"""Requests of a consumer that change nothing: partitions, ends, offsets by time, committed offsets.
+
+librdkafka's calls block; they are made in a thread, so that Ctrl-C ends the wait.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, TimeoutError
+from typing import Any, TypeVar
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client import transport
+from ottla.client.errors import TimedOut
+from ottla.client.records import OffsetAndMetadata, TopicPartition
+
+T = TypeVar("T")
+Partitions = Iterable[tuple[str, int]]
+_STEP_S = 0.1
+
+
+class Lookups:
+    """Answers questions about the cluster with a consumer's connection."""
+
+    def __init__(self, consumer: Any, timeout_s: float) -> None:
+        self._consumer = consumer
+        self._timeout_s = timeout_s
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """Return the partitions of a topic; ApiError if there is none."""
+        found = self._call(lambda: self._consumer.list_topics(topic, self._timeout_s)).topics[topic]
+        if found.error is not None:
+            raise transport.translate(found.error)
+        return sorted(found.partitions)
+
+    def ends(self, partitions: Partitions) -> dict[TopicPartition, tuple[int, int]]:
+        """Return the first offset, and the offset after the last record, of each partition."""
+        keys = [TopicPartition(*key) for key in partitions]
+        rows = transport.partitions(dict.fromkeys(keys, transport.STORED))
+        return dict(zip(keys, map(self._ends, rows), strict=True))
+
+    def _ends(self, row: Any) -> tuple[int, int]:
+        first, last = self._call(lambda: self._consumer.get_watermark_offsets(row, self._timeout_s))
+        return int(first), int(last)
+
+    def offsets_for_times(
+        self, times: Mapping[tuple[str, int], float]
+    ) -> dict[TopicPartition, int | None]:
+        """Return the first offset at or after a time (ms) in each partition; None if there is none."""
+        rows = transport.partitions({key: int(at) for key, at in times.items()})
+        found = self._call(lambda: self._consumer.offsets_for_times(rows, self._timeout_s))
+        return {key: offset if offset >= 0 else None for key, offset in _checked(found).items()}
+
+    def committed(self, partitions: Partitions) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the committed offsets of the group; partitions without one are missing."""
+        rows = transport.partitions(dict.fromkeys(partitions, transport.STORED))
+        if not rows:
+            return {}
+        found = self._call(lambda: self._consumer.committed(rows, self._timeout_s))
+        _checked(found)
+        return {
+            TopicPartition(row.topic, row.partition): OffsetAndMetadata(
+                row.offset, row.metadata or ""
+            )
+            for row in found
+            if row.offset >= 0
+        }
+
+    def _call(self, request: Callable[[], T]) -> T:
+        future: Future[T] = Future()
+        threading.Thread(target=_run, args=(request, future), daemon=True).start()
+        while True:
+            try:
+                return future.result(_STEP_S)
+            except TimeoutError:
+                continue
+            except transport.LibrdkafkaError as error:
+                raise _timed_out(transport.translate(error.args[0])) from error
+
+
+def _run(request: Callable[[], T], future: "Future[T]") -> None:
+    try:
+        future.set_result(request())
+    except transport.LibrdkafkaError as error:
+        future.set_exception(error)
+
+
+def _timed_out(error: Exception) -> Exception:
+    return TimedOut("no broker answered in time") if isinstance(error, TimedOut) else error
+
+
+def _checked(rows: Iterable[Any]) -> dict[TopicPartition, int]:
+    found = {}
+    for row in rows:
+        if row.error is not None:
+            error = transport.translate(row.error)
+            if isinstance(error, ApiError) and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                text = f"There is no partition {row.topic}-{row.partition}."
+                raise ApiError(error.code, text)
+            raise error
+        found[TopicPartition(row.topic, row.partition)] = int(row.offset)
+    return found

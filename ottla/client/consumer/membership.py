@@ -1,0 +1,180 @@
+"""The assignment of one consumer: rebalances, the listener, and where partitions start."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ottla.client import transport
+from ottla.client.consumer.departures import Departures
+from ottla.client.consumer.offset_stores import OffsetStore
+from ottla.client.records import TopicPartition
+
+_log = logging.getLogger("ottla.client")
+# Where the group's committed offset, or auto.offset.reset, decides.
+STORED = transport.STORED
+
+
+class RebalanceListener:
+    """Base class of listeners (ConsumerRebalanceListener); override what you need.
+
+    The methods run in `poll` and `close`, in the thread that calls them. In `on_partitions_assigned`,
+    `seek` sets where the partitions start. In `on_partitions_revoked`, offsets can still be committed.
+    """
+
+    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        """Observe the new partitions, before they are read."""
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        """Observe the partitions that other members get next."""
+
+    def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
+        """Observe partitions that other members may own already; as revoked ones by default."""
+        self.on_partitions_revoked(partitions)
+
+
+class Membership:
+    """The partitions that a consumer owns; librdkafka calls the three methods of a rebalance."""
+
+    def __init__(
+        self,
+        consumer: Any,
+        departures: Departures,
+        *,
+        is_incremental: bool,
+        store: OffsetStore | None,
+    ) -> None:
+        self.assignment: set[TopicPartition] = set()
+        self.starts: dict[TopicPartition, int] = {}
+        """Offsets that were sought, and that librdkafka does not know yet."""
+        self.subscription: tuple[str, ...] = ()
+        self.default_start = STORED
+        self._consumer = consumer
+        self._departures = departures
+        self._is_incremental = is_incremental
+        self._store = store
+        self._listener = RebalanceListener()
+        self._before_revoke: Callable[[Iterable[TopicPartition], bool], None]
+        self._is_manual = False
+        self.is_in_callback = False
+
+    def on_departure(self, before_revoke: Callable[[Iterable[TopicPartition], bool], None]) -> None:
+        """Call a function before partitions leave, with True if they can still be committed."""
+        self._before_revoke = before_revoke
+
+    def subscribe(self, topics: Sequence[str], listener: RebalanceListener | None) -> None:
+        """Join the group for these topics; a name that begins with ^ is a pattern."""
+        self.subscription = tuple(topics)
+        self._is_manual = False
+        self._listener = listener or RebalanceListener()
+        self._consumer.subscribe(
+            list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def unsubscribe(self) -> None:
+        """Leave the group, or drop the assignment."""
+        if self._is_manual:
+            self._consumer.unassign()
+        else:
+            self._consumer.unsubscribe()
+        self.assignment.clear()
+        self.starts.clear()
+        self.subscription = ()
+
+    def assign(self, offsets: dict[TopicPartition, int]) -> None:
+        """Read these partitions without a group's help, from the next poll."""
+        self._is_manual = True
+        self.assignment = set(offsets)
+        self.starts = self._with_stored(offsets)
+
+    def apply_starts(self, positions: Callable[[], dict[TopicPartition, int]]) -> None:
+        """Hand librdkafka the offsets that were sought since the last poll."""
+        if self._is_manual and (self.starts.keys() == self.assignment or not self._seek_all()):
+            self._consumer.assign(
+                transport.partitions(
+                    {
+                        **dict.fromkeys(self.assignment, self.default_start),
+                        **positions(),
+                        **self.starts,
+                    }
+                )
+            )
+        elif not self._is_manual:
+            self._seek_all()
+        self.starts.clear()
+
+    def _seek_all(self) -> bool:
+        rows = transport.partitions(self.starts)
+        try:
+            for row in rows:
+                self._consumer.seek(row)
+        except transport.LibrdkafkaError as error:
+            if self._is_manual:
+                return False
+            # Assigned a moment ago, and not read yet: assign it again, with its offset.
+            _log.debug("seek: %s", error)
+            self._assign_again(rows)
+        return True
+
+    def _assign_again(self, rows: list[Any]) -> None:
+        if self._is_incremental:
+            self._consumer.incremental_unassign(rows)
+            self._consumer.incremental_assign(rows)
+            return
+        known = {TopicPartition(row.topic, row.partition): row for row in rows}
+        others = [
+            row
+            for row in self._consumer.position(
+                transport.partitions(dict.fromkeys(self.assignment - known.keys(), STORED))
+            )
+        ]
+        self._consumer.assign([*rows, *others])
+
+    def _with_stored(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        if self._store is None:
+            return dict(offsets)
+        return {**offsets, **self._store.load(sorted(offsets))}
+
+    def _assigned(self, _: Any, rows: Sequence[Any]) -> None:
+        partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
+        self.assignment = (
+            self.assignment | set(partitions) if self._is_incremental else set(partitions)
+        )
+        self._departures.rejoined()
+        self.starts.update(self._with_stored(dict.fromkeys(partitions, STORED)))
+        self._in_callback(self._listener.on_partitions_assigned, partitions)
+        chosen = transport.partitions({key: self.starts.pop(key, STORED) for key in partitions})
+        if self._is_incremental:
+            self._consumer.incremental_assign(chosen)
+        else:
+            self._consumer.assign(chosen)
+
+    def _revoked(self, _: Any, rows: Sequence[Any]) -> None:
+        partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
+        self._before_revoke(partitions, True)
+        self._in_callback(self._listener.on_partitions_revoked, partitions)
+        self._forget(partitions)
+
+    def _lost(self, _: Any, rows: Sequence[Any]) -> None:
+        partitions = sorted(TopicPartition(row.topic, row.partition) for row in rows)
+        self._departures.removed()
+        _log.warning("%s", self._departures.sentence())
+        self._before_revoke(partitions, False)
+        self._in_callback(
+            getattr(self._listener, "on_partitions_lost", self._listener.on_partitions_revoked),
+            partitions,
+        )
+        self._forget(partitions)
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+        self.assignment.difference_update(partitions)
+        for key in partitions:
+            self.starts.pop(key, None)
+
+    def _in_callback(
+        self, call: Callable[[list[TopicPartition]], None], partitions: list[TopicPartition]
+    ) -> None:
+        self.is_in_callback = True
+        try:
+            call(partitions)
+        finally:
+            self.is_in_callback = False

@@ -1,0 +1,54 @@
+"""The consumer's options for librdkafka, with Kafka's defaults."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ottla.client import transport
+from ottla.client.config.names import Role
+from ottla.client.config.settings import ClientSettings, hint
+from ottla.client.consumer.departures import Departures
+from ottla.client.errors import ClientError
+
+_DEFAULTS = {
+    "auto.offset.reset": "latest",
+    "isolation.level": "read_uncommitted",
+    "allow.auto.create.topics": "true",
+    # A consumer whose queue is full must not pause for a second, which is librdkafka's default.
+    "fetch.queue.backoff.ms": 10,
+}
+# Positions and commits are Ottla's: librdkafka would commit records that are not processed yet.
+_FIXED = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
+_NO_GROUP = "ottla-without-group"
+
+
+def is_incremental(settings: ClientSettings) -> bool:
+    """Return True if rebalances change assignments incrementally (KIP-429, KIP-848)."""
+    strategy = settings.native.get("partition.assignment.strategy", "")
+    protocol = str(settings.native.get("group.protocol", "classic")).lower()
+    return "cooperative" in strategy or protocol == "consumer"
+
+
+def first_offset(settings: ClientSettings) -> int:
+    """Return where partitions start without a group: as `auto.offset.reset` says."""
+    reset = settings.native.get("auto.offset.reset", "latest")
+    return transport.EARLIEST if reset == "earliest" else transport.LATEST
+
+
+def open_consumer(
+    settings: ClientSettings, departures: Departures, on_commit: Callable[[Any, Any], None]
+) -> Any:
+    """Return librdkafka's consumer; ClientError names the wrong option."""
+    # A logger of this consumer alone: its lines report why a member left its group.
+    logger = logging.Logger("ottla.client.librdkafka", logging.INFO)
+    logger.addHandler(departures)
+    words = {"group.id": _NO_GROUP, **_DEFAULTS, **settings.native, **_FIXED}
+    words["on_commit"] = on_commit
+    words.setdefault("logger", logger)
+    words.setdefault("log_level", 6)
+    try:
+        return transport.open_consumer(words)
+    except ClientError as error:
+        near = next((text for name in settings.given if (text := hint(Role.CONSUMER, name)) and
+                     f"'{name}'" not in text), "")  # fmt: skip
+        raise ClientError(f"{error}{near}") from error

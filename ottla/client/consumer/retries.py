@@ -1,0 +1,159 @@
+"""Retry topics: a record that fails is tried again later, and goes to a dead-letter topic at last.
+
+A failed record is copied to `<topic>-retry-1`, `<topic>-retry-2`, …, one topic for each delay, and
+after the last to `<topic>-dlt`. Records behind it are not held up. The copy is acknowledged before
+the offset of the original is committed: at least once.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ottla.base.errors import ConfigError
+from ottla.client.config.names import OF_THE_OTHER, Role, dotted
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.producer.producer import Producer
+from ottla.client.records import ConsumerRecord, Header, TopicPartition
+
+Handler = Callable[[ConsumerRecord], None]
+
+_PREFIX = "ottla.retry."
+ATTEMPT = f"{_PREFIX}attempt"
+"""The header with the number of attempts that failed."""
+DUE = f"{_PREFIX}due-ms"
+"""The header with the time (ms since 1970) before which the record is not tried again."""
+ORIGIN = f"{_PREFIX}origin"
+"""The header with topic, partition and offset of the original record."""
+ERROR = f"{_PREFIX}error"
+"""The header with type and text of the last error."""
+_POLL_S = 0.2
+
+
+class RetryPlan:
+    """The topics and delays of one main topic; decides where a failed record goes."""
+
+    def __init__(self, topic: str, delays_s: Sequence[float]) -> None:
+        if not delays_s or min(delays_s) < 0:
+            raise ConfigError(f"delays_s={delays_s!r} must be at least one number of seconds")
+        self.topic = topic
+        self.delays_s = tuple(delays_s)
+        self.retry_topics = [f"{topic}-retry-{n}" for n in range(1, len(delays_s) + 1)]
+        self.dead_letter_topic = f"{topic}-dlt"
+
+    def topics(self) -> list[str]:
+        """Return the topics to read: the main topic and the retry topics."""
+        return [self.topic, *self.retry_topics]
+
+    def due_ms(self, record: ConsumerRecord) -> int:
+        """Return the time before which a record must wait; 0 for a record of the main topic."""
+        return int(record.header(DUE) or 0)
+
+    def failed(
+        self, record: ConsumerRecord, error: Exception, now_ms: int
+    ) -> tuple[str, list[Header]]:
+        """Return the topic for a failed record, and its headers there."""
+        attempt = int(record.header(ATTEMPT) or 0) + 1
+        is_last = attempt > len(self.delays_s)
+        topic = self.dead_letter_topic if is_last else self.retry_topics[attempt - 1]
+        own = f"{record.topic}-{record.partition}@{record.offset}".encode()
+        headers = [row for row in record.headers if not row[0].startswith(_PREFIX)]
+        headers += [
+            (ATTEMPT, b"%d" % attempt),
+            (ORIGIN, record.header(ORIGIN) or own),
+            (ERROR, f"{type(error).__name__}: {error}".encode()),
+        ]
+        if not is_last:
+            delay_ms = int(self.delays_s[attempt - 1] * 1000)
+            headers.append((DUE, b"%d" % (now_ms + delay_ms)))
+        return topic, headers
+
+
+class RetryingConsumer:
+    """Calls a handler for each record of a topic, and again later if it raises.
+
+        RetryingConsumer("orders", handle, delays_s=[10, 60], group_id="billing").run()
+
+    `retry_on` are the exceptions that mean "try again later"; others end `run`. Keys and values are
+    passed on as bytes: deserialize in the handler. Retry topics are created by the broker on first
+    use, or beforehand. A record that waits for its time holds up only its own retry topic's
+    partition, whose records all have the same delay.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        handler: Handler,
+        *,
+        delays_s: Sequence[float],
+        retry_on: tuple[type[Exception], ...] = (Exception,),
+        clock_ms: Callable[[], int] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.plan = RetryPlan(topic, delays_s)
+        self._handler = handler
+        self._retry_on = retry_on
+        self._clock_ms = clock_ms or _now_ms
+        self._waiting: dict[TopicPartition, int] = {}
+        self._is_stopped = False
+        consumers = OF_THE_OTHER[Role.PRODUCER]
+        shared = {name: row for name, row in settings.items() if dotted(name) not in consumers}
+        shared.pop("interceptors", None)
+        self._producer = Producer({**shared, "linger.ms": 0})
+        words = {"auto_offset_reset": "earliest", **settings, "enable_auto_commit": False}
+        self._consumer = Consumer(*self.plan.topics(), **words)
+
+    def run(self) -> None:
+        """Handle records until `stop` is called, in this thread."""
+        with self._producer, self._consumer:
+            while not self._is_stopped:
+                self.step()
+
+    def stop(self) -> None:
+        """Let `run` return after the current record; may be called by the handler."""
+        self._is_stopped = True
+
+    def step(self) -> int:
+        """Poll once and handle its records; return how many were handled."""
+        self._resume_due()
+        handled = 0
+        held: set[TopicPartition] = set()
+        for record in self._consumer.poll(_POLL_S):
+            key = record.topic_partition
+            if key in held or self._is_stopped:
+                continue
+            due_ms = self.plan.due_ms(record)
+            if due_ms > self._clock_ms():
+                held.add(key)
+                self._hold(record, due_ms)
+                continue
+            self._handle(record)
+            self._consumer.commit(record)
+            handled += 1
+        return handled
+
+    def _handle(self, record: ConsumerRecord) -> None:
+        try:
+            self._handler(record)
+        except self._retry_on as error:
+            topic, headers = self.plan.failed(record, error, self._clock_ms())
+            # Acknowledged before the offset is committed: the record is never lost.
+            self._producer.send(topic, record.value, key=record.key, headers=headers).result()
+
+    def _hold(self, record: ConsumerRecord, due_ms: int) -> None:
+        key = record.topic_partition
+        self._consumer.seek(key, record.offset)
+        self._consumer.pause([key])
+        self._waiting[key] = due_ms
+
+    def _resume_due(self) -> None:
+        now = self._clock_ms()
+        due = [key for key, due_ms in self._waiting.items() if due_ms <= now]
+        for key in due:
+            del self._waiting[key]
+        owned = [key for key in due if key in self._consumer.assignment]
+        if owned:
+            self._consumer.resume(owned)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,1 @@
+"""The producer: interceptors, serializers and a partitioner in front of librdkafka."""

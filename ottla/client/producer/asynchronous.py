@@ -1,0 +1,268 @@
+"""The producer for asyncio: the same steps as `Producer`, without a thread.
+
+Delivery reports are served on the event loop: after every few records, and every 2 ms while records
+are unacknowledged. Futures and callbacks are completed there, without a change of thread.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any
+
+from ottla.base.errors import ApiError
+from ottla.client import transport
+from ottla.client.config.names import Role
+from ottla.client.config.settings import Config, read_settings
+from ottla.client.errors import ClientError, Closed, TimedOut
+from ottla.client.producer.back_pressure import Deadline
+from ottla.client.producer.futures import OnDelivery
+from ottla.client.producer.options import open_producer
+from ottla.client.producer.partitioners import Topology
+from ottla.client.producer.preparation import Preparation, PreparedRecord, plain_type_error
+from ottla.client.producer.producer import look_up, refusal
+from ottla.client.producer.serving import LoggedErrors
+from ottla.client.producer.transactions import GroupMember, Offsets, Transactions
+from ottla.client.records import Headers, ProducerRecord, RecordMetadata, unsent
+
+_MAX_BLOCK_MS = 60_000.0
+_SERVED_EVERY = 15
+_TICK_S = 0.002
+_log = logging.getLogger("ottla.client")
+_user_code = LoggedErrors("the callback of a record")
+
+
+class AsyncDelivery(asyncio.Future[RecordMetadata]):
+    """A future of RecordMetadata, which librdkafka calls with its delivery report."""
+
+    _on_delivery: OnDelivery | None = None
+    _observer: Callable[[RecordMetadata, Exception | None], None] | None = None
+
+    def __call__(self, error: Any, report: Any) -> None:
+        """Take librdkafka's delivery report."""
+        self._finish(RecordMetadata(report), None if error is None else transport.translate(error))
+
+    def _finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
+        if self._observer is not None:
+            self._observer(metadata, error)
+        if self._on_delivery is not None:
+            with _user_code:
+                self._on_delivery(None if error else metadata, error)
+        if self.done():
+            return
+        if error is None:
+            self.set_result(metadata)
+        else:
+            self.set_exception(error)
+            if self._on_delivery is not None:
+                # The callback has the error: it is not lost if no task awaits the future.
+                self.exception()
+
+
+class AsyncProducer:
+    """Sends records to a cluster from one event loop; a context manager with `async with`.
+
+        async with AsyncProducer(bootstrap_servers="localhost:9092") as producer:
+            metadata = await (await producer.send("orders", b"one"))
+
+    Settings, interceptors, serializers and partitioners are those of `Producer`.
+    """
+
+    def __init__(self, config: Config = None, /, **settings: Any) -> None:
+        self._settings = read_settings(Role.PRODUCER, config, settings)
+        self._producer = open_producer(self._settings)
+        self._produce = self._producer.produce
+        self._preparation = Preparation(self._settings, Topology(self._look_up))
+        self._is_plain = self._preparation.is_plain
+        self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
+        self._transactions = Transactions(self._producer, self._max_block_s)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ticker: asyncio.TimerHandle | None = None
+        self._sent = 0
+        self._is_closed = False
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> AsyncDelivery:
+        """Queue a record and return the future of its position; arguments as for `Producer.send`.
+
+        Waits up to `max.block.ms` while the queue is full, then raises TimedOut.
+        """
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        future = AsyncDelivery(loop=self._loop)
+        if on_delivery is not None:
+            future._on_delivery = on_delivery
+        if self._is_plain:
+            place = -1 if partition is None else partition
+            try:
+                self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
+            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+                record = PreparedRecord(topic, value, key, headers, partition, timestamp)
+                await self._recover(record, future, error)
+        else:
+            sent = ProducerRecord(topic, value, key, headers, partition, timestamp)
+            await self._send_prepared(sent, future)
+        self._sent = sent_count = self._sent + 1
+        if not sent_count & _SERVED_EVERY:
+            self._serve()
+        if self._ticker is None:
+            self._ticker = self._loop.call_later(_TICK_S, self._tick)
+        return future
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout` s."""
+        self._check_open()
+        deadline = None if timeout is None else self._now() + timeout
+        while left := len(self._producer):
+            if deadline is not None and self._now() > deadline:
+                raise TimedOut(f"{left} records were not acknowledged within {timeout:g} s")
+            # librdkafka stops lingering while a flush is under way; 1 ms at most blocks the loop.
+            try:
+                self._producer.flush(0.001)
+            except transport.LibrdkafkaError as error:
+                raise transport.translate(error.args[0]) from error
+            await asyncio.sleep(0)
+
+    async def partitions_for(self, topic: str) -> list[int]:
+        """Return the partitions of a topic; ApiError if there is none."""
+        self._check_open()
+        return list(await asyncio.to_thread(self._preparation.topology.partitions, topic))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["AsyncProducer"]:
+        """Send the records of the block atomically, as `Producer.transaction` does."""
+        self._check_open()
+        if "transactional.id" not in self._settings.given:
+            raise ClientError("transactions need the option transactional_id")
+        await asyncio.to_thread(self._transactions.begin)
+        try:
+            yield self
+        except BaseException:
+            await self._abort()
+            raise
+        await self.flush()
+        try:
+            await asyncio.to_thread(self._transactions.commit)
+        except BaseException:
+            self._serve()
+            raise
+
+    async def send_offsets(self, consumer: GroupMember, offsets: Offsets | None = None) -> None:
+        """Commit a consumer's offsets with the transaction; its positions by default."""
+        self._check_open()
+        await asyncio.to_thread(self._transactions.send_offsets, consumer, offsets)
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent."""
+        if self._is_closed:
+            return
+        try:
+            if self._transactions.is_open:
+                await self._abort()
+            await self.flush(timeout)
+        finally:
+            self._is_closed = True
+            self._is_plain, self._produce = True, _closed
+            if self._ticker is not None:
+                self._ticker.cancel()
+            transport.close_producer(self._producer)
+            self._preparation.close()
+
+    async def __aenter__(self) -> "AsyncProducer":
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()
+
+    async def _abort(self) -> None:
+        # Records are completed first, so that the thread below has no report to serve.
+        await self.flush()
+        await asyncio.to_thread(self._transactions.abort)
+
+    async def _send_prepared(self, sent: ProducerRecord, future: AsyncDelivery) -> None:
+        preparation = self._preparation
+        if preparation.interceptors:
+            sent = preparation.intercepted(sent)
+            future._observer = preparation.interceptors.on_acknowledgement
+        try:
+            if preparation.partitioner and not preparation.topology.is_known(sent.topic):
+                await asyncio.to_thread(preparation.topology.partitions, sent.topic)
+            record = preparation.prepared(sent)
+            try:
+                self._queue(record, future)
+            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+                await self._recover(record, future, error)
+        except (ApiError, ClientError) as error:
+            preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
+            raise
+
+    def _queue(self, record: PreparedRecord, future: AsyncDelivery) -> None:
+        self._produce(
+            record.topic, record.value, record.key,
+            -1 if record.partition is None else record.partition,
+            future, future, record.timestamp or 0, record.headers,
+        )  # fmt: skip
+
+    async def _recover(
+        self, record: PreparedRecord, future: AsyncDelivery, error: Exception
+    ) -> None:
+        deadline = Deadline(self._max_block_s)
+        while isinstance(error, BufferError):
+            deadline.check(record.topic)
+            self._serve()
+            await asyncio.sleep(_TICK_S)
+            try:
+                self._queue(record, future)
+                return
+            except (BufferError, transport.LibrdkafkaError) as again:
+                error = again
+        if isinstance(error, TypeError):
+            raise plain_type_error(record, error) from error
+        raised = refusal(record, error.args[0])
+        if not isinstance(raised, ApiError):
+            raise raised from error
+        future._finish(unsent(record.topic, record.partition), raised)
+
+    def _serve(self) -> None:
+        try:
+            self._producer.poll(0)
+        except transport.LibrdkafkaError as error:
+            # A fatal error, which the next record raises again.
+            _log.error("the producer cannot continue: %s", error.args[0].str())
+
+    def _tick(self) -> None:
+        self._serve()
+        self._ticker = None
+        if len(self._producer) and self._loop is not None:
+            self._ticker = self._loop.call_later(_TICK_S, self._tick)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _look_up(self, topic: str) -> list[int]:
+        return look_up(self._producer, topic, self._max_block_s)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            _closed()
+
+
+def _closed(*_: Any) -> None:
+    raise Closed("the producer is closed: create a new one")

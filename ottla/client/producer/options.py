@@ -1,0 +1,61 @@
+"""The producer's options for librdkafka, with Kafka's defaults."""
+
+import logging
+from typing import Any
+
+from ottla.client import transport
+from ottla.client.config.names import Role
+from ottla.client.config.settings import ClientSettings, hint
+from ottla.client.errors import ClientError
+
+_log = logging.getLogger("ottla.client")
+_DEFAULTS = {
+    # As the Java client places keys; records without a key stay together for a batch.
+    "partitioner": "murmur2_random",
+    "delivery.timeout.ms": 120_000,
+    "transaction.timeout.ms": 60_000,
+    "queue.buffering.max.kbytes": 32 * 1024,
+}
+_ALL = ("all", "-1", -1)
+
+
+def native_options(settings: ClientSettings) -> dict[str, Any]:
+    """Return librdkafka's options.
+
+    As in Kafka, `enable.idempotence` is true unless `acks` or the number of requests in flight
+    contradict it. `batch.size` has librdkafka's default (1 MB), because it bounds a request.
+    """
+    native = {**_DEFAULTS, **settings.native}
+    if "transactional.id" in native and "delivery.timeout.ms" not in settings.native:
+        # librdkafka requires that records time out before their transaction does.
+        native["delivery.timeout.ms"] = min(120_000, int(native["transaction.timeout.ms"]))
+    if settings.flag("partitioner.ignore.keys", False):
+        native["partitioner"] = "random"
+    in_flight = int(native.get("max.in.flight.requests.per.connection", 5))
+    contradicts = native.get("acks", "all") not in _ALL or in_flight > 5
+    native.setdefault("enable.idempotence", "false" if contradicts else "true")
+    native.setdefault("max.in.flight.requests.per.connection", in_flight)
+    if "delivery.timeout.ms" in settings.native and "request.timeout.ms" not in settings.native:
+        limit = int(settings.native["delivery.timeout.ms"])
+        native["request.timeout.ms"] = max(1, min(30_000, limit))
+    return native
+
+
+def _log_error(error: Any) -> None:
+    # The next call raises a fatal error; librdkafka retries after any other. Without this function,
+    # the thread that happens to serve reports would raise it.
+    _log.log(logging.ERROR if error.fatal() else logging.INFO, "the producer: %s", error.str())
+
+
+def open_producer(settings: ClientSettings) -> Any:
+    """Return librdkafka's producer; ClientError names the wrong option."""
+    try:
+        return transport.open_producer({"error_cb": _log_error, **native_options(settings)})
+    except ClientError as error:
+        raise ClientError(f"{error}{misspelled(Role.PRODUCER, settings)}") from error
+
+
+def misspelled(role: Role, settings: ClientSettings) -> str:
+    """Return suggestions for option names that may be misspelled."""
+    return next((text for name in settings.given if (text := hint(role, name)) and
+                 f"'{name}'" not in text), "")  # fmt: skip

@@ -1,0 +1,108 @@
+"""Partitioners: Kafka's own by name, or a function or object of yours (Partitioner, KIP-480).
+
+librdkafka places records with murmur2 of the key, as the Java client does, and keeps records
+without a key together in one partition for a batch (sticky). Any other partitioner runs here.
+"""
+
+import itertools
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from ottla.base.errors import ConfigError
+from ottla.client.errors import ClientError
+from ottla.wire.records.murmur2 import murmur2
+
+
+class Topology:
+    """The partitions of topics, for partitioners; looked up on first use and every five minutes."""
+
+    def __init__(self, look_up: Callable[[str], Sequence[int]], max_age_s: float = 300.0) -> None:
+        self._look_up = look_up
+        self._max_age_s = max_age_s
+        self._found: dict[str, tuple[float, list[int]]] = {}
+
+    def is_known(self, topic: str) -> bool:
+        """Return True if `partitions` returns without a request."""
+        return topic in self._found and time.monotonic() < self._found[topic][0]
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the partitions of a topic in order; ApiError if there is no such topic."""
+        if not self.is_known(topic):
+            self._found[topic] = (
+                time.monotonic() + self._max_age_s,
+                sorted(self._look_up(topic)),
+            )
+        return self._found[topic][1]
+
+
+class Partitioner(Protocol):
+    """The methods of a partitioner object; `configure` and `close` are optional."""
+
+    def partition(
+        self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None,
+        topology: Topology,
+    ) -> int:  # fmt: skip
+        """Return the partition of a record."""
+        ...
+
+
+class RoundRobin:
+    """Distributes the records of a topic over its partitions in turn, whatever their keys."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, itertools.count[int]] = defaultdict(itertools.count)
+        self._lock = threading.Lock()
+
+    def partition(self, topic: str, *words: Any) -> int:
+        """Return the next partition."""
+        partitions = words[-1].partitions(topic)
+        with self._lock:
+            turn = next(self._turns[topic])
+        chosen: int = partitions[turn % len(partitions)]
+        return chosen
+
+
+class FunctionPartitioner:
+    """A function of (key bytes, partitions), such as `lambda key, partitions: partitions[0]`."""
+
+    def __init__(self, function: Callable[[bytes | None, Sequence[int]], int]) -> None:
+        self._function = function
+
+    def partition(self, topic: str, *words: Any) -> int:
+        """Return the function's choice."""
+        _, key_bytes, _, _, topology = words
+        return self._function(key_bytes, topology.partitions(topic))
+
+
+def murmur2_partition(key: bytes, partitions: Sequence[int]) -> int:
+    """Return the partition in which every Kafka client places a key."""
+    return partitions[(murmur2(key) & 0x7FFFFFFF) % len(partitions)]
+
+
+def partitioner_from(value: Any, configs: Mapping[str, Any]) -> Any:
+    """Return a partitioner object; None if librdkafka is to choose."""
+    if value in (None, "murmur2", "sticky"):
+        return None
+    if value == "round_robin":
+        return RoundRobin()
+    found = value() if isinstance(value, type) else value
+    if not hasattr(found, "partition"):
+        if not callable(found):
+            raise ConfigError(f"a partitioner is a function or has `partition`: {value!r} has not")
+        return FunctionPartitioner(found)
+    if hasattr(found, "configure"):
+        found.configure(configs)
+    return found
+
+
+def checked(partition: Any, topic: str, partitions: Sequence[int]) -> int:
+    """Return a partitioner's result; ClientError if the topic has no such partition."""
+    if not isinstance(partition, int) or partition not in partitions:
+        raise ClientError(
+            f"the partitioner returned {partition!r} for topic {topic!r}, which has the partitions "
+            f"{partitions[0]} to {partitions[-1]}"
+        )
+    return partition

@@ -1,0 +1,136 @@
+"""From a caller's record to bytes and a partition: interceptors, serializers, partitioner, in this order."""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ottla.client.config.classes import interceptors_of, partitioner_of, serde_of
+from ottla.client.config.settings import ClientSettings
+from ottla.client.errors import SerializationError
+from ottla.client.producer.interceptors import ProducerInterceptors
+from ottla.client.producer.partitioners import Topology, checked, partitioner_from
+from ottla.client.records import Headers, ProducerRecord
+from ottla.client.serdes.serde import Serde
+
+# Exceptions that serializers raise for values that they do not support.
+UNFIT = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, struct.error)
+Serializer = Callable[[str, Any], Any]
+
+
+class PreparedRecord(NamedTuple):
+    """The form that librdkafka takes: bytes, and a partition or None."""
+
+    topic: str
+    value: Any
+    key: Any
+    headers: Headers | None
+    partition: int | None
+    timestamp: int | None
+
+
+class Preparation:
+    """The steps in front of librdkafka, for one producer."""
+
+    def __init__(self, settings: ClientSettings, topology: Topology) -> None:
+        own, given = settings.own, settings.given
+        self.topology = topology
+        self.interceptors = ProducerInterceptors(
+            interceptors_of(own.get("interceptor.classes") or []), given
+        )
+        self._key = serializer_from("key.serializer", own.get("key.serializer"), given)
+        self._value = serializer_from("value.serializer", own.get("value.serializer"), given)
+        self._ignores_keys = settings.flag("partitioner.ignore.keys", False)
+        self.partitioner = partitioner_from(partitioner_of(own.get("partitioner.class")), given)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if records go to librdkafka as they are."""
+        steps = self.interceptors, self._key, self._value, self.partitioner, self._ignores_keys
+        return not any(steps)
+
+    def intercepted(self, record: ProducerRecord) -> ProducerRecord:
+        """Return what the interceptors make of a record."""
+        return self.interceptors.on_send(record)
+
+    def prepared(self, record: ProducerRecord) -> PreparedRecord:
+        """Return the bytes and the partition of a record; SerializationError names the topic."""
+        topic = record.topic
+        key, value = record.key, record.value
+        if self._key is not None:
+            key = _serialize(self._key, topic, key, "key")
+        if self._value is not None:
+            value = _serialize(self._value, topic, value, "value")
+        partition = record.partition
+        if partition is None and self.partitioner is not None:
+            chosen = self.partitioner.partition(
+                topic, record.key, key, record.value, value, self.topology
+            )
+            partition = checked(chosen, topic, self.topology.partitions(topic))
+        return PreparedRecord(topic, value, key, record.headers, partition, record.timestamp)
+
+    def close(self) -> None:
+        """Close the interceptors and the partitioner."""
+        self.interceptors.close()
+        if hasattr(self.partitioner, "close"):
+            self.partitioner.close()
+
+
+def serializer_from(option: str, value: Any, configs: Mapping[str, Any]) -> Serializer | None:
+    """Return a function of topic and value; None if bytes are sent as they are.
+
+    `value` is a serde, a class name, a function of the value, or an object with
+    `serialize(topic, value)` and perhaps `configure(configs, is_key)`, as in Java.
+    """
+    if value is None:
+        return None
+    is_key = option.startswith("key")
+    found = serde_of(option, value() if isinstance(value, type) else value)
+    if isinstance(found, Serde):
+        return _of_serde(found, is_key)
+    if hasattr(found, "configure"):
+        found.configure(configs, is_key)
+    if hasattr(found, "serialize"):
+        serialize: Serializer = found.serialize
+        return serialize
+    if callable(found):
+        function = found
+        return lambda _, data: None if data is None else function(data)
+    raise TypeError(f"{option} must be a serde or a function, not {value!r}")
+
+
+def _of_serde(serde: Serde[Any], is_key: bool) -> Serializer:
+    if serde.bind is None:
+        return lambda _, data: serde.to_bytes(data)
+    bound: dict[str, Serde[Any]] = {}
+
+    def serialize(topic: str, data: Any) -> bytes | None:
+        if topic not in bound:
+            bound[topic] = serde.of(topic, is_key=is_key)
+        return bound[topic].to_bytes(data)
+
+    return serialize
+
+
+def _serialize(serializer: Serializer, topic: str, data: Any, part: str) -> Any:
+    try:
+        return serializer(topic, data)
+    except UNFIT as error:
+        raise SerializationError(
+            f"cannot serialize the {part} {_shown(data)} of a record for topic {topic!r}: {error}"
+        ) from error
+
+
+def _shown(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def plain_type_error(record: PreparedRecord, error: Exception) -> SerializationError:
+    """Return the error for a key or value that is neither bytes nor text."""
+    for part, data in (("key", record.key), ("value", record.value)):
+        if data is not None and not isinstance(data, bytes | str):
+            return SerializationError(
+                f"cannot send the {part} {_shown(data)} of a record for topic {record.topic!r}: it "
+                f"is neither bytes nor text; set {part}_serializer, for example to Serdes.json()"
+            )
+    return SerializationError(f"cannot send a record for topic {record.topic!r}: {error}")

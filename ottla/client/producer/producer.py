@@ -1,0 +1,268 @@
+"""The producer, for threads: `send` returns a future, callbacks run in the thread that serves them."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client import transport
+from ottla.client.config.names import Role
+from ottla.client.config.settings import Config, read_settings
+from ottla.client.errors import ClientError, Closed, TimedOut
+from ottla.client.producer.back_pressure import Deadline
+from ottla.client.producer.futures import DeliveryFuture, OnDelivery
+from ottla.client.producer.options import open_producer
+from ottla.client.producer.partitioners import Topology
+from ottla.client.producer.preparation import Preparation, PreparedRecord, plain_type_error
+from ottla.client.producer.serving import ReportServer
+from ottla.client.producer.transactions import GroupMember, Offsets, Transactions
+from ottla.client.records import Headers, ProducerRecord, unsent
+
+_MAX_BLOCK_MS = 60_000.0
+# Reports are served after every 16th record: each time costs as much as sending a record.
+_SERVED_EVERY = 15
+_STEP_S = 0.05
+
+
+class Producer:
+    """Sends records to a cluster; thread-safe, and a context manager that ends with `close`.
+
+        with Producer(bootstrap_servers="localhost:9092", value_serializer=Serdes.json()) as producer:
+            producer.send("orders", {"id": 1}, key="a")
+
+    Settings have Kafka's names in snake_case, or are in `config`, a dict or the path of a
+    .properties file with Kafka's own names. `interceptors` are objects or classes; `partitioner` is
+    "murmur2" (Java's, with sticky partitions for records without a key), "round_robin", a function
+    of (key bytes, partitions) or an object with `partition`. Keys and values are bytes or text
+    unless a serializer is set. Defaults are Kafka's: acks=all, idempotent, at most 32 MB unsent.
+    """
+
+    def __init__(self, config: Config = None, /, **settings: Any) -> None:
+        self._settings = read_settings(Role.PRODUCER, config, settings)
+        self._producer = open_producer(self._settings)
+        self._produce = self._producer.produce
+        self._server = ReportServer(self._producer)
+        self._preparation = Preparation(self._settings, Topology(self._look_up))
+        self._is_plain = self._preparation.is_plain
+        self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
+        self._transactions = Transactions(self._producer, self._max_block_s)
+        self._sent = 0
+        self._is_closed = False
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> DeliveryFuture:
+        """Queue a record and return the future of its position.
+
+        Blocks up to `max.block.ms` while the queue is full, then raises TimedOut. `timestamp` is in
+        ms. `on_delivery(metadata, error)` is called once, with one of the two; it must not wait for
+        the producer. Raises SerializationError before anything is queued; errors of the broker are
+        raised by the future's `result()`.
+        """
+        future = DeliveryFuture(self._server)
+        if on_delivery is not None:
+            future._on_delivery = on_delivery
+        if self._is_plain:
+            place = -1 if partition is None else partition
+            try:
+                self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
+            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+                record = PreparedRecord(topic, value, key, headers, partition, timestamp)
+                self._recover(record, future, error)
+        else:
+            sent = ProducerRecord(topic, value, key, headers, partition, timestamp)
+            self._send_prepared(sent, future)
+        self._sent = sent_count = self._sent + 1
+        if not sent_count & _SERVED_EVERY:
+            self._server.serve()
+        if self._server.is_idle:
+            self._server.wake()
+        return future
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout` s.
+
+        Errors of single records are in their futures.
+        """
+        self._check_open()
+        left = self._server.flush(timeout)
+        if left:
+            raise TimedOut(f"{left} records were not acknowledged within {timeout:g} s")
+
+    def partitions_for(self, topic: str) -> list[int]:
+        """Return the partitions of a topic; ApiError if there is none."""
+        self._check_open()
+        return list(self._preparation.topology.partitions(topic))
+
+    @contextmanager
+    def transaction(self) -> Iterator["Producer"]:
+        """Send the records of the block atomically: all become visible at its end, or none.
+
+        An exception in the block aborts the transaction and is raised again. TransactionAborted
+        means that the cluster aborted it: the block can be repeated. Fenced means that another
+        producer with the same `transactional_id` has taken over.
+        """
+        self.begin_transaction()
+        try:
+            yield self
+        except BaseException:
+            self.abort_transaction()
+            raise
+        self.commit_transaction()
+
+    def init_transactions(self) -> None:
+        """Register the transactional id; `begin_transaction` does it if needed."""
+        self._check_open()
+        self._transactions.initialize()
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction; `transaction` is the safer form."""
+        self._check_open()
+        if "transactional.id" not in self._settings.given:
+            raise ClientError("transactions need the option transactional_id")
+        self._transactions.begin()
+
+    def commit_transaction(self) -> None:
+        """Commit the transaction; TransactionAborted if it was aborted instead."""
+        self._check_open()
+        self._server.flush(None)
+        with self._server.exclusive():
+            self._transactions.commit()
+
+    def abort_transaction(self) -> None:
+        """Abort the transaction; its records are never visible to read_committed consumers."""
+        self._check_open()
+        # librdkafka drops queued records, whose reports it serves meanwhile.
+        with self._server.exclusive():
+            self._transactions.abort()
+
+    def send_offsets(self, consumer: GroupMember, offsets: Offsets | None = None) -> None:
+        """Commit a consumer's offsets with the transaction; its positions by default.
+
+        Offsets are the next ones to read. The consumer must have `enable_auto_commit=False`.
+        """
+        self._check_open()
+        self._transactions.send_offsets(consumer, offsets)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Send what is queued, then stop; TimedOut if records remain after `timeout` s. Idempotent.
+
+        An open transaction is aborted.
+        """
+        if self._is_closed:
+            return
+        try:
+            if self._transactions.is_open:
+                self.abort_transaction()
+            self.flush(timeout)
+        finally:
+            self._is_closed = True
+            self._is_plain, self._produce = True, _closed
+            self._server.close()
+            transport.close_producer(self._producer)
+            self._preparation.close()
+
+    def __enter__(self) -> "Producer":
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close; records that are queued when an exception is propagating are sent, too."""
+        self.close()
+
+    def _send_prepared(self, sent: ProducerRecord, future: DeliveryFuture) -> None:
+        preparation = self._preparation
+        if preparation.interceptors:
+            sent = preparation.intercepted(sent)
+            future._observer = preparation.interceptors.on_acknowledgement
+        try:
+            record = preparation.prepared(sent)
+            place = -1 if record.partition is None else record.partition
+            try:
+                self._produce(
+                    record.topic, record.value, record.key, place, future, future,
+                    record.timestamp or 0, record.headers,
+                )  # fmt: skip
+            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+                self._recover(record, future, error)
+        except (ApiError, ClientError) as error:
+            preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)
+            raise
+
+    def _recover(self, record: PreparedRecord, future: DeliveryFuture, error: Exception) -> None:
+        """Wait until the queue has room; complete the future of a record that is too large."""
+        deadline = Deadline(self._max_block_s)
+        place = -1 if record.partition is None else record.partition
+        while isinstance(error, BufferError):
+            deadline.check(record.topic)
+            if not self._server.serve(_STEP_S):
+                self._server.wait()
+            try:
+                self._produce(
+                    record.topic, record.value, record.key, place, future, future,
+                    record.timestamp or 0, record.headers,
+                )  # fmt: skip
+                return
+            except (BufferError, transport.LibrdkafkaError) as again:
+                error = again
+        if isinstance(error, TypeError):
+            raise plain_type_error(record, error) from error
+        raised = refusal(record, error.args[0])
+        if not isinstance(raised, ApiError):
+            raise raised from error
+        # As in Kafka, errors of a single record are in its future.
+        future._finish(unsent(record.topic, record.partition), raised)
+
+    def _look_up(self, topic: str) -> list[int]:
+        return look_up(self._producer, topic, self._max_block_s)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            _closed()
+
+
+def look_up(producer: Any, topic: str, timeout_s: float) -> list[int]:
+    """Return the partitions of a topic, which the broker may create; ApiError if it does not."""
+    deadline = Deadline(timeout_s)
+    while True:
+        try:
+            found = producer.list_topics(topic, min(timeout_s, 10.0)).topics[topic]
+        except transport.LibrdkafkaError as error:
+            raise transport.translate(error.args[0]) from error
+        if found.partitions:
+            return list(found.partitions)
+        cause = None if found.error is None else transport.translate(found.error)
+        if isinstance(cause, ApiError) and cause.code is not ErrorCode.LEADER_NOT_AVAILABLE:
+            raise cause
+        deadline.check(topic)
+        time.sleep(_STEP_S)
+
+
+def refusal(record: PreparedRecord, cause: Any) -> Exception:
+    """Return the error of a record that librdkafka refuses."""
+    if cause.code() == transport.MESSAGE_TOO_LARGE:
+        return ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"A record of {len(record.value or b'')} bytes for topic {record.topic!r} is larger "
+            "than max.request.size: raise it, and the topic's max.message.bytes.",
+        )
+    return transport.translate(cause)
+
+
+def _closed(*_: Any) -> None:
+    raise Closed("the producer is closed: create a new one")

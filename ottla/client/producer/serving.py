@@ -1,0 +1,170 @@
+"""Serves librdkafka's delivery reports, in one thread at a time.
+
+The thread that sends serves reports every few records, and a thread that waits for a future or for
+`flush` serves them meanwhile. If neither happens, a background thread does. A background thread
+alone, as in the Java client, would compete with the sender for Python's lock at each record.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Protocol
+
+from ottla.client import transport
+from ottla.client.errors import ClientError
+
+_log = logging.getLogger("ottla.client")
+# The pause of the background thread while records are unacknowledged, and without any. librdkafka's
+# other callbacks (statistics, OAuth) have to wait that long when nothing is sent.
+_TICK_S = 0.01
+_IDLE_TICK_S = 0.5
+# Short enough for Ctrl-C: a signal is handled between two waits.
+_STEP_S = 0.1
+
+
+class LoggedErrors:
+    """A context for code of the user whose exceptions are logged and skipped, as Kafka does."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+
+    def __enter__(self) -> None:
+        """Enter; the context holds no state."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """Log an Exception and continue after the block; Ctrl-C and exits are raised."""
+        if error is None or not isinstance(error, Exception):
+            return False
+        _log.error("%s failed: %r", self._subject, error, exc_info=error)
+        return True
+
+
+class Awaited(Protocol):
+    """An object that a thread may wait for: a DeliveryFuture."""
+
+    @property
+    def condition(self) -> threading.Condition:
+        """Notified when the wait is over."""
+        ...
+
+    def done(self) -> bool:
+        """Return True if the wait is over."""
+        ...
+
+
+class ReportServer:
+    """Serves the reports of one producer."""
+
+    def __init__(self, producer: Any) -> None:
+        self.creation = threading.Lock()
+        """Protects the creation of a future's own lock."""
+        self.user_code = LoggedErrors("the callback of a record")
+        self._producer = producer
+        self._poll = producer.poll
+        self._serving = threading.Lock()
+        self._owner: int | None = None
+        self._wake = threading.Event()
+        self._is_closed = False
+        self._last_served = 0.0
+        self.is_idle = True
+        """True while the background thread expects no report; a sender calls `wake` then."""
+        self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Let the background thread look for reports again."""
+        self.is_idle = False
+        self._wake.set()
+
+    def serve(self, timeout_s: float = 0) -> bool:
+        """Serve pending reports unless another thread does; return False then."""
+        if not self._serving.acquire(blocking=False):
+            return False
+        self._owner = threading.get_ident()
+        try:
+            self._poll(timeout_s)
+        except transport.LibrdkafkaError as error:
+            # A fatal error, which the next call of the sender raises again.
+            _log.error("the producer cannot continue: %s", error.args[0].str())
+        finally:
+            self._owner = None
+            self._last_served = time.monotonic()
+            self._serving.release()
+        return True
+
+    def wait_for(self, future: Awaited, timeout_s: float | None) -> None:
+        """Serve reports, or wait while another thread serves them, for a short time."""
+        self._check_thread("result()")
+        step = _STEP_S if timeout_s is None else min(_STEP_S, timeout_s)
+        if not self.serve(min(step, _TICK_S)):
+            condition = future.condition
+            with condition:
+                if not future.done():
+                    condition.wait(min(step, _TICK_S))
+
+    def wait(self) -> None:
+        """Wait a short time for the thread that serves reports."""
+        time.sleep(_TICK_S / 10)
+
+    def flush(self, timeout_s: float | None) -> int:
+        """Send everything now and serve its reports; return the number of unacknowledged records."""
+        self._check_thread("flush()")
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while left := len(self._producer):
+            remaining = _STEP_S if deadline is None else deadline - time.monotonic()
+            if remaining <= 0:
+                return left
+            try:
+                with self.exclusive():
+                    self._producer.flush(min(_STEP_S, remaining))
+            except transport.LibrdkafkaError as error:
+                raise transport.translate(error.args[0]) from error
+        return 0
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Let this thread alone serve reports during the block."""
+        with self._serving:
+            self._owner = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._owner = None
+
+    def close(self) -> None:
+        """Stop the background thread."""
+        self._is_closed = True
+        self._wake.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _check_thread(self, call: str) -> None:
+        if self._owner == threading.get_ident():
+            raise ClientError(
+                f"{call} in a callback would wait for itself: callbacks run in the thread that "
+                "serves delivery reports"
+            )
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            if len(self._producer):
+                self.is_idle = False
+                self._wake.clear()
+                self._wake.wait(_TICK_S)
+                if time.monotonic() - self._last_served > _TICK_S:
+                    self.serve()
+                continue
+            self._wake.clear()
+            self.is_idle = True
+            # A record that was sent between the two lines above is found by the next check.
+            if not len(self._producer):
+                self._wake.wait(_IDLE_TICK_S)
+                self.serve()

@@ -1,0 +1,97 @@
+"""Transactions of a producer (KIP-98, KIP-447).
+
+librdkafka's calls block, so they are made in short steps: Ctrl-C takes effect between two of them.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from ottla.client import transport
+from ottla.client.errors import ClientError, Fenced, TimedOut, TransactionAborted
+from ottla.client.records import OffsetAndMetadata
+
+Offsets = Mapping[tuple[str, int], int | OffsetAndMetadata]
+_STEP_S = 0.1
+
+
+class GroupMember(Protocol):
+    """A consumer whose offsets become part of a transaction."""
+
+    def group_metadata(self) -> Any:
+        """Return librdkafka's description of the member."""
+
+    def positions(self) -> Mapping[Any, int]:
+        """Return the next offsets to read."""
+
+
+class Transactions:
+    """The transactions of one producer, one after the other."""
+
+    def __init__(self, producer: Any, timeout_s: float) -> None:
+        self._producer = producer
+        self._timeout_s = timeout_s
+        self._is_initialized = False
+        self.is_open = False
+
+    def initialize(self) -> None:
+        """Register the transactional id: fences older producers, aborts what they left open."""
+        if not self._is_initialized:
+            self._call(self._producer.init_transactions)
+            self._is_initialized = True
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self.initialize()
+        try:
+            self._producer.begin_transaction()
+        except transport.LibrdkafkaError as error:
+            raise _error_of(error.args[0]) from error
+        self.is_open = True
+
+    def commit(self) -> None:
+        """Make the records and offsets visible, all or none; TransactionAborted if that failed."""
+        try:
+            self._call(self._producer.commit_transaction)
+        except TransactionAborted:
+            self.abort()
+            raise
+        self.is_open = False
+
+    def abort(self) -> None:
+        """Discard the records and offsets of the transaction."""
+        self._call(self._producer.abort_transaction)
+        self.is_open = False
+
+    def send_offsets(self, member: GroupMember, offsets: Offsets | None) -> None:
+        """Commit offsets of a consumer with the transaction; its positions by default."""
+        chosen = member.positions() if offsets is None else offsets
+        rows = {}
+        for key, value in chosen.items():
+            plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+            rows[key[0], key[1]] = (plain.offset, plain.metadata)
+        metadata = member.group_metadata()
+        listed = transport.commit_list(rows)
+        send = self._producer.send_offsets_to_transaction
+        self._call(lambda step: send(listed, metadata, step))
+
+    def _call(self, step: Callable[[float], None]) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return step(_STEP_S)
+            except transport.LibrdkafkaError as error:
+                cause = error.args[0]
+                if not cause.retriable() or time.monotonic() > deadline:
+                    raise _error_of(cause) from error
+
+
+def _error_of(cause: Any) -> Exception:
+    if cause.txn_requires_abort():
+        return TransactionAborted(f"the transaction must be aborted: {cause.str()}")
+    error = transport.translate(cause)
+    if isinstance(error, Fenced | TimedOut):
+        return error
+    if cause.code() == transport.WRONG_STATE:
+        return ClientError(f"{cause.str()}; use `with producer.transaction():`")
+    return error

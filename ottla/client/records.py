@@ -1,0 +1,250 @@
+"""The values that producers and consumers exchange with the caller."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+Header = tuple[str, bytes | None]
+Headers = Sequence[Header] | Mapping[str, bytes | None]
+
+_TIMESTAMP_TYPES = ("unknown", "create", "logappend")
+NO_OFFSET = -1
+"""The offset of a record that was not stored, or that acks=0 does not report."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; a plain tuple (topic, partition) is equal to it."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset, the next one to read, with a text of the application's own."""
+
+    offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRecord:
+    """A record on its way through interceptors; `dataclasses.replace` returns a changed copy.
+
+    `timestamp` is in ms; None is the time of the call. `partition` None leaves the choice to the
+    partitioner.
+    """
+
+    topic: str
+    value: Any
+    key: Any = None
+    headers: Headers | None = None
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+class RecordMetadata:
+    """The position of an acknowledged record: topic, partition, offset and timestamp (ms).
+
+    The offset is -1 for acks=0, and for a record that failed.
+    Not done: the sizes of the serialized key and value, which librdkafka's reports would have to copy.
+    """
+
+    __slots__ = ("_report",)
+
+    def __init__(self, report: Any) -> None:
+        self._report = report
+
+    @property
+    def topic(self) -> str:
+        """The topic of the record."""
+        return str(self._report.topic())
+
+    @property
+    def partition(self) -> int:
+        """The partition of the record, or -1 if it failed before one was chosen."""
+        return int(self._report.partition())
+
+    @property
+    def offset(self) -> int:
+        """The offset of the record."""
+        offset = self._report.offset()
+        return NO_OFFSET if offset is None or offset < 0 else int(offset)
+
+    @property
+    def timestamp(self) -> int:
+        """The timestamp of the record in ms."""
+        return int(self._report.timestamp()[1])
+
+    def __iter__(self) -> Any:
+        yield from (self.topic, self.partition, self.offset, self.timestamp)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordMetadata) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordMetadata(topic={self.topic!r}, partition={self.partition}, "
+            f"offset={self.offset}, timestamp={self.timestamp})"
+        )
+
+
+class _Unsent:
+    """Reports a record that never reached librdkafka."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._topic, self._partition = topic, partition
+
+    def topic(self) -> str:
+        return self._topic
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return NO_OFFSET
+
+    def timestamp(self) -> tuple[int, int]:
+        return 0, -1
+
+
+def unsent(topic: str, partition: int | None) -> RecordMetadata:
+    """Return the metadata of a record that was not sent."""
+    return RecordMetadata(_Unsent(topic, -1 if partition is None else partition))
+
+
+class ConsumerRecord:
+    """One consumed record; `key` and `value` are deserialized, bytes without a deserializer."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: Any) -> None:
+        self._message = message
+
+    @property
+    def topic(self) -> str:
+        """The topic of the record."""
+        return str(self._message.topic())
+
+    @property
+    def partition(self) -> int:
+        """The partition of the record."""
+        return int(self._message.partition())
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The topic and the partition of the record."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def offset(self) -> int:
+        """The offset of the record in its partition."""
+        return int(self._message.offset())
+
+    @property
+    def key(self) -> Any:
+        """The key, or None."""
+        return self._message.key()
+
+    @property
+    def value(self) -> Any:
+        """The value; None is a tombstone."""
+        return self._message.value()
+
+    @property
+    def headers(self) -> Sequence[Header]:
+        """The headers in order; a name may occur more than once."""
+        return self._message.headers() or ()
+
+    @property
+    def timestamp(self) -> int:
+        """The timestamp in ms, or -1."""
+        return int(self._message.timestamp()[1])
+
+    @property
+    def timestamp_type(self) -> str:
+        """The origin of the timestamp: "create", "logappend" or "unknown"."""
+        return _TIMESTAMP_TYPES[self._message.timestamp()[0]]
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The leader epoch of the record's batch, or None."""
+        epoch: int | None = self._message.leader_epoch()
+        return epoch
+
+    def header(self, name: str) -> bytes | None:
+        """Return the last value of a header, or None."""
+        return next((value for key, value in reversed(self.headers) if key == name), None)
+
+    def with_values(self, key: Any, value: Any) -> "ConsumerRecord":
+        """Return this record with another key and value, as interceptors do."""
+        return DeserializedRecord(self._message, key, value)
+
+    def _fields(self) -> tuple[Any, ...]:
+        place = self.topic, self.partition, self.offset, self.timestamp
+        return (*place, self.key, self.value, tuple(self.headers))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConsumerRecord) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.partition, self.offset))
+
+    def __repr__(self) -> str:
+        return (
+            f"ConsumerRecord(topic={self.topic!r}, partition={self.partition}, "
+            f"offset={self.offset}, key={self.key!r}, value={self.value!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the record as a table for notebooks."""
+        rows = {
+            "topic": self.topic_partition,
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+            "key": self.key,
+            "value": self.value,
+            "headers": dict(self.headers),
+        }
+        return html_table(["field", "value"], rows.items())
+
+
+class DeserializedRecord(ConsumerRecord):
+    """A consumed record with its deserialized key and value."""
+
+    __slots__ = ("_key", "_value")
+
+    def __init__(self, message: Any, key: Any, value: Any) -> None:
+        self._message = message
+        self._key, self._value = key, value
+
+    @property
+    def key(self) -> Any:
+        """The deserialized key, or None."""
+        return self._key
+
+    @property
+    def value(self) -> Any:
+        """The deserialized value; None is a tombstone."""
+        return self._value
+
+
+def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return an HTML table; every text is escaped."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_shown(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _shown(cell: Any) -> str:
+    text = cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else str(cell)
+    return text if len(text) <= 200 else text[:199] + "…"

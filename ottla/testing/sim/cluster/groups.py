@@ -1,0 +1,209 @@
+"""Members of a consumer group of a simulated cluster, with the classic protocol.
+
+Members share the partitions of one topic. Each resumes at the group's committed offset after every
+rebalance, and commits with its generation, so that a member that was replaced cannot commit.
+"""
+
+from ottla.base.errors import ErrorCode
+from ottla.testing.checkers.kafka import OffsetCommit, Polled
+from ottla.testing.sim.cluster.clients import GROUP, Refused, Unavailable, check
+from ottla.testing.sim.cluster.consumers import READ_COMMITTED, end_offset, fetch_records
+from ottla.testing.sim.cluster.workers import STRICT, Work, Worker
+from ottla.wire.messages import (
+    heartbeat,
+    join_group,
+    offset_commit,
+    offset_fetch,
+    sync_group,
+)
+
+# Not "consumer": the broker need not understand the assignments.
+_PROTOCOL_TYPE = "simulated"
+_PROTOCOL = "round-robin"
+_SESSION_MS = 6000
+_REBALANCE_MS = 3000
+_REJOIN = frozenset(
+    {
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.MEMBER_ID_REQUIRED,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    }
+)
+
+
+class GroupMember(Worker):
+    """One member; it joins again whenever the coordinator asks for it."""
+
+    def __init__(self, work: Work, name: str, group: str) -> None:
+        super().__init__(work, name)
+        self._group = group
+        self._member_id = ""
+        self._generation = -1
+        self._session = 0
+        self._positions: dict[int, int] = {}
+        self._heartbeat_at = 0.0
+
+    async def run(self) -> None:
+        """Consume until it is over and the assigned partitions are read to the end."""
+        is_done = False
+        while not is_done:
+            try:
+                await self._join()
+                is_done = await self._consume()
+            except Unavailable as error:
+                self.state = str(error)
+                await self.client.pause()
+            except Refused as error:
+                self.state = str(error)
+                if error.error is ErrorCode.UNKNOWN_MEMBER_ID:
+                    self._member_id = ""
+                elif error.error not in _REJOIN:
+                    self.complain(f"{error} in group {self._group}")
+                await self.client.pause()
+        self.client.close()
+
+    # -- the rebalance ----------------------------------------------------------------------------
+
+    async def _join(self) -> None:
+        request = join_group.JoinGroupRequest(
+            group_id=self._group,
+            session_timeout_ms=_SESSION_MS,
+            rebalance_timeout_ms=_REBALANCE_MS,
+            member_id=self._member_id,
+            protocol_type=_PROTOCOL_TYPE,
+            protocols=[join_group.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=b"")],
+        )
+        broker_id = await self.client.coordinator(GROUP, self._group)
+        seconds = 2 * _REBALANCE_MS / 1000
+        try:
+            answer = await self.client.ask(
+                broker_id, request, 7, join_group.JoinGroupResponse, seconds
+            )
+        except Unavailable:
+            self.client.forget_coordinator(GROUP, self._group)
+            raise
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = answer.member_id
+        self._check(answer.error_code)
+        self._member_id = answer.member_id
+        # It may be smaller than before: a coordinator stores a generation when it is complete.
+        self._generation = answer.generation_id
+        members = sorted(member.member_id for member in answer.members)
+        await self._sync(self._assign(members) if answer.leader == self._member_id else [])
+
+    def _assign(self, members: list[str]) -> list[sync_group.SyncGroupRequestAssignment]:
+        return [
+            sync_group.SyncGroupRequestAssignment(
+                member_id=member,
+                assignment=bytes(range(index, self.work.partitions, len(members))),
+            )
+            for index, member in enumerate(members)
+        ]
+
+    async def _sync(self, assignments: list[sync_group.SyncGroupRequestAssignment]) -> None:
+        request = sync_group.SyncGroupRequest(
+            group_id=self._group,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            protocol_type=_PROTOCOL_TYPE,
+            protocol_name=_PROTOCOL,
+            assignments=assignments,
+        )
+        answer = await self.client.ask_coordinator(
+            GROUP, self._group, request, 5, sync_group.SyncGroupResponse
+        )
+        self._check(answer.error_code)
+        self._session += 1
+        self._positions = {number: -1 for number in answer.assignment}
+        self._heartbeat_at = self.client.clock.monotonic() + 1.0
+
+    # -- records ----------------------------------------------------------------------------------
+
+    async def _consume(self) -> bool:
+        """Read until the group rebalances; return True when the work is over and all is read."""
+        for partition in self._positions:
+            self._positions[partition] = max(0, await self._committed(partition))
+        while True:
+            was_over = self.work.is_over
+            is_at_end = True
+            for partition in self._positions:
+                is_at_end &= await self._read(partition)
+            if was_over and is_at_end:
+                return True
+            await self._heartbeat()
+            await self.client.clock.sleep(self.rng.below(100) / 1000)
+
+    async def _read(self, partition: int) -> bool:
+        """Read once, and commit; return True at the end of the partition."""
+        position = self._positions[partition]
+        fetched = await fetch_records(self.client, STRICT, partition, position, READ_COMMITTED)
+        self.work.history.polls += [
+            Polled(self.name, self._session, (STRICT, partition), offset, value, True)
+            for offset, value in fetched.records
+        ]
+        self._positions[partition] = fetched.position
+        if fetched.records:
+            self.progress += 1
+            if self.rng.below(3) == 0:
+                await self._commit(partition)
+            return False
+        return not self.work.is_over or fetched.position >= await end_offset(
+            self.client, STRICT, partition, READ_COMMITTED
+        )
+
+    async def _heartbeat(self) -> None:
+        if self.client.clock.monotonic() < self._heartbeat_at:
+            return
+        request = heartbeat.HeartbeatRequest(
+            group_id=self._group, generation_id=self._generation, member_id=self._member_id
+        )
+        answer = await self.client.ask_coordinator(
+            GROUP, self._group, request, 4, heartbeat.HeartbeatResponse
+        )
+        self._check(answer.error_code)
+        self._heartbeat_at = self.client.clock.monotonic() + 1.0
+
+    async def _commit(self, partition: int) -> None:
+        offset = self._positions[partition]
+        item = offset_commit.OffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=""
+        )
+        request = offset_commit.OffsetCommitRequest(
+            group_id=self._group,
+            generation_id_or_member_epoch=self._generation,
+            member_id=self._member_id,
+            topics=[offset_commit.OffsetCommitRequestTopic(name=STRICT, partitions=[item])],
+        )
+        answer = await self.client.ask_coordinator(
+            GROUP, self._group, request, 8, offset_commit.OffsetCommitResponse
+        )
+        self._check(answer.topics[0].partitions[0].error_code)
+        self.work.history.commits.append(
+            OffsetCommit(self._group, (STRICT, partition), offset, is_fetched=False)
+        )
+
+    async def _committed(self, partition: int) -> int:
+        item = offset_fetch.OffsetFetchRequestTopic(name=STRICT, partition_indexes=[partition])
+        request = offset_fetch.OffsetFetchRequest(
+            group_id=self._group, topics=[item], require_stable=True
+        )
+        answer = await self.client.ask_coordinator(
+            GROUP, self._group, request, 7, offset_fetch.OffsetFetchResponse
+        )
+        self._check(answer.error_code)
+        found = answer.topics[0].partitions[0]
+        self._check(found.error_code)
+        self.work.history.commits.append(
+            OffsetCommit(self._group, (STRICT, partition), found.committed_offset, is_fetched=True)
+        )
+        return found.committed_offset
+
+    def _check(self, code: int) -> None:
+        try:
+            check(code)
+        except Unavailable:
+            self.client.forget_coordinator(GROUP, self._group)
+            raise

@@ -1,0 +1,44 @@
+"""What the clients of a simulated cluster share: the history, the end of the work, and progress."""
+
+from dataclasses import dataclass, field
+
+from ottla.testing.checkers.kafka import ClusterHistory
+from ottla.testing.sim.cluster.brokers import SimCluster
+from ottla.testing.sim.cluster.clients import ClusterClient
+
+# Records of topic STRICT are sent with acks=all, those of LOOSE with acks=1, those of JOINT in
+# transactions.
+STRICT, LOOSE, JOINT = "strict", "loose", "joint"
+
+
+@dataclass
+class Work:
+    """The state that all workers share; `is_over` is set when they should finish."""
+
+    cluster: SimCluster
+    partitions: int
+    history: ClusterHistory = field(default_factory=ClusterHistory)
+    is_over: bool = False
+    # Facts that no history can express, such as an error that the protocol excludes.
+    complaints: list[str] = field(default_factory=list)
+
+
+class Worker:
+    """One client at work; `progress` counts what the cluster acknowledged."""
+
+    def __init__(self, work: Work, name: str) -> None:
+        self.work = work
+        self.name = name
+        self.client = ClusterClient(work.cluster, name)
+        self.rng = self.client.rng
+        self.progress = 0
+        # The state in which the worker waits, for reports.
+        self.state = "starts"
+
+    async def run(self) -> None:
+        """Work until it is over and nothing is in doubt that a repetition can decide."""
+        raise AssertionError("a subclass defines the work")
+
+    def complain(self, text: str) -> None:
+        """Report a fact that contradicts the protocol."""
+        self.work.complaints.append(f"{self.name}: {text}")

@@ -1,0 +1,52 @@
+"""The id of a broker whose configuration names none: generated once, then kept in its log directory.
+
+Follows KafkaServer.getOrGenerateBrokerId: the version of a node that every new broker writes is the
+sequence, and ids begin above `reserved.broker.max.id`, below which people choose their own.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from ottla.cluster.options.option_tables import parse_broker_settings
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.znodes import BrokerSequenceIdNode
+from ottla.storage.files.checkpoints import META_PROPERTIES_FILE, parse_properties
+
+
+def with_identity(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with a broker.id.
+
+    An id is generated if a broker on ZooKeeper has none. Raises ConfigError for invalid settings,
+    EnsembleUnreachable if ZooKeeper does not answer.
+    """
+    options = parse_broker_settings(settings).snapshot
+    is_generated = options.boolean("broker.id.generation.enable") and options["zookeeper.connect"]
+    if settings.get("node.id") or settings.get("broker.id", "-1") != "-1" or not is_generated:
+        return dict(settings)
+    stored = _stored_id(options.strings("log.dirs"))
+    if stored is None:
+        timeout_ms = options.integer("zookeeper.session.timeout.ms")
+        connect = options.text("zookeeper.connect")
+        stored = str(
+            asyncio.run(_next_id(connect, timeout_ms)) + options.integer("reserved.broker.max.id")
+        )
+    return {**settings, "broker.id": stored}
+
+
+def _stored_id(directories: list[str]) -> str | None:
+    for directory in directories:
+        path = Path(directory, META_PROPERTIES_FILE)
+        if path.exists():
+            found = parse_properties(path.read_bytes())
+            return found.get("broker.id", found.get("node.id"))
+    return None
+
+
+async def _next_id(connect: str, timeout_ms: int) -> int:
+    session = await LiveSession.begin(connect, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms)
+    try:
+        await session.ensure(BrokerSequenceIdNode.PATH)
+        return (await session.set(BrokerSequenceIdNode.PATH, b"")).version
+    finally:
+        await session.close()

@@ -1,0 +1,116 @@
+"""The work of `ottla up` and `ottla broker start`: settings, log, and brokers until the end.
+
+Apart from the commands, which import no part of a broker before their arguments are valid.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ottla.client.config.properties import parse_properties
+from ottla.cluster.options.option_tables import refuse_unknown_names
+from ottla.server.local_cluster import LocalCluster
+from ottla.server.node import Node
+from ottla.tools.broker import layout, processes, serving
+from ottla.tools.broker.defaults import DEFAULT_DATA
+from ottla.tools.broker.identity import with_identity
+from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
+from ottla.tools.output import Output, StatusLine, note
+
+
+def up(output: Output, settings: Mapping[str, str], config: str | None, **words: Any) -> None:
+    """Run the brokers of `ottla up`; `words` are its other options, by name."""
+    line = serving.configure_logs(output, words["log_levels"], words["log_format"])
+    file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
+    serving.report_unknown(file)
+    command_line = UpOptions(
+        host=words["host"],
+        port=words["port"],
+        data=words["data"],
+        metrics_port=words["metrics_port"],
+        options=settings,
+        file=file,
+    )
+    if words["has_processes"]:
+        _run_processes(command_line, words, output, line)
+    elif words["brokers"] > 1:
+        _run_cluster(command_line, words["brokers"], output, line)
+    else:
+        _run_broker(broker_settings(command_line), output, line)
+    note("Ottla has stopped.")
+
+
+def start(
+    output: Output, config: str, settings: Mapping[str, str], supervised: bool, **words: Any
+) -> None:
+    """Run the broker of `ottla broker start`; it stops with its standard input if `supervised`."""
+    line = serving.configure_logs(output, words["log_levels"], words["log_format"])
+    refuse_unknown_names(settings)
+    file = parse_properties(Path(config).read_text("utf-8"), config)
+    serving.report_unknown(file)
+    whole = with_identity({**file, **settings})
+    node = _SupervisedNode(whole) if supervised else Node(whole)
+    data = whole.get("log.dirs") or whole.get("log.dir") or "ottla-data"
+
+    def nodes_of(node: Node) -> list[Node]:
+        if isinstance(node, _SupervisedNode):
+            node.watch_input()
+        return [node]
+
+    serving.serve(node, nodes_of, output, line, data)
+    if not supervised:
+        note("Ottla has stopped.")
+
+
+class _SupervisedNode(Node):
+    """A broker of `ottla up --processes`; the end of its input means that all brokers stop.
+
+    Its input ends when the process that supervises it closes the pipe, or dies.
+    """
+
+    _stops_with_cluster = False
+
+    def watch_input(self) -> None:
+        """Stop at the end of standard input."""
+        loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            if not os.read(sys.stdin.fileno(), 1):
+                loop.remove_reader(sys.stdin)
+                self._stops_with_cluster = True
+                self.on_failure()
+
+        loop.add_reader(sys.stdin, read)
+
+    async def stop(self, *, with_cluster: bool = False) -> None:
+        """Stop; the leaders stay if all brokers stop."""
+        await super().stop(with_cluster=with_cluster or self._stops_with_cluster)
+
+
+def _run_broker(settings: dict[str, str], output: Output, line: StatusLine | None) -> None:
+    data = settings.get("log.dirs") or settings["log.dir"]
+    layout.refuse_cluster(data)
+    serving.serve(Node(settings), lambda node: [node], output, line, data)
+
+
+def _run_cluster(
+    command_line: UpOptions, count: int, output: Output, line: StatusLine | None
+) -> None:
+    data = command_line.data or DEFAULT_DATA
+    settings = cluster_settings(command_line, count)
+    layout.check_cluster(data, count)
+    cluster = LocalCluster(settings, layout.coordination(data))
+    serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data)
+
+
+def _run_processes(
+    command_line: UpOptions, words: dict[str, Any], output: Output, line: StatusLine | None
+) -> None:
+    data, count = command_line.data or DEFAULT_DATA, words["brokers"]
+    settings = cluster_settings(command_line, count)
+    layout.check_cluster(data, count)
+    logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
+    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output, line)

@@ -1,0 +1,1 @@
+"""`ottla replica`: compare the replicas of partitions."""

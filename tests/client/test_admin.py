@@ -1,0 +1,108 @@
+"""The admin client: one method for each admin API."""
+
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client import AdminClient, OffsetAndMetadata, Producer
+from ottla.client.errors import Closed
+from ottla.testing import Cluster
+from tests.client.test_consumer import consumer_of, fill, poll_until
+
+
+def test_topics(cluster: Cluster, topic: str) -> None:
+    """Topics are created with partitions and configuration, grown, described and deleted."""
+    name = f"{topic}-new"
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        created = admin.create_topic(
+            name, partitions=2, replication_factor=1, config={"retention.ms": "60000"}
+        )
+        assert (created.partitions, created.replication_factor) == (2, 1)
+        with pytest.raises(ApiError) as caught:
+            admin.create_topic(name)
+        assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        admin.create_partitions(name, 4)
+        described = admin.describe_topic(name)
+        assert [row.partition for row in described.partitions] == [0, 1, 2, 3]
+        assert "<th>leader</th>" in described._repr_html_()
+        admin.alter_topic_config(name, {"max.message.bytes": "2000"}, delete=["retention.ms"])
+        config = {row.name: row.value for row in admin.describe_topic_config(name)}
+        assert (config["max.message.bytes"], config["retention.ms"]) == ("2000", "604800000")
+        assert name in [row.name for row in admin.list_topics()]
+        admin.delete_topic(name)
+        assert name not in [row.name for row in admin.list_topics(include_internal=True)]
+
+
+def test_records_and_offsets(cluster: Cluster, topic: str) -> None:
+    """Offsets are found by time; records before an offset are deleted."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    with AdminClient({"bootstrap.servers": cluster.bootstrap}) as admin:
+        assert admin.list_offsets({(topic, 0): 1004})[topic, 0].offset == 2
+        assert admin.delete_records({(topic, 0): 2}) == {(topic, 0): 2}
+        assert admin.list_offsets({(topic, 0): -2})[topic, 0].offset == 2
+
+
+def test_groups(cluster: Cluster, topic: str) -> None:
+    """Groups are listed and described; their offsets are altered and deleted while they are empty."""
+    fill(cluster, topic, [b"a"])
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        with consumer_of(cluster, topic, group_id=topic) as consumer:
+            poll_until(consumer, lambda: len(consumer.assignment) == 3)
+            assert len(admin.describe_group(topic).members) == 1
+            assert topic in [row.group_id for row in admin.list_groups(states=["Stable"])]
+        admin.alter_group_offsets(topic, {(topic, 0): 0, (topic, 1): OffsetAndMetadata(0, "x")})
+        assert admin.list_group_offsets(topic)[topic, 1] == OffsetAndMetadata(0, "x")
+        admin.delete_group_offsets(topic, [(topic, 0)])
+        assert (topic, 0) not in admin.list_group_offsets(topic)
+        admin.delete_group(topic)
+        with pytest.raises(ApiError) as caught:
+            admin.describe_group(topic)
+        assert caught.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_cluster_and_replicas(cluster: Cluster, topic: str) -> None:
+    """Brokers, their configuration and directories, elections and reassignments are reported."""
+    fill(cluster, topic, [b"a"])
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        (broker,) = admin.describe_cluster().brokers
+        node = broker.node_id
+        config = {row.name: row.value for row in admin.describe_broker_config(node)}
+        assert config["log.dirs"] == str(cluster.data)
+        (directory,) = admin.describe_log_dirs(node)
+        assert Path(directory.path) == cluster.data
+        assert directory.replicas[topic, 0].size > 0
+        assert admin.elect_leaders([(topic, 0)]) == []
+        assert admin.list_partition_reassignments() == {}
+        admin.alter_partition_reassignments({(topic, 0): [node]})
+        admin.alter_broker_config(node, {"log.cleaner.threads": "2"})
+        admin.alter_broker_config(node, delete=["log.cleaner.threads"])
+
+
+def test_transactions(cluster: Cluster, topic: str) -> None:
+    """Transactional ids and the producers of a partition are described."""
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap, transactional_id=topic) as producer,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+    ):
+        with producer.transaction():
+            producer.send(topic, b"a", partition=0).result(10)
+            described = admin.describe_transaction(topic)
+            assert (described.state, described.partitions) == ("Ongoing", ((topic, 0),))
+            (active,) = admin.describe_producers(topic, 0)
+            assert (active.producer_id, active.transaction_start_offset) == (
+                described.producer_id,
+                0,
+            )
+        assert topic in [row.transactional_id for row in admin.list_transactions()]
+
+
+def test_wrong_use_is_explained(cluster: Cluster) -> None:
+    """Use after close raises; a protocol that is not supported is refused."""
+    admin = AdminClient(bootstrap_servers=cluster.bootstrap)
+    admin.close()
+    admin.close()
+    with pytest.raises(Closed):
+        admin.list_topics()
+    with pytest.raises(ConfigError, match="PLAINTEXT only"):
+        AdminClient(security_protocol="SSL")

@@ -1,0 +1,79 @@
+"""The producer for asyncio: the same records, futures of the event loop."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError
+from ottla.client import AsyncProducer, Serdes
+from ottla.client.errors import Closed, SerializationError, TimedOut
+from ottla.testing import Cluster
+from tests.client.test_producer import Recorder, records_of
+
+
+def producer_of(cluster: Cluster, **settings: Any) -> AsyncProducer:
+    """Return a producer that does not linger; without idempotence librdkafka starts at once."""
+    words = {"bootstrap_servers": cluster.bootstrap, "linger_ms": 0, "enable_idempotence": False}
+    return AsyncProducer(**(words | settings))
+
+
+async def test_future_is_awaited(cluster: Cluster, topic: str) -> None:
+    """`send` returns when the record is queued, the future when it is acknowledged."""
+    async with producer_of(cluster) as producer:
+        futures = [await producer.send(topic, b"%d" % n, partition=1) for n in range(100)]
+        positions = [metadata.offset for metadata in await asyncio.gather(*futures)]
+    assert positions == list(range(100))
+
+
+async def test_pipeline_is_that_of_the_producer(cluster: Cluster, topic: str) -> None:
+    """Interceptors, serializers, a partitioner and callbacks take part."""
+    recorder, calls = Recorder("!"), []
+    async with producer_of(
+        cluster,
+        interceptors=[recorder],
+        value_serializer=Serdes.string(),
+        partitioner=lambda key, partitions: partitions[-1],
+    ) as producer:
+        future = await producer.send(topic, "x", on_delivery=lambda *words: calls.append(words))
+        metadata = await future
+        with pytest.raises(SerializationError):
+            await producer.send(topic, 5)
+        assert await producer.partitions_for(topic) == [0, 1, 2]
+    assert metadata.partition == 2
+    assert calls == [(metadata, None)]
+    assert [offset for offset, _ in recorder.results] == [0, -1]
+    assert [record.value for record in records_of(cluster, topic)] == [b"x!"]
+
+
+async def test_errors_are_in_the_future(cluster: Cluster, topic: str) -> None:
+    """A record that is too large fails alone; a value without a serializer is not queued."""
+    async with producer_of(cluster, max_request_size=1000) as producer:
+        with pytest.raises(ApiError):
+            await (await producer.send(topic, b"x" * 2000))
+        with pytest.raises(SerializationError, match="value_serializer"):
+            await producer.send(topic, {"a": 1})
+
+
+async def test_full_queue_does_not_block_the_event_loop(cluster: Cluster, topic: str) -> None:
+    """Other tasks run while `send` waits for room; without brokers it times out."""
+    async with producer_of(cluster, queue_buffering_max_messages=10) as producer:
+        futures = [await producer.send(topic, b"x") for _ in range(200)]
+        await asyncio.gather(*futures)
+    settings = {"bootstrap_servers": "127.0.0.1:1", "queue_buffering_max_messages": 1}
+    lost = producer_of(cluster, **settings, max_block_ms=50, delivery_timeout_ms=200)
+    await lost.send(topic, b"x", on_delivery=lambda *_: None)
+    with pytest.raises(TimedOut, match=r"max\.block\.ms"):
+        await lost.send(topic, b"x")
+    await lost.close()
+
+
+async def test_use_after_close_raises(cluster: Cluster, topic: str) -> None:
+    """Sending and flushing raise; closing again is allowed."""
+    producer = producer_of(cluster)
+    await producer.close()
+    await producer.close()
+    with pytest.raises(Closed):
+        await producer.send(topic, b"")
+    with pytest.raises(Closed):
+        await producer.flush()

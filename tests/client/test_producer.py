@@ -1,0 +1,361 @@
+"""The producer against a broker: futures, callbacks, serializers, partitioners, interceptors."""
+
+import concurrent.futures
+import dataclasses
+import struct
+import threading
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client import Producer, ProducerInterceptor, ProducerRecord, RecordMetadata, Serdes
+from ottla.client.errors import ClientError, Closed, SerializationError, TimedOut
+from ottla.client.producer.partitioners import murmur2_partition
+from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.testing import Cluster
+
+
+def producer_of(cluster: Cluster, **settings: Any) -> Producer:
+    """Return a producer that does not linger; without idempotence librdkafka starts at once."""
+    words = {"bootstrap_servers": cluster.bootstrap, "linger_ms": 0, "enable_idempotence": False}
+    return Producer(**(words | settings))
+
+
+def records_of(cluster: Cluster, topic: str) -> list[ConsumedRecord]:
+    """Return every record of a topic with three partitions."""
+    records, ended = [], 0
+    with RecordConsumer(cluster.bootstrap) as consumer:
+        consumer.assign({(topic, number): 0 for number in range(3)})
+        while ended < 3:
+            for event in consumer.poll(10.0, limit=1):
+                if isinstance(event, EndOfPartition):
+                    ended += 1
+                else:
+                    records.append(event)
+    return records
+
+
+def test_future_has_the_position_of_the_record(cluster: Cluster, topic: str) -> None:
+    """`result` returns topic, partition, offset and timestamp."""
+    with producer_of(cluster) as producer:
+        producer.send(topic, b"zero", partition=1).result(10)
+        metadata = producer.send(topic, b"one", partition=1, timestamp=1_700_000_000_000).result(10)
+    assert tuple(metadata) == (topic, 1, 1, 1_700_000_000_000)
+    assert repr(metadata).startswith(f"RecordMetadata(topic={topic!r}, partition=1, offset=1")
+
+
+def test_headers_and_nulls_are_sent(cluster: Cluster, topic: str) -> None:
+    """Headers keep their order; a value of None is a tombstone."""
+    with producer_of(cluster) as producer:
+        producer.send(topic, None, key="k", headers=[("a", b"1"), ("a", None)], partition=0)
+    (record,) = records_of(cluster, topic)
+    assert (record.key, record.value, record.headers) == (b"k", None, [("a", b"1"), ("a", None)])
+
+
+def test_callback_is_called_without_another_call(cluster: Cluster, topic: str) -> None:
+    """A background thread serves the report if the caller does something else."""
+    called = threading.Event()
+    results: list[Any] = []
+
+    def delivered(metadata: RecordMetadata | None, error: Exception | None) -> None:
+        results.append((metadata, error))
+        called.set()
+
+    with producer_of(cluster) as producer:
+        producer.send(topic, b"one", partition=2, on_delivery=delivered)
+        assert called.wait(10)
+    ((metadata, error),) = results
+    assert (metadata.partition, error) == (2, None)
+
+
+def test_futures_work_with_the_standard_library(cluster: Cluster, topic: str) -> None:
+    """`concurrent.futures.wait` and callbacks of futures complete."""
+    done: list[Any] = []
+    with producer_of(cluster) as producer:
+        futures = [producer.send(topic, b"%d" % number) for number in range(50)]
+        futures[0].add_done_callback(done.append)
+        finished, waiting = concurrent.futures.wait(futures, timeout=10)
+    assert (len(finished), len(waiting)) == (50, 0)
+    assert done == [futures[0]]
+    assert not futures[0].cancel()
+    assert futures[0].exception() is None
+
+
+def test_error_of_the_broker_is_in_the_future(cluster: Cluster) -> None:
+    """The error has Kafka's code; the next record is sent."""
+    cluster.create_topic("small", config={"max.message.bytes": "200"})
+    with producer_of(cluster) as producer:
+        large = producer.send("small", b"x" * 1000)
+        with pytest.raises(ApiError) as caught:
+            large.result(10)
+        assert caught.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert producer.send("small", b"x").result(10).offset == 0
+
+
+def test_record_larger_than_a_request_fails_in_its_future(cluster: Cluster, topic: str) -> None:
+    """As in Kafka, `send` returns a future that has failed, and the callback has the error."""
+    errors: list[Any] = []
+    with producer_of(cluster, max_request_size=1000) as producer:
+        future = producer.send(topic, b"x" * 2000, on_delivery=lambda *words: errors.append(words))
+        assert isinstance(future.exception(0), ApiError)
+    ((metadata, error),) = errors
+    assert metadata is None
+    assert "max.request.size" in str(error)
+
+
+def test_value_that_is_not_bytes_needs_a_serializer(cluster: Cluster, topic: str) -> None:
+    """The error says which option to set."""
+    with (
+        producer_of(cluster) as producer,
+        pytest.raises(SerializationError, match="value_serializer"),
+    ):
+        producer.send(topic, 7)
+
+
+def test_serializers_write_what_kafkas_write(cluster: Cluster, topic: str) -> None:
+    """Names, class names, serdes, functions and objects with `serialize` are serializers."""
+
+    class Upper:
+        def configure(self, configs: Any, is_key: bool) -> None:
+            self.is_key = is_key
+
+        def serialize(self, topic: str, value: str) -> bytes:
+            return f"{topic}:{self.is_key}:{value.upper()}".encode()
+
+    java = "org.apache.kafka.common.serialization.LongSerializer"
+    for key, value in (
+        ("string", Serdes.long()),
+        (str.encode, java),
+        (Serdes.string(), lambda number: struct.pack(">q", number)),
+    ):
+        with producer_of(cluster, key_serializer=key, value_serializer=value) as producer:
+            producer.send(topic, 5, key="k", partition=0)
+            producer.send(topic, None, key=None, partition=0)
+    with producer_of(cluster, value_serializer=Upper()) as producer:
+        producer.send(topic, "x", partition=0)
+    *pairs, last = records_of(cluster, topic)
+    assert [(record.key, record.value) for record in pairs] == [
+        (b"k", b"\0" * 7 + b"\5"),
+        (None, None),
+    ] * 3
+    assert last.value == f"{topic}:False:X".encode()
+
+
+def test_serializer_error_names_topic_and_value(cluster: Cluster, topic: str) -> None:
+    """Nothing is sent, and the message has the value."""
+    with (
+        producer_of(cluster, value_serializer=Serdes.long()) as producer,
+        pytest.raises(SerializationError, match=rf"value 'seven'.*topic '{topic}'"),
+    ):
+        producer.send(topic, "seven")
+    assert records_of(cluster, topic) == []
+
+
+def test_keys_are_placed_as_java_places_them(cluster: Cluster, topic: str) -> None:
+    """The partition is murmur2 of the key, in librdkafka and in our own function."""
+    keys = [b"key-%d" % number for number in range(20)]
+    with producer_of(cluster) as producer:
+        placed = [producer.send(topic, b"", key=key) for key in keys]
+        partitions = [future.result(10).partition for future in placed]
+    assert partitions == [murmur2_partition(key, [0, 1, 2]) for key in keys]
+    assert murmur2_partition(b"21", range(1000)) == (-973932308 & 0x7FFFFFFF) % 1000
+
+
+def test_records_without_a_key_stay_together(cluster: Cluster, topic: str) -> None:
+    """A batch of records without a key is in one partition (sticky, KIP-480)."""
+    with producer_of(cluster, linger_ms=50, sticky_partitioning_linger_ms=1000) as producer:
+        producer.send(topic, b"first").result(10)
+        futures = [producer.send(topic, b"%d" % number) for number in range(20)]
+        assert len({future.result(10).partition for future in futures}) == 1
+
+
+def test_round_robin_uses_partitions_in_turn(cluster: Cluster, topic: str) -> None:
+    """Keys do not matter."""
+    with producer_of(cluster, partitioner="round_robin") as producer:
+        futures = [producer.send(topic, b"", key=b"same") for _ in range(6)]
+        assert [future.result(10).partition for future in futures] == [0, 1, 2, 0, 1, 2]
+
+
+def test_own_partitioner_is_configured_used_and_closed(cluster: Cluster, topic: str) -> None:
+    """A class sees the record before and after serialization; a function sees the key."""
+    calls: list[Any] = []
+
+    class ByLength:
+        def configure(self, configs: Any) -> None:
+            calls.append(configs["client.id"])
+
+        def partition(self, topic: str, *words: Any) -> int:
+            key, key_bytes, _, _, topology = words
+            calls.append((key, key_bytes))
+            return len(key) % len(topology.partitions(topic))
+
+        def close(self) -> None:
+            calls.append("closed")
+
+    settings = {"key_serializer": "string", "client_id": "me"}
+    with producer_of(cluster, partitioner=ByLength, **settings) as producer:
+        assert producer.send(topic, b"", key="abcd").result(10).partition == 1
+    assert calls == ["me", ("abcd", b"abcd"), "closed"]
+    with producer_of(cluster, partitioner=lambda key, partitions: partitions[-1]) as producer:
+        assert producer.send(topic, b"").result(10).partition == 2
+        assert producer.partitions_for(topic) == [0, 1, 2]
+
+
+def test_partitioner_with_a_wrong_result_is_an_error(cluster: Cluster, topic: str) -> None:
+    """The error names the result and the partitions of the topic."""
+    with (
+        producer_of(cluster, partitioner=lambda key, partitions: 3) as producer,
+        pytest.raises(ClientError, match=r"returned 3 .* the partitions 0 to 2"),
+    ):
+        producer.send(topic, b"")
+
+
+class Recorder(ProducerInterceptor):
+    """Changes records and counts their results."""
+
+    def __init__(self, mark: str = "a") -> None:
+        self.mark = mark
+        self.results: list[Any] = []
+        self.is_closed = False
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """Append the mark to the value."""
+        return dataclasses.replace(record, value=record.value + self.mark)
+
+    def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
+        """Remember the result."""
+        self.results.append((metadata.offset, error))
+
+    def close(self) -> None:
+        """Remember the call."""
+        self.is_closed = True
+
+
+def test_interceptors_form_a_chain(cluster: Cluster, topic: str) -> None:
+    """Each changes what the one before it returned; all observe the acknowledgement, then close."""
+    chain = [Recorder("a"), Recorder("b")]
+    settings = {"interceptors": chain, "value_serializer": "string"}
+    with producer_of(cluster, **settings) as producer:
+        assert producer.send(topic, "x", partition=0).result(10).offset == 0
+    assert [record.value for record in records_of(cluster, topic)] == [b"xab"]
+    assert [row.results for row in chain] == [[(0, None)]] * 2
+    assert all(row.is_closed for row in chain)
+
+
+def test_interceptor_that_raises_is_skipped(
+    cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The error is logged with the interceptor's name, and the record is sent."""
+
+    class Broken(ProducerInterceptor):
+        def on_send(self, record: ProducerRecord) -> ProducerRecord:
+            raise RuntimeError("no")
+
+    settings = {"interceptors": [Broken, Recorder("b")], "value_serializer": "string"}
+    with producer_of(cluster, **settings) as producer:
+        producer.send(topic, "x", partition=0).result(10)
+    assert [record.value for record in records_of(cluster, topic)] == [b"xb"]
+    assert "Broken failed: RuntimeError('no')" in caplog.text
+
+
+def test_interceptor_that_returns_none_is_named(cluster: Cluster, topic: str) -> None:
+    """The notes' listing returns null; here the error says which interceptor did."""
+
+    class Forgetful:
+        def on_send(self, record: ProducerRecord) -> None:
+            """Return nothing, by mistake."""
+
+    with (
+        producer_of(cluster, interceptors=[Forgetful()]) as producer,
+        pytest.raises(ClientError, match=r"Forgetful returned None from on_send"),
+    ):
+        producer.send(topic, b"x")
+
+
+def test_interceptors_observe_a_record_that_was_not_sent(cluster: Cluster, topic: str) -> None:
+    """A serialization error is reported to the chain before it is raised."""
+    recorder = Recorder()
+    settings = {"interceptors": [recorder], "value_serializer": Serdes.long()}
+    with producer_of(cluster, **settings) as producer, pytest.raises(SerializationError):
+        producer.send(topic, "x")
+    ((offset, error),) = recorder.results
+    assert offset == -1
+    assert isinstance(error, SerializationError)
+
+
+def test_full_queue_blocks_and_then_times_out(cluster: Cluster) -> None:
+    """Memory does not grow while no broker takes the records."""
+    settings = {"bootstrap_servers": "127.0.0.1:1", "queue_buffering_max_messages": 10}
+    producer = producer_of(cluster, **settings, max_block_ms=100, delivery_timeout_ms=300)
+    with pytest.raises(TimedOut, match=r"max\.block\.ms"):
+        for _ in range(100):
+            producer.send("t", b"x")
+    with pytest.raises(TimedOut, match="10 records were not acknowledged"):
+        producer.flush(0.05)
+    producer.close()
+
+
+def test_records_are_sent_while_the_queue_is_full(cluster: Cluster, topic: str) -> None:
+    """`send` blocks until there is room, and every record arrives."""
+    with producer_of(cluster, queue_buffering_max_messages=10) as producer:
+        futures = [producer.send(topic, b"%d" % number) for number in range(500)]
+    assert all(future.exception() is None for future in futures)
+    assert len(records_of(cluster, topic)) == 500
+
+
+def test_use_after_close_raises(cluster: Cluster, topic: str) -> None:
+    """Every method says that the producer is closed; closing it again is allowed."""
+    producer = producer_of(cluster)
+    producer.close()
+    producer.close()
+    for call in (lambda: producer.send(topic, b""), producer.flush, producer.init_transactions):
+        with pytest.raises(Closed, match="the producer is closed"):
+            call()
+
+
+def test_waiting_in_a_callback_is_an_error(
+    cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A callback that waits would wait for itself."""
+    with producer_of(cluster) as producer:
+        producer.send(topic, b"", on_delivery=lambda *_: producer.flush()).result(10)
+    assert "would wait for itself" in caplog.text
+
+
+def test_threads_share_a_producer(cluster: Cluster, topic: str) -> None:
+    """Every record of every thread arrives once, and in the order of its thread."""
+    with producer_of(cluster, enable_idempotence=True) as producer:
+
+        def send(name: int) -> None:
+            for number in range(200):
+                producer.send(topic, b"%d" % number, key=b"%d" % name)
+
+        threads = [threading.Thread(target=send, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    records = records_of(cluster, topic)
+    for name in range(4):
+        values = [int(row.value or b"") for row in records if row.key == b"%d" % name]
+        assert values == list(range(200))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"group_id": "g"}, "'group.id' is an option of a consumer"),
+        ({"batch_sise": 1}, "did you mean 'batch.size'"),
+        ({"partitioner": "murmur3"}, "murmur3.* is not known"),
+        ({"value_serializer": "my.package.Serializer"}, "my.package.Serializer.* is not known"),
+        ({"interceptors": ["my.Interceptor"]}, "must not choose the code that runs"),
+        ({"ssl_truststore_location": "a.jks"}, "Java key store"),
+    ],
+)
+def test_wrong_settings_are_explained(
+    cluster: Cluster, settings: dict[str, Any], sentence: str
+) -> None:
+    """The error names the option and the remedy."""
+    with pytest.raises((ConfigError, ClientError), match=sentence):
+        producer_of(cluster, **settings)

@@ -1,0 +1,69 @@
+"""Retry topics: a failing record is tried again after each delay, then it is a dead letter."""
+
+import time
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client import ConsumerRecord, Producer, RetryingConsumer
+from ottla.client.consumer.retries import ATTEMPT, DUE, ERROR, ORIGIN, RetryPlan
+from ottla.testing import Cluster
+from tests.client.test_consumer import consumer_of, read
+
+
+def test_failing_record_waits_and_becomes_a_dead_letter(cluster: Cluster, topic: str) -> None:
+    """Records behind it are handled at once; nothing is tried before its time."""
+    now = [1_000_000]
+    handled: list[tuple[int, bytes]] = []
+
+    def handle(record: ConsumerRecord) -> None:
+        handled.append((now[0], record.value))
+        if record.value == b"bad":
+            raise ValueError("no")
+
+    for name in (f"{topic}-retry-1", f"{topic}-retry-2", f"{topic}-dlt"):
+        cluster.create_topic(name)
+    with Producer(bootstrap_servers=cluster.bootstrap) as producer:
+        for value in (b"bad", b"good"):
+            producer.send(topic, value, key=b"k", headers=[("own", b"1")], partition=0)
+    words = {"bootstrap_servers": cluster.bootstrap, "group_id": topic}
+    retrying = RetryingConsumer(topic, handle, delays_s=[10, 60], clock_ms=lambda: now[0], **words)
+    deadline = time.monotonic() + 30
+
+    def step_until(count: int) -> None:
+        while len(handled) < count:
+            assert time.monotonic() < deadline
+            retrying.step()
+
+    step_until(2)
+    for _ in range(5):
+        retrying.step()
+    assert handled == [(1_000_000, b"bad"), (1_000_000, b"good")]
+    now[0] += 10_000
+    step_until(3)
+    now[0] += 59_999
+    for _ in range(5):
+        retrying.step()
+    assert len(handled) == 3
+    now[0] += 1
+    step_until(4)
+    retrying.stop()
+    retrying.run()
+    with consumer_of(cluster) as consumer:
+        consumer.assign([(f"{topic}-dlt", 0)])
+        (dead,) = read(consumer, 1)
+    assert (dead.key, dead.value) == (b"k", b"bad")
+    assert dict(dead.headers) == {
+        "own": b"1",
+        ATTEMPT: b"3",
+        ORIGIN: f"{topic}-0@0".encode(),
+        ERROR: b"ValueError: no",
+    }
+    assert dead.header(DUE) is None
+
+
+def test_plan_needs_delays() -> None:
+    """A plan without delays would be a dead-letter topic alone: the error asks for numbers."""
+    with pytest.raises(ConfigError, match="at least one number of seconds"):
+        RetryPlan("t", [])
+    assert RetryPlan("t", [1, 2]).topics() == ["t", "t-retry-1", "t-retry-2"]

@@ -1,0 +1,123 @@
+"""Transactions: records and offsets become visible together, or not at all."""
+
+from typing import Any
+
+import pytest
+
+from ottla.client import AsyncConsumer, AsyncProducer, Consumer, Producer
+from ottla.client.errors import ClientError, Fenced
+from ottla.testing import Cluster
+from tests.client.test_consumer import consumer_of, fill, poll_until, read, values_of
+
+
+def transactional(cluster: Cluster, name: str, **settings: Any) -> Producer:
+    """Return a producer with a transactional id."""
+    return Producer(
+        bootstrap_servers=cluster.bootstrap, transactional_id=name, linger_ms=0, **settings
+    )
+
+
+def committed_values(cluster: Cluster, topic: str, count: int) -> list[bytes]:
+    """Return what a read_committed consumer reads."""
+    settings = {"isolation_level": "read_committed"}
+    with consumer_of(cluster, **settings) as consumer:
+        consumer.assign([(topic, number) for number in range(3)])
+        return values_of(read(consumer, count) + consumer.poll(0.3))
+
+
+def test_block_is_committed_or_aborted(cluster: Cluster, topic: str) -> None:
+    """An exception in the block aborts; the next transaction is not affected."""
+    with transactional(cluster, topic) as producer:
+        with producer.transaction():
+            producer.send(topic, b"one")
+            producer.send(topic, b"two")
+        with pytest.raises(RuntimeError), producer.transaction():
+            producer.send(topic, b"aborted")
+            producer.flush()
+            raise RuntimeError("the application fails")
+        with producer.transaction():
+            producer.send(topic, b"three")
+    assert committed_values(cluster, topic, 3) == [b"one", b"three", b"two"]
+
+
+def test_offsets_are_part_of_the_transaction(cluster: Cluster, topic: str) -> None:
+    """Read, process, write: positions are committed with the results, or not."""
+    out = f"{topic}-out"
+    cluster.create_topic(out, partitions=3)
+    fill(cluster, topic, [b"a", b"b", b"c"])
+    settings = {"group_id": topic, "enable_auto_commit": False}
+    with transactional(cluster, topic) as producer:
+        for is_failing in (True, False):
+            with consumer_of(cluster, topic, **settings) as consumer:
+                records = read(consumer, 3)
+                try:
+                    with producer.transaction():
+                        for record in records:
+                            producer.send(out, record.value.upper())
+                        producer.send_offsets(consumer)
+                        if is_failing:
+                            raise RuntimeError("the application fails")
+                except RuntimeError:
+                    assert consumer.committed() == {}
+                else:
+                    assert sum(row.offset for row in consumer.committed().values()) == 3
+    assert committed_values(cluster, out, 3) == [b"A", b"B", b"C"]
+
+
+def test_older_producer_is_fenced(cluster: Cluster, topic: str) -> None:
+    """A second producer with the same id takes over; the first one cannot commit."""
+    first = transactional(cluster, topic)
+    first.begin_transaction()
+    first.send(topic, b"zombie").result(10)
+    with transactional(cluster, topic) as second, second.transaction():
+        second.send(topic, b"new")
+    with pytest.raises(Fenced, match="taken over"):
+        first.commit_transaction()
+    with pytest.raises((Fenced, ClientError)):
+        first.close()
+    assert committed_values(cluster, topic, 1) == [b"new"]
+
+
+def test_transaction_needs_an_id(cluster: Cluster) -> None:
+    """The error names the option."""
+    with (
+        Producer(bootstrap_servers=cluster.bootstrap) as producer,
+        pytest.raises(ClientError, match="transactional_id"),
+        producer.transaction(),
+    ):
+        pass
+
+
+async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
+    """The block is an `async with`; offsets are those of an AsyncConsumer's positions."""
+    fill(cluster, topic, [b"a"])
+    words = {"bootstrap_servers": cluster.bootstrap}
+    async with (
+        AsyncProducer(**words, transactional_id=topic, linger_ms=0) as producer,
+        AsyncConsumer(
+            topic, **words, group_id=topic, auto_offset_reset="earliest", enable_auto_commit=False
+        ) as consumer,
+    ):
+        assert len(await consumer.poll(10)) == 1
+        with pytest.raises(RuntimeError):
+            async with producer.transaction():
+                await producer.send(topic, b"aborted")
+                raise RuntimeError("the application fails")
+        async with producer.transaction():
+            await producer.send(topic, b"b")
+            await producer.send_offsets(consumer, await consumer.positions())
+        assert [row.offset for row in (await consumer.committed()).values()] == [1]
+    assert committed_values(cluster, topic, 2) == [b"a", b"b"]
+
+
+def test_static_member_is_fenced_by_its_successor(cluster: Cluster, topic: str) -> None:
+    """Two consumers with one group.instance.id: the first learns that another one joined."""
+    settings = {"group_id": topic, "group_instance_id": "one", "heartbeat_interval_ms": 100}
+    first: Consumer = consumer_of(cluster, topic, **settings)
+    poll_until(first, lambda: len(first.assignment) == 3)
+    with consumer_of(cluster, topic, **settings) as second:
+        poll_until(second, lambda: len(second.assignment) == 3)
+        with pytest.raises(Fenced, match=r"group\.instance\.id 'one'"):
+            poll_until(first, lambda: False)
+        assert "group.instance.id 'one'" in (first.departure or "")
+    first.close()

@@ -1,0 +1,148 @@
+"""Apache Kafka 3.9.2 and Ottla as brokers of one cluster, on a real ZooKeeper.
+
+Each replicates from the other, and each is the controller of both for a while. It needs
+`inter.broker.authentication=none`, because Kafka's brokers cannot prove their identity to ours.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.base.clock import RealClock
+from ottla.cluster.image import PartitionImage
+from ottla.cluster.znodes import BrokerIdsNode
+from ottla.server.node import Node
+from tests.compat import java, zookeeper
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+]
+
+KAFKA, OTTLA = 1, 2
+TOPIC = "t"
+PARTITIONS = 4
+# Shorter than the default, so that ZooKeeper forgets a killed broker before it restarts.
+SESSION_MS = 6000
+CLOCK = RealClock()
+
+
+@asynccontextmanager
+async def cluster(folder: Path) -> AsyncIterator[tuple[zookeeper.Broker, Node]]:
+    """Run a broker of each kind; Apache Kafka's is the first one, and so the controller."""
+    with zookeeper.running(folder / "zookeeper") as address:
+        session = f"zookeeper.session.timeout.ms={SESSION_MS}"
+        kafka = zookeeper.Broker(folder / "kafka", address, options=[session])
+        ottla = Node(
+            {
+                "broker.id": str(OTTLA),
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+                "log.dirs": str(folder / "ottla"),
+                "zookeeper.connect": address,
+                "zookeeper.session.timeout.ms": str(SESSION_MS),
+                "inter.broker.authentication": "none",
+                "offsets.topic.replication.factor": "1",
+            }
+        )
+        try:
+            await asyncio.to_thread(kafka.start)
+            await ottla.start()
+            yield kafka, ottla
+        finally:
+            await ottla.stop()
+            await asyncio.to_thread(kafka.kill)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition is true."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await CLOCK.sleep(0.05)
+
+
+async def until_forgotten(node: Node, broker_id: int) -> None:
+    """Wait until a broker's registration has ended with its session."""
+    session = node.broker.controller.session
+    async with asyncio.timeout(60):
+        while str(broker_id) in await session.children(BrokerIdsNode.PATH):
+            await CLOCK.sleep(0.05)
+
+
+def partitions(node: Node) -> list[PartitionImage]:
+    """Return the partitions of the topic as our broker knows them."""
+    topic = node.broker.image.topic(TOPIC)
+    return [] if topic is None else list(topic.partitions)
+
+
+def are_in_sync(node: Node, *members: int) -> bool:
+    """Return True if every partition has exactly these members in its ISR."""
+    found = partitions(node)
+    return len(found) == PARTITIONS and all(set(item.isr) == set(members) for item in found)
+
+
+def create(bootstrap: str) -> None:
+    """Create the topic with two replicas."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 2)]).values():
+        done.result(30)
+
+
+def produce(bootstrap: str, count: int) -> int:
+    """Produce records with acks=all and idempotence; return how many were acknowledged."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "message.timeout.ms": 40_000}
+    )
+    errors: list[object] = []
+    for number in range(count):
+        producer.produce(
+            TOPIC,
+            b"v%d" % number,
+            partition=number % PARTITIONS,
+            on_delivery=lambda error, _: errors.append(error),
+        )
+    producer.flush(60)
+    return errors.count(None)
+
+
+async def test_both_brokers_lead_follow_and_control(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing that was acknowledged is lost, and both logs are equal byte for byte in the end."""
+    caplog.set_level(logging.INFO, logger="ottla.controller.brokers")
+    async with cluster(tmp_path) as (kafka, ottla):
+        both = f"{kafka.bootstrap},127.0.0.1:{ottla.port}"
+        # Apache Kafka is the controller, and each broker leads half of the partitions.
+        assert ottla.broker.image.controller_id == KAFKA
+        await asyncio.to_thread(create, kafka.bootstrap)
+        await until(lambda: are_in_sync(ottla, KAFKA, OTTLA))
+        assert sorted(item.leader for item in partitions(ottla)) == [1, 1, 2, 2]
+        assert await asyncio.to_thread(produce, both, 400) == 400
+        # Its process ends: ours takes the role and leads everything.
+        await asyncio.to_thread(kafka.kill)
+        await until(lambda: ottla.broker.controller.is_active)
+        await until(lambda: all(item.leader == OTTLA for item in partitions(ottla)))
+        assert await asyncio.to_thread(produce, f"127.0.0.1:{ottla.port}", 400) == 400
+        # It returns, follows our broker, and joins the ISR with our controller's consent; its
+        # registration has to wait for the end of its former session.
+        await until_forgotten(ottla, KAFKA)
+        await asyncio.to_thread(kafka.start)
+        await until(lambda: are_in_sync(ottla, KAFKA, OTTLA))
+        assert await asyncio.to_thread(produce, both, 400) == 400
+        ends = [
+            ottla.broker.replicas.get(TOPIC, number).high_watermark for number in range(PARTITIONS)
+        ]
+        assert ends == [300] * PARTITIONS
+        # A controlled shutdown: it asks our controller, and leaves every ISR.
+        await asyncio.to_thread(kafka.stop)
+        await until(lambda: are_in_sync(ottla, OTTLA))
+        assert "broker shuts down broker=1 remaining=0" in caplog.messages
+    for number in range(PARTITIONS):
+        name = f"{TOPIC}-{number}/{0:020}.log"
+        assert (kafka.data / name).read_bytes() == (tmp_path / "ottla" / name).read_bytes()

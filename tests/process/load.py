@@ -1,0 +1,266 @@
+"""An idempotent producer with acks=all at a fixed rate, and the judgement of what it has written.
+
+Record n of a partition has the value n, so a loss, a duplicate and a change of order can each be
+seen in the partition.
+"""
+
+import itertools
+import json
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import confluent_kafka
+
+from tests.compat import java
+
+RATE = 2000
+PARTITIONS = 12
+_TICK_S = 0.01
+_PADDING = b" " * 1000
+_PATIENCE_S = 60.0
+_EOF = confluent_kafka.KafkaError._PARTITION_EOF
+
+# Number of each record by partition and offset.
+Content = dict[int, dict[int, int]]
+
+
+class Load:
+    """librdkafka; a context manager that writes in the background until the end of the block."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        partitions: int = PARTITIONS,
+        rate: int = RATE,
+        config: Mapping[str, object] | None = None,
+    ) -> None:
+        self.acknowledged: Content = defaultdict(dict)
+        # Acknowledged without an offset.
+        self.duplicates: dict[int, set[int]] = defaultdict(set)
+        self.sent = [0] * partitions
+        self.failures: list[str] = []
+        self.gap_seconds = 0.0
+        self._topic = topic
+        self._rate = rate
+        self._count = 0
+        self._started_at = self._last_at = 0.0
+        self._progress = threading.Condition()
+        self._is_stopped = threading.Event()
+        self._producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 5,
+                "reconnect.backoff.max.ms": 500,
+                "socket.timeout.ms": 10_000,
+                "log_level": 0,
+                **(config or {}),
+            }
+        )
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "Load":
+        """Start, and return after the first acknowledgements."""
+        self._started_at = self._last_at = time.monotonic()
+        self._thread.start()
+        self.wait_for(200)
+        with self._progress:
+            # The first records wait for metadata and a producer id.
+            self.gap_seconds = 0.0
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop, and wait until every record is acknowledged."""
+        self._is_stopped.set()
+        self._thread.join()
+        left = self._producer.flush(_PATIENCE_S if error is None else 0)
+        if error is None:
+            assert left == 0, f"{left} records are not acknowledged"
+
+    def wait_for(self, more: int, seconds: float = _PATIENCE_S) -> None:
+        """Wait until `more` further records are acknowledged."""
+        with self._progress:
+            goal = self._count + more
+            done = self._progress.wait_for(lambda: self._count >= goal, timeout=seconds)
+        assert done, f"{goal - self._count} of {more} records not acknowledged in {seconds:g} s"
+
+    def seconds_since_start(self) -> float:
+        """Return for how long records have been written."""
+        return time.monotonic() - self._started_at
+
+    def _run(self) -> None:
+        started, sent = time.monotonic(), 0
+        while not self._is_stopped.is_set():
+            due = int((time.monotonic() - started) * self._rate)
+            for number in range(sent, due):
+                self._send(number % len(self.sent))
+            sent = max(sent, due)
+            self._producer.poll(_TICK_S)
+
+    def _send(self, partition: int) -> None:
+        value = b"%d" % self.sent[partition] + _PADDING
+        try:
+            self._producer.produce(
+                self._topic, value, partition=partition, on_delivery=self._delivered
+            )
+        except BufferError:
+            return
+        self.sent[partition] += 1
+
+    def _delivered(
+        self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message
+    ) -> None:
+        if error is not None:
+            self.failures.append(str(error))
+            return
+        offset = message.offset()
+        if offset is None:
+            # The broker knew the batch as a duplicate, but not its offset any more (KIP-98).
+            self.duplicates[message.partition()].add(int(message.value()))
+        else:
+            self.acknowledged[message.partition()][offset] = int(message.value())
+        now = time.monotonic()
+        with self._progress:
+            self.gap_seconds = max(self.gap_seconds, now - self._last_at)
+            self._last_at = now
+            self._count += 1
+            self._progress.notify()
+
+    def check(self, bootstrap: str) -> None:
+        """Fail unless every record is in its partition once, in order, at its acknowledged offset."""
+        found = read_all(bootstrap, self._topic, len(self.sent))
+        assert self.failures == []
+        for partition, sent in enumerate(self.sent):
+            judge(partition, sent, self.acknowledged[partition], found[partition])
+            unplaced = self.duplicates[partition]
+            assert len(self.acknowledged[partition]) + len(unplaced) == sent
+            assert unplaced <= set(found[partition].values())
+
+
+class JavaLoad:
+    """The Java client's VerifiableProducer: its values are 0, 1, 2… over all partitions."""
+
+    def __init__(self, bootstrap: str, topic: str, folder: Path, *, rate: int = RATE) -> None:
+        self._topic = topic
+        config = folder / "java-load.properties"
+        # The program sets no retries; a producer's own defaults are idempotent.
+        config.write_text(
+            "enable.idempotence=true\nretries=2147483647\nacks=all\nlinger.ms=5\n"
+            "reconnect.backoff.max.ms=500\nrequest.timeout.ms=10000\nmetadata.max.age.ms=5000\n"
+        )
+        self._output = folder / "java-load.out"
+        class_path = java.client_class_path("4.3.0")
+        self._command = java.command(
+            class_path,
+            "org.apache.kafka.tools.VerifiableProducer",
+            *("--bootstrap-server", bootstrap, "--topic", topic, "--acks", "-1"),
+            *("--throughput", str(rate), "--command-config", str(config)),
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "JavaLoad":
+        """Start, and return after the first acknowledgements."""
+        with self._output.open("wb") as out:
+            self._process = subprocess.Popen(self._command, stdout=out, stderr=subprocess.STDOUT)
+        self.wait_for(200)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the producer, which completes what it has sent."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(_PATIENCE_S)
+
+    def _lines(self) -> list[str]:
+        return [line for line in self._output.read_text().splitlines() if line.startswith("{")]
+
+    def wait_for(self, more: int, seconds: float = _PATIENCE_S) -> None:
+        """Wait until `more` further records are acknowledged."""
+        pause, deadline = threading.Event(), time.monotonic() + seconds
+        goal = len(self._lines()) + more
+        while len(self._lines()) < goal:
+            assert self._process is not None
+            assert self._process.poll() is None, self._output.read_text()[-3000:]
+            assert time.monotonic() < deadline, f"{more} records not written in {seconds:g} s"
+            pause.wait(0.1)
+
+    def check(self, bootstrap: str, partitions: int = PARTITIONS) -> None:
+        """Fail unless every acknowledged record is there once, in its order, and no other twice."""
+        events = [json.loads(line) for line in self._lines()]
+        failures = [item for item in events if item["name"] == "producer_send_error"]
+        assert failures == []
+        acknowledged: Content = defaultdict(dict)
+        for item in events:
+            if item["name"] == "producer_send_success":
+                acknowledged[item["partition"]][item["offset"]] = int(item["value"])
+        assert sum(map(len, acknowledged.values())) > 0
+        found = read_all(bootstrap, self._topic, partitions)
+        for partition in range(partitions):
+            numbers = list(found[partition].values())
+            assert acknowledged[partition].items() <= found[partition].items(), partition
+            assert numbers == sorted(set(numbers)), f"partition {partition}: order or duplicates"
+
+
+def judge(
+    partition: int, sent: int, acknowledged: Mapping[int, int], found: Mapping[int, int]
+) -> None:
+    """Fail if a partition has lost, doubled or reordered records: all were acknowledged."""
+    lost = acknowledged.items() - found.items()
+    assert not lost, f"partition {partition} lost {len(lost)}, first {sorted(lost)[:3]}"
+    numbers = list(found.values())
+    if numbers == list(range(sent)):
+        return
+    doubled = len(numbers) - len(set(numbers))
+    inverted = sum(after < before for before, after in itertools.pairwise(numbers))
+    missing = sorted(set(range(sent)) - set(numbers))[:5]
+    raise AssertionError(
+        f"partition {partition}: {doubled} duplicates, {inverted} inversions, missing {missing}, "
+        f"{len(numbers)} records of {sent}"
+    )
+
+
+def read_all(bootstrap: str, topic: str, partitions: int) -> list[dict[int, int]]:
+    """Return the number at each offset of each partition, read from the beginning to the end."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    consumer.assign(
+        [confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(partitions)]
+    )
+    found: list[dict[int, int]] = [{} for _ in range(partitions)]
+    ended: set[int] = set()
+    deadline = time.monotonic() + _PATIENCE_S
+    while len(ended) < partitions:
+        assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
+        for message in consumer.consume(1000, timeout=1.0):
+            error = message.error()
+            if error is None:
+                found[message.partition()][message.offset()] = int(message.value())
+            elif error.code() == _EOF:
+                ended.add(message.partition())
+    consumer.close()
+    return found

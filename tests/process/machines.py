@@ -1,0 +1,96 @@
+"""Network namespaces: brokers on machines of their own, between which a test cuts the network.
+
+The rules that cut are inside the namespaces, so that they end with them. Needs root on Linux.
+"""
+
+import contextlib
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+# A network that nobody routes (RFC 5737, TEST-NET-2).
+_NETWORK = "198.51.100"
+GATEWAY = f"{_NETWORK}.1"
+
+
+class Machines:
+    """Machines by number, each with an address; the test itself has the gateway's address."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._tag = uuid.uuid4().hex[:6]
+        self.numbers = tuple(numbers)
+        self.addresses = {number: f"{_NETWORK}.{10 + number}" for number in numbers}
+
+    def prefix(self, number: int) -> list[str]:
+        """Return the words in front of a command that runs on a machine."""
+        return ["ip", "netns", "exec", self._name(number)]
+
+    def _name(self, number: int) -> str:
+        return f"ottla{self._tag}{number}"
+
+    @property
+    def _bridge(self) -> str:
+        return f"br{self._tag}"
+
+    def open(self) -> None:
+        """Create the machines and the network; OSError or CalledProcessError if not permitted."""
+        _run("ip", "link", "add", self._bridge, "type", "bridge")
+        _run("ip", "address", "add", f"{GATEWAY}/24", "dev", self._bridge)
+        _run("ip", "link", "set", self._bridge, "up")
+        for number in self.numbers:
+            name, outside = self._name(number), f"v{self._tag}{number}"
+            _run("ip", "netns", "add", name)
+            _run(
+                "ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", name
+            )
+            _run("ip", "link", "set", outside, "master", self._bridge, "up")
+            inside = (*self.prefix(number), "ip")
+            _run(*inside, "address", "add", f"{self.addresses[number]}/24", "dev", "eth0")
+            _run(*inside, "link", "set", "eth0", "up")
+            _run(*inside, "link", "set", "lo", "up")
+            self.heal(number)
+
+    def close(self) -> None:
+        """Remove the machines and the network."""
+        for number in self.numbers:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                _run("ip", "netns", "delete", self._name(number))
+        with contextlib.suppress(subprocess.CalledProcessError):
+            _run("ip", "link", "delete", self._bridge)
+
+    def cut(self, number: int, *others: int, is_one_way: bool = False) -> None:
+        """Drop what arrives at a machine from others; also what it sends unless `is_one_way`."""
+        rules = (*self.prefix(number), "iptables", "-w", "-A")
+        for other in others:
+            _run(*rules, "INPUT", "-s", self.addresses[other], "-j", "DROP")
+            if not is_one_way:
+                _run(*rules, "OUTPUT", "-d", self.addresses[other], "-j", "DROP")
+
+    def heal(self, *numbers: int) -> None:
+        """Drop nothing at these machines."""
+        for number in numbers:
+            _run(*self.prefix(number), "iptables", "-w", "-F")
+
+
+@contextlib.contextmanager
+def machines(*numbers: int) -> Iterator[Machines]:
+    """Yield machines that exist until the end of the block; skip the test where that is impossible."""
+    for program in ("ip", "iptables"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    found = Machines(numbers)
+    try:
+        try:
+            found.open()
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"network namespaces are not permitted here: {error}")
+        yield found
+    finally:
+        found.close()
+
+
+def _run(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True, timeout=10)

@@ -1,0 +1,92 @@
+"""Brokers that die with kill -9 under load: nothing is lost, doubled or reordered."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, wait
+from tests.process.load import Load
+
+pytestmark = pytest.mark.slow
+TOPIC = "orders"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[BrokerCluster]:
+    """Three brokers with embedded coordination and a topic of twelve partitions."""
+    with BrokerCluster(tmp_path) as running:
+        running.create_topic(TOPIC)
+        yield running
+
+
+def test_leaders_killed_one_after_the_other_lose_nothing(cluster: BrokerCluster) -> None:
+    """Kill -9 of a leader, several times (scenario 1): acknowledgements pause at most 5 s."""
+    with Load(cluster.bootstrap, TOPIC) as load:
+        for partition in range(3):
+            load.wait_for(3000)
+            victim = cluster.leader(TOPIC, partition)
+            cluster.kill(victim)
+            load.wait_for(2000)
+            cluster.start(victim)
+            cluster.wait_in_sync(TOPIC)
+    load.check(cluster.bootstrap)
+    assert load.gap_seconds <= FAIL_OVER_S
+    cluster.verify(TOPIC)
+
+
+def test_leader_killed_right_after_a_follower_has_restarted(cluster: BrokerCluster) -> None:
+    """The follower truncates by leader epoch, not to its high watermark (scenario 2, KIP-101)."""
+    with Load(cluster.bootstrap, TOPIC) as load:
+        for partition in range(2):
+            load.wait_for(2000)
+            leader = cluster.leader(TOPIC, partition)
+            follower = next(number for number in cluster.ids if number != leader)
+            cluster.kill(follower)
+            load.wait_for(1000)
+            cluster.start(follower)
+            cluster.kill(leader)
+            load.wait_for(1000)
+            cluster.start(leader)
+            cluster.wait_in_sync(TOPIC)
+    load.check(cluster.bootstrap)
+    cluster.verify(TOPIC)
+
+
+def test_all_brokers_killed_at_once(cluster: BrokerCluster) -> None:
+    """Restarted in any order, the partitions can be written when two are up (scenario 3)."""
+    seed = random.randrange(1000)
+    print(f"seed {seed}")
+    with Load(cluster.bootstrap, TOPIC) as load:
+        load.wait_for(4000)
+        cluster.kill(*cluster.ids)
+        first, second, third = random.Random(seed).sample(cluster.ids, 3)
+        cluster.start(first)
+        cluster.start(second)
+        load.wait_for(1000, seconds=10)
+        cluster.start(third)
+        cluster.wait_in_sync(TOPIC)
+        load.wait_for(1000)
+    load.check(cluster.bootstrap)
+    cluster.verify(TOPIC)
+
+
+def test_three_leader_changes_with_different_survivors(cluster: BrokerCluster) -> None:
+    """Logs that diverge over several leader epochs become identical again (scenario 4, KIP-279)."""
+    with Load(cluster.bootstrap, TOPIC, partitions=1, rate=1000) as load:
+        for _ in range(3):
+            leader = cluster.leader(TOPIC)
+            cluster.kill(leader)
+            successor = cluster.leader(TOPIC)
+            load.wait_for(500)
+            cluster.start(leader)
+            # The successor dies before or while the former leader catches up.
+            wait(lambda: cluster.known() == set(cluster.ids), "all brokers are registered")
+            if successor in cluster.running and len(cluster.partitions(TOPIC)[0].isr) > 1:
+                cluster.kill(successor)
+                load.wait_for(500)
+                cluster.start(successor)
+            cluster.wait_in_sync(TOPIC)
+    load.check(cluster.bootstrap)
+    cluster.verify(TOPIC)

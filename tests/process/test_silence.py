@@ -1,0 +1,180 @@
+"""Brokers that fall silent: SIGSTOP, sessions that end, ZooKeeper that is down, networks that are cut."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from tests.compat import java
+from tests.process.broker_cluster import (
+    FAIL_OVER_S,
+    SESSION_MS,
+    BrokerCluster,
+    wait,
+)
+from tests.process.load import JavaLoad, Load
+from tests.process.machines import Machines, machines
+from tests.process.zookeeper_servers import ZooKeeper, zookeeper
+
+pytestmark = pytest.mark.slow
+TOPIC = "orders"
+# The machine on which ZooKeeper runs.
+_ZOOKEEPER = 9
+
+
+@pytest.fixture
+def ensemble(tmp_path: Path) -> Iterator[ZooKeeper]:
+    """A real ZooKeeper."""
+    with zookeeper(tmp_path / "zookeeper") as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, ensemble: ZooKeeper) -> Iterator[BrokerCluster]:
+    """Three brokers on a real ZooKeeper and a topic of twelve partitions."""
+    with BrokerCluster(tmp_path, zookeeper=ensemble.address) as running:
+        running.create_topic(TOPIC)
+        yield running
+
+
+def sleep_sessions(cluster: BrokerCluster, victim: int) -> None:
+    """Return when the others have noticed that a broker's session has ended."""
+    others = [number for number in cluster.ids if number != victim]
+    wait(lambda: victim not in cluster.known(*others), f"broker {victim} is dropped")
+
+
+def test_paused_controller_writes_nothing_when_it_resumes(cluster: BrokerCluster) -> None:
+    """Another controller is elected; the old one is fenced and rejoins (scenarios 13 and 14)."""
+    with Load(cluster.bootstrap, TOPIC) as load:
+        first = cluster.controller()
+        others = [number for number in cluster.ids if number != first]
+        cluster.pause(first)
+        took = wait(lambda: cluster.controller(*others) in others, "another controller")
+        assert took <= FAIL_OVER_S
+        second = cluster.controller(*others)
+        load.wait_for(5 * SESSION_MS // 2)
+        cluster.resume(first)
+        wait(lambda: cluster.known() == set(cluster.ids), "the old controller is registered again")
+        wait(lambda: cluster.controller(first) == second, "it follows the new controller")
+        cluster.wait_in_sync(TOPIC)
+        load.wait_for(1000)
+    load.check(cluster.bootstrap)
+    assert load.gap_seconds <= FAIL_OVER_S
+    cluster.verify(TOPIC)
+
+
+@pytest.mark.compat
+@pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
+def test_java_producer_survives_kill_and_pause(cluster: BrokerCluster, tmp_path: Path) -> None:
+    """The Java client's idempotent producer loses and doubles nothing."""
+    with JavaLoad(cluster.bootstrap, TOPIC, tmp_path) as load:
+        load.wait_for(3000)
+        victim = cluster.leader(TOPIC)
+        cluster.kill(victim)
+        load.wait_for(3000)
+        cluster.start(victim)
+        cluster.wait_in_sync(TOPIC)
+        silent = cluster.leader(TOPIC, 1)
+        cluster.pause(silent)
+        sleep_sessions(cluster, silent)
+        load.wait_for(3000)
+        cluster.resume(silent)
+        cluster.wait_in_sync(TOPIC)
+    load.check(cluster.bootstrap)
+    cluster.verify(TOPIC)
+
+
+def test_broker_that_bounces_faster_than_its_session(cluster: BrokerCluster) -> None:
+    """The new process replaces the registration, and requests for the old one are fenced
+    (scenario 17)."""
+    with Load(cluster.bootstrap, TOPIC) as load:
+        for number in cluster.ids:
+            load.wait_for(1000)
+            cluster.kill(number)
+            cluster.start(number)
+            cluster.wait_in_sync(TOPIC)
+    load.check(cluster.bootstrap)
+    assert load.gap_seconds <= FAIL_OVER_S
+    cluster.verify(TOPIC)
+
+
+def test_records_are_written_while_zookeeper_is_down(
+    cluster: BrokerCluster, ensemble: ZooKeeper
+) -> None:
+    """Leaders go on, nothing changes, and everything works after its return (scenario 16)."""
+    with Load(cluster.bootstrap, TOPIC) as load:
+        before = cluster.partitions(TOPIC)
+        processes = [cluster.process_id(number) for number in cluster.ids]
+        ensemble.kill()
+        # Longer than the sessions of the brokers.
+        load.wait_for(4 * SESSION_MS)
+        after = cluster.partitions(TOPIC)
+        assert [(row.leader, row.isr) for row in after] == [(row.leader, row.isr) for row in before]
+        ensemble.start()
+        wait(lambda: cluster.known() == set(cluster.ids), "all brokers are registered", 10)
+        cluster.wait_in_sync(TOPIC)
+        with cluster.admin() as brokers:
+            create(brokers)
+        assert processes == [cluster.process_id(number) for number in cluster.ids]
+    load.check(cluster.bootstrap)
+    assert load.gap_seconds <= FAIL_OVER_S
+    cluster.verify(TOPIC)
+
+
+def create(brokers: Brokers) -> None:
+    """Create a topic, which needs a controller."""
+    topics.create_topic(brokers, "afterwards", partitions=3, replication_factor=3)
+
+
+@pytest.fixture
+def network() -> Iterator[Machines]:
+    """Four machines: three for brokers, one for ZooKeeper."""
+    with machines(1, 2, 3, _ZOOKEEPER) as found:
+        yield found
+
+
+@pytest.fixture
+def spread(tmp_path: Path, network: Machines) -> Iterator[BrokerCluster]:
+    """Three brokers and a ZooKeeper, each on a machine of its own."""
+    host, prefix = network.addresses[_ZOOKEEPER], network.prefix(_ZOOKEEPER)
+    with zookeeper(tmp_path / "zookeeper", host, prefix) as server:
+        hosts = {number: network.addresses[number] for number in (1, 2, 3)}
+        prefixes = {number: network.prefix(number) for number in (1, 2, 3)}
+        address, folder = server.address, tmp_path
+        with BrokerCluster(folder, zookeeper=address, hosts=hosts, prefixes=prefixes) as running:
+            running.create_topic(TOPIC)
+            yield running
+
+
+CUTS = ["zookeeper", "followers", "all", "one way", "controller"]
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_leader_that_is_cut_off_acknowledges_nothing_alone(
+    spread: BrokerCluster, network: Machines, cut: str
+) -> None:
+    """Clients still reach the leader (scenario 15): no record is acknowledged by two leaders.
+
+    A controller that only ZooKeeper reaches stays the controller, as in Apache Kafka: the ISR then
+    cannot shrink, and nothing is acknowledged until the network is whole again.
+    """
+    with Load(spread.bootstrap, TOPIC) as load:
+        load.wait_for(1000)
+        controller = spread.controller()
+        led = {row.leader for row in spread.partitions(TOPIC)}
+        victim = controller if cut == "controller" else min(led - {controller})
+        others = [number for number in spread.ids if number != victim]
+        targets = {"zookeeper": [_ZOOKEEPER], "all": [_ZOOKEEPER, *others]}
+        network.cut(victim, *targets.get(cut, others), is_one_way=cut == "one way")
+        if cut != "controller":
+            load.wait_for(2000)
+        # Longer than the session and replica.lag.time.max.ms.
+        wait(lambda: load.seconds_since_start() > 4 * SESSION_MS / 1000, "the cut has lasted")
+        network.heal(victim)
+        took = spread.wait_in_sync(TOPIC)
+        load.wait_for(1000)
+    load.check(spread.bootstrap)
+    assert took <= 10
+    spread.verify(TOPIC)

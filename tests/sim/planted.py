@@ -1,0 +1,353 @@
+"""Mistakes planted in the broker, each of which the cluster simulation must find.
+
+`PLANTED` names, for each, the scenario and a seed that finds it. A seed changes its meaning when the broker or
+the simulation changes: run `python -m tests.sim.planted NAME` to search for another one.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.cluster import election
+from ottla.controller import state
+from ottla.controller.planning import planner, shutdown
+from ottla.coordinators.groups.service import OFFSETS_TOPIC
+from ottla.replication import following, leading
+from ottla.replication.isr import IsrMachine
+from ottla.replication.isr_updates import IsrUpdates
+from ottla.replication.partition import Partition
+from ottla.server.local_broker import LocalBroker
+from ottla.server.produce import partition_writer
+from ottla.server.produce.markers import ReplicaMarkers
+from ottla.storage.log.log import Log
+from ottla.storage.log.producers import ProducerState
+from ottla.testing.sim.cluster.run import Result, simulate
+from ottla.testing.sim.cluster.scenario import load
+from ottla.testing.sim.files import SimFile
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+SEEDS_MAX = 500
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def truncate_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """A new follower cuts its log at its high watermark, as before KIP-101."""
+    begin = following.begin
+
+    def begin_at_high_watermark(partition: Partition, key: Any) -> Any:
+        if partition.log.log_end_offset > partition.high_watermark:
+            partition.log.truncate_to(partition.high_watermark)
+        return begin(partition, key)
+
+    patch.setattr(following, "begin", begin_at_high_watermark)
+
+
+def acknowledge_before_replication(patch: pytest.MonkeyPatch) -> None:
+    """Acks=all is answered when the leader alone has the record."""
+    patch.setattr(Partition, "is_acknowledged", lambda self, acks, offset: True)
+    patch.setattr(Partition, "acknowledgement", lambda self, acks, offset, seconds: None)
+
+
+def acknowledge_after_losing_leadership(patch: pytest.MonkeyPatch) -> None:
+    """A request that waits when its leader is replaced is acknowledged."""
+    wait = Partition.wait_for_acknowledgement
+
+    def forgiving(self: Partition, *arguments: Any) -> "asyncio.Future[ErrorCode]":
+        inner = wait(self, *arguments)
+        outer: asyncio.Future[ErrorCode] = inner.get_loop().create_future()
+
+        def settle(done: "asyncio.Future[ErrorCode]") -> None:
+            if done.cancelled():
+                outer.cancel()
+            elif not outer.done():
+                code = done.result()
+                is_lost = code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+                outer.set_result(ErrorCode.NONE if is_lost else code)
+
+        inner.add_done_callback(settle)
+        return outer
+
+    patch.setattr(Partition, "wait_for_acknowledgement", forgiving)
+
+
+def ignore_divergence(patch: pytest.MonkeyPatch) -> None:
+    """A leader does not compare the epoch of a follower's last record with its own log."""
+    patch.setattr(leading, "divergence", lambda *arguments: None)
+
+
+def accept_old_leader_epochs(patch: pytest.MonkeyPatch) -> None:
+    """A replica applies partition states that are older than its own, whoever sent them."""
+    apply = Partition.apply
+
+    def apply_anything(self: Partition, new: Any) -> bool:
+        self.leader_epoch = min(self.leader_epoch, new.leader_epoch - 1)
+        self.partition_epoch = min(self.partition_epoch, new.partition_epoch)
+        return apply(self, new)
+
+    patch.setattr(Partition, "apply", apply_anything)
+    accept_stale_controllers(patch)
+
+
+def accept_stale_controllers(patch: pytest.MonkeyPatch) -> None:
+    """A broker obeys, and the tree admits, a controller whose term is over."""
+
+    def check_nothing(self: LocalBroker, fence: Any) -> None:
+        self._controller_epoch = max(self._controller_epoch, fence.controller_epoch)
+
+    async def write_unchecked(session: Any, term: Any, operations: Sequence[Any]) -> list[Any]:
+        results: list[Any] = await session.multi(operations)
+        return results
+
+    patch.setattr(LocalBroker, "_check", check_nothing)
+    patch.setattr(state, "write", write_unchecked)
+
+
+def skip_fsync(patch: pytest.MonkeyPatch) -> None:
+    """Logs are never synced, although their topics flush before an acknowledgement."""
+    sync = SimFile.sync
+    patch.setattr(SimFile, "sync", lambda self: None if self.path.endswith(".log") else sync(self))
+
+
+def count_unflushed_records(patch: pytest.MonkeyPatch) -> None:
+    """With flush.on.ack, the leader counts with the end of its log instead of the durable end."""
+    advance = Partition.advance
+
+    def advance_to_end(self: Partition) -> bool:
+        known, self.log.recovery_point = self.log.recovery_point, self.log.log_end_offset
+        try:
+            return advance(self)
+        finally:
+            self.log.recovery_point = known
+
+    patch.setattr(Partition, "advance", advance_to_end)
+
+
+def lose_producer_state_on_restart(patch: pytest.MonkeyPatch) -> None:
+    """A log is opened without the sequence numbers of its producers."""
+    patch.setattr(
+        "ottla.storage.log.recovery._Loading._load_producers",
+        lambda self, start, end: ProducerState(),
+    )
+
+
+def forget_producers_while_following(patch: pytest.MonkeyPatch) -> None:
+    """A follower does not keep sequence numbers, so that duplicates are written after a fail-over."""
+    append = Log.append_as_follower
+
+    def append_only(self: Log, records: Any) -> Any:
+        note, self._note_producer = self._note_producer, lambda *_: None  # type: ignore[method-assign]
+        try:
+            return append(self, records)
+        finally:
+            self._note_producer = note  # type: ignore[method-assign]
+
+    patch.setattr(Log, "append_as_follower", append_only)
+
+
+def skip_the_duplicate_check(patch: pytest.MonkeyPatch) -> None:
+    """Every batch of an idempotent producer is written."""
+    patch.setattr(ProducerState, "check", lambda self, header: None)
+
+
+def commit_offsets_before_replication(patch: pytest.MonkeyPatch) -> None:
+    """A coordinator answers when its records are in its own log."""
+
+    def append_only(target: Partition, encoded: bytearray) -> "asyncio.Future[int]":
+        info = target.append_as_leader(encoded, acks=-1, from_client=False)
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        done.set_result(info.last_offset)
+        return done
+
+    patch.setattr(partition_writer, "_append", append_only)
+
+
+def shrink_the_isr_alone(patch: pytest.MonkeyPatch) -> None:
+    """A leader removes members without the controller, which may still elect them."""
+
+    def decide(self: IsrUpdates, partition: Partition, new_isr: Collection[int]) -> None:
+        assert partition.isr is not None
+        partition.isr.isr = frozenset(new_isr)
+        partition.advance()
+        partition.changed()
+
+    patch.setattr(IsrUpdates, "_propose", decide)
+    patch.setattr(IsrMachine, "has_enough_replicas", lambda self, least: True)
+
+
+def let_laggards_join_the_isr(patch: pytest.MonkeyPatch) -> None:
+    """A follower joins as soon as it fetches, and does not count for the high watermark before."""
+    patch.setattr(
+        IsrMachine,
+        "replicas_to_join",
+        lambda self, start: frozenset(
+            key for key, item in self.followers.items()
+            if key not in self.isr and item.log_end_offset >= 0
+        ),
+    )  # fmt: skip
+
+
+def commit_everything_as_follower(patch: pytest.MonkeyPatch) -> None:
+    """A follower takes the end of its log for the high watermark, and serves that when it leads."""
+
+    def advance(partition: Partition, leader_high_watermark: int) -> None:
+        partition.high_watermark = partition.log.high_watermark = partition.log.log_end_offset
+
+    patch.setattr(following, "advance_high_watermark", advance)
+
+
+def elect_lagging_replicas(patch: pytest.MonkeyPatch) -> None:
+    """Any live replica may lead, although unclean elections are not enabled."""
+    elect = election.elect_for_offline
+    patch.setattr(
+        election,
+        "elect_for_offline",
+        lambda *arguments, allow_unclean=False: elect(*arguments, allow_unclean=True),
+    )
+
+
+def show_uncommitted_records(patch: pytest.MonkeyPatch) -> None:
+    """Consumers read up to the end of the log."""
+    fetch = Partition.fetch
+
+    def fetch_everything(self: Partition, *arguments: Any, **options: Any) -> Any:
+        known, self.high_watermark = self.high_watermark, self.log.log_end_offset
+        try:
+            return fetch(self, *arguments, **options)
+        finally:
+            self.high_watermark = known
+
+    patch.setattr(Partition, "fetch", fetch_everything)
+
+
+def overlook_restarts_of_brokers(patch: pytest.MonkeyPatch) -> None:
+    """A broker that registers again before its session ends keeps its leaderships."""
+
+    def compare(before: Any, after: Any) -> planner.BrokerChange:
+        gone = frozenset(before.keys() - after.keys())
+        return planner.BrokerChange(frozenset(after.keys() - before.keys()), gone)
+
+    patch.setattr(planner, "compare_brokers", compare)
+    overlook_restarts_between_terms(patch)
+
+
+def overlook_restarts_between_terms(patch: pytest.MonkeyPatch) -> None:
+    """A new controller does not see which brokers have restarted since the last decision."""
+    patch.setattr(state.LoadedTopics, "restarted", lambda self, live: set())
+
+
+def empty_the_isr(patch: pytest.MonkeyPatch) -> None:
+    """A broker that stops leaves the ISR even if it is the last member."""
+    without = shutdown._without
+
+    def without_anything(partition: Any, image: Any, broker_id: int, leaving: Any) -> Any:
+        after = without(partition, image, broker_id, leaving)
+        if after is partition and partition.isr == (broker_id,) and partition.leader != broker_id:
+            return replace(partition, isr=(), leader_epoch=partition.leader_epoch + 1)
+        return after
+
+    patch.setattr(shutdown, "_without", without_anything)
+
+
+def never_truncate(patch: pytest.MonkeyPatch) -> None:
+    """A follower keeps the records that its leader lacks."""
+    patch.setattr(following, "truncate", lambda partition, offset: None)
+
+
+def write_markers_twice(patch: pytest.MonkeyPatch) -> None:
+    """A marker is written again a moment later, in the middle of the producer's next transaction."""
+    write = ReplicaMarkers._write_one
+
+    def write_twice(self: ReplicaMarkers, marker: Any, topic: str, number: int) -> Any:
+        def again() -> None:
+            with contextlib.suppress(ApiError):
+                encoded = partition_writer.encode_marker(marker, self._clock.time_ms())
+                target = self._replicas.get(topic, number)
+                target.append_as_leader(encoded, acks=-1, from_client=False)
+
+        if topic != OFFSETS_TOPIC:
+            asyncio.get_running_loop().call_later(0.15, again)
+        return write(self, marker, topic, number)
+
+    patch.setattr(ReplicaMarkers, "_write_one", write_twice)
+
+
+def show_open_transactions(patch: pytest.MonkeyPatch) -> None:
+    """Consumers of committed records read up to the high watermark."""
+    patch.setattr(Log, "last_stable_offset", lambda self, high_watermark: high_watermark)
+
+
+def forget_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
+    """A fetch response does not list the aborted transactions that it contains."""
+    patch.setattr(Log, "aborted_transactions", lambda self, start, end: [])
+
+
+class PlantedBug(NamedTuple):
+    """A mistake, and a run that finds it."""
+
+    plant: Plant
+    scenario: str
+    seed: int
+
+
+PLANTED: dict[str, PlantedBug] = {
+    item.plant.__name__: item
+    for item in (
+        PlantedBug(truncate_to_high_watermark, "deaths", 0),
+        PlantedBug(acknowledge_before_replication, "deaths", 0),
+        PlantedBug(acknowledge_after_losing_leadership, "network", 0),
+        PlantedBug(ignore_divergence, "deaths", 0),
+        PlantedBug(accept_old_leader_epochs, "network", 0),
+        PlantedBug(accept_stale_controllers, "deaths", 0),
+        PlantedBug(skip_fsync, "power", 0),
+        PlantedBug(count_unflushed_records, "power", 0),
+        PlantedBug(lose_producer_state_on_restart, "deaths", 0),
+        PlantedBug(forget_producers_while_following, "deaths", 0),
+        PlantedBug(skip_the_duplicate_check, "network", 0),
+        PlantedBug(commit_offsets_before_replication, "deaths", 0),
+        PlantedBug(shrink_the_isr_alone, "network", 0),
+        PlantedBug(let_laggards_join_the_isr, "deaths", 0),
+        PlantedBug(commit_everything_as_follower, "deaths", 0),
+        PlantedBug(elect_lagging_replicas, "deaths", 0),
+        PlantedBug(show_uncommitted_records, "network", 0),
+        PlantedBug(overlook_restarts_of_brokers, "unflushed", 0),
+        PlantedBug(overlook_restarts_between_terms, "unflushed", 0),
+        PlantedBug(empty_the_isr, "disks", 0),
+        PlantedBug(never_truncate, "deaths", 0),
+        PlantedBug(write_markers_twice, "deaths", 0),
+        PlantedBug(show_open_transactions, "deaths", 0),
+        PlantedBug(forget_aborted_transactions, "deaths", 0),
+    )
+}
+
+
+def play(bug: PlantedBug, seed: int) -> Result:
+    """Run one seed of the bug's scenario with the bug planted."""
+    with pytest.MonkeyPatch.context() as patch:
+        bug.plant(patch)
+        return simulate(load(SCENARIOS / f"{bug.scenario}.toml"), seed)
+
+
+def search(name: str, seeds: range) -> None:
+    """Print the first seed that finds a bug."""
+    bug = PLANTED[name]
+    for seed in seeds:
+        result = play(bug, seed)
+        if not result.is_good:
+            sys.stdout.write(f"{name} {bug.scenario} {seed}: {result.problems[0][:200]}\n")
+            sys.stdout.flush()
+            return
+    sys.stdout.write(f"{name} {bug.scenario}: not found\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:] or list(PLANTED):
+        search(argument, range(SEEDS_MAX))

@@ -1,0 +1,105 @@
+"""Random faults, and then a cluster that recovers: one controller, a leader and a full ISR each."""
+
+import pytest
+
+from ottla.base.rng import Rng
+from ottla.cluster.zk.embedded import EmbeddedSession
+from ottla.testing.sim.world import World
+
+from .cluster import SimCluster
+
+SEEDS = range(20)
+FAULTS = 12
+PARTITIONS = 6
+RECOVERY_SECONDS = 30.0
+
+
+class Faults:
+    """Draws one fault after the other; `log` has them for a test that fails."""
+
+    def __init__(self, cluster: SimCluster, rng: Rng) -> None:
+        self.log: list[tuple[str, int]] = []
+        self._cluster = cluster
+        self.rng = rng
+
+    def _running(self) -> list[int]:
+        nodes = self._cluster.nodes
+        return [key for key in sorted(nodes) if hasattr(nodes[key].broker, "controller")]
+
+    def _stopped(self) -> list[int]:
+        return [key for key in self._cluster.ids if self._cluster.machine(key).is_off.is_set()]
+
+    def session(self, broker_id: int) -> EmbeddedSession:
+        """Return the coordination session of a broker."""
+        session = self._cluster.nodes[broker_id].broker.controller.session
+        assert isinstance(session, EmbeddedSession)
+        return session
+
+    def strike(self) -> None:
+        """Kill or cut off a broker, end or suspend its session, or heal the network."""
+        running = self._running()
+        victim = running[self.rng.below(len(running))] if running else 0
+        fault = ("kill", "kill", "expire", "suspend", "cut", "heal", "wait")[self.rng.below(7)]
+        self.log.append((fault, victim))
+        if fault == "heal":
+            self._cluster.world.network.heal()
+        elif fault == "cut" and victim:
+            others = [f"b{key}" for key in self._cluster.ids if key != victim]
+            both_ways = bool(self.rng.below(2))
+            self._cluster.world.network.partition([f"b{victim}"], others, both_ways=both_ways)
+        elif len(running) > 1:
+            self._end(fault, victim)
+
+    def _end(self, fault: str, victim: int) -> None:
+        if fault == "kill":
+            self._cluster.kill(victim, expires=bool(self.rng.below(2)))
+        elif fault == "expire":
+            self.session(victim).expire()
+        elif fault == "suspend":
+            self.session(victim).suspend()
+
+    def start_some(self) -> None:
+        """Start a broker that is down, half of the time."""
+        stopped = self._stopped()
+        if stopped and self.rng.below(2):
+            self._cluster.begin(stopped[self.rng.below(len(stopped))])
+
+    def end(self) -> None:
+        """Heal everything, and start every broker."""
+        self._cluster.world.network.heal()
+        for broker_id in self._running():
+            self.session(broker_id).resume()
+        for broker_id in self._stopped():
+            self._cluster.begin(broker_id)
+
+
+def has_recovered(cluster: SimCluster) -> bool:
+    """Return True if there is one controller, and every broker knows full ISRs with a leader."""
+    nodes = [cluster.nodes.get(key) for key in cluster.ids]
+    if not all(node is not None and hasattr(node.broker, "controller") for node in nodes):
+        return False
+    if len(cluster.controllers) != 1 or not cluster.agrees("t", count=PARTITIONS):
+        return False
+    topic = cluster.nodes[1].broker.image.topics["t"]
+    return all(set(item.isr) == set(cluster.ids) for item in topic.partitions)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cluster_recovers_from_random_faults(seed: int) -> None:
+    """At most 30 simulated seconds after everything is healed."""
+    print(f"seed {seed}")
+
+    async def scenario(cluster: SimCluster) -> None:
+        faults = Faults(cluster, cluster.world.stream("faults"))
+        await cluster.start()
+        await cluster.create(1, "t", PARTITIONS, 3)
+        for _ in range(FAULTS):
+            await cluster.clock.sleep(faults.rng.below(3000) / 1000)
+            faults.strike()
+            faults.start_some()
+        faults.end()
+        print(faults.log)
+        await cluster.until(lambda: has_recovered(cluster), seconds=RECOVERY_SECONDS)
+
+    with World(seed) as world:
+        world.run(scenario(SimCluster(world, 3)))

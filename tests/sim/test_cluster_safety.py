@@ -1,0 +1,55 @@
+"""Clusters of brokers under faults: nothing acknowledged is lost, doubled or reordered, and all recover.
+
+Each scenario is a file in `scenarios/`. The quick tests play two seeds of each, `make test` `SEEDS` of them, and
+`make campaign SEEDS=5000` as many as it is given. Replay one: `python -m tests.sim.campaign replay SCENARIO SEED`.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ottla.testing.sim.cluster.scenario import KINDS, load
+
+from .campaign import NAMES, SCENARIOS, Run, play
+
+QUICK_SEEDS = 2
+SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "20"))
+RUNS = [
+    pytest.param(Run(name, seed), id=f"{name}-{seed}", marks=[pytest.mark.slow] * (seed >= QUICK_SEEDS))
+    for name in NAMES
+    for seed in range(SEEDS)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_cluster_keeps_its_promises_and_recovers(run: Run) -> None:
+    """Every anomaly of the checker, every difference between replicas, every client that is stuck."""
+    result = play(run)
+    assert result.is_good, f"{run.scenario}: {result.report()}"
+    assert result.acknowledged > 50
+    assert result.polled > 50
+
+
+def test_every_kind_of_fault_is_in_a_scenario() -> None:
+    """A fault that no scenario names is never tried."""
+    named = {kind for name in NAMES for kind in load(SCENARIOS / f"{name}.toml").faults}
+    assert named == set(KINDS)
+
+
+def test_a_seed_gives_the_same_trace_in_every_process() -> None:
+    """Every step, every byte on the wire and on the disk, whatever the hash seed of the process."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.sim.campaign", "replay", "power", "3"],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for hash_seed in ("0", "1")
+    ]
+    outputs = {process.communicate()[0] for process in processes}
+    assert [process.returncode for process in processes] == [0, 0]
+    assert len(outputs) == 1
+    assert len(outputs.pop().split()[0]) == 32

@@ -1,0 +1,120 @@
+"""Settings of clients: dicts, files and keyword arguments with Kafka's names."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client import Serdes
+from ottla.client.config.classes import assignors_of, interceptors_of, partitioner_of, serde_of
+from ottla.client.config.names import Role
+from ottla.client.config.settings import read_settings
+
+KAFKA = "org.apache.kafka"
+FILE = rf"""
+# One file for producers and consumers, as the Java clients read it.
+bootstrap.servers = one:9092,\
+                    two:9093
+key.serializer={KAFKA}.common.serialization.StringSerializer
+value.serializer={KAFKA}.common.serialization.LongSerializer
+key.deserializer={KAFKA}.common.serialization.StringDeserializer
+partitioner.class={KAFKA}.clients.producer.RoundRobinPartitioner
+partition.assignment.strategy={KAFKA}.clients.consumer.CooperativeStickyAssignor
+group.id=g
+acks=all
+buffer.memory=33554432
+fetch.max.wait.ms=250
+sasl.jaas.config={KAFKA}.common.security.plain.PlainLoginModule required username="me" password="a\\"b";
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A .properties file."""
+    path = tmp_path / "client.properties"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+def test_file_serves_both_kinds_of_client(file: Path) -> None:
+    """Options of the other kind are ignored in files; Kafka's names become librdkafka's."""
+    producer = read_settings(Role.PRODUCER, file, {"linger_ms": 7})
+    assert producer.native == {
+        "bootstrap.servers": "one:9092,two:9093",
+        "acks": "all",
+        "linger.ms": 7,
+        "queue.buffering.max.kbytes": 32768,
+        "sasl.username": "me",
+        "sasl.password": 'a"b',
+    }
+    assert producer.own["value.serializer"].endswith("LongSerializer")
+    consumer = read_settings(Role.CONSUMER, str(file), {})
+    assert consumer.native["partition.assignment.strategy"] == "cooperative-sticky"
+    assert consumer.native["fetch.wait.max.ms"] == "250"
+    assert "acks" not in consumer.native
+
+
+def test_keyword_arguments_override_the_rest(file: Path) -> None:
+    """A keyword argument is Kafka's name in snake_case; None means not given."""
+    settings = read_settings(Role.CONSUMER, file, {"group_id": "h", "client_id": None})
+    assert settings.given["group.id"] == "h"
+    assert "client.id" not in settings.given
+    assert read_settings(Role.CONSUMER, {"group.id": "x"}, {}).given["group.id"] == "x"
+
+
+def test_class_names_of_kafka_are_known() -> None:
+    """Standard serializers, partitioners and assignors have their meaning here."""
+    name = f"{KAFKA}.common.serialization.UUIDDeserializer"
+    assert serde_of("value.deserializer", name) is Serdes.uuid()
+    assert partitioner_of(f"{KAFKA}.clients.producer.internals.DefaultPartitioner") == "murmur2"
+    assert assignors_of([f"{KAFKA}.clients.consumer.RangeAssignor", "roundrobin"]) == (
+        "range,roundrobin"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: serde_of("value.serializer", "os.system"), "os.system.* is not known"),
+        (lambda: serde_of("key.serializer", f"{KAFKA}.common.Nothing"), "is not known"),
+        (lambda: partitioner_of("com.example.Mine"), "com.example.Mine.* is not known"),
+        (lambda: assignors_of(f"{KAFKA}.clients.consumer.StickyAssignor"), "cooperative-sticky"),
+        (lambda: interceptors_of("com.example.Mine"), "must not choose the code that runs"),
+    ],
+)
+def test_other_dotted_paths_are_refused(call: Any, sentence: str) -> None:
+    """A file of settings cannot name code to run."""
+    with pytest.raises(ConfigError, match=sentence):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("role", "config", "words", "sentence"),
+    [
+        (Role.PRODUCER, None, {"group_id": "g"}, "'group.id' is an option of a consumer"),
+        (Role.CONSUMER, {"acks": 1}, {}, "'acks' is an option of a producer"),
+        (Role.CONSUMER, "/no/such/file", {}, "cannot be read"),
+        (Role.CONSUMER, None, {"ssl_keystore_location": "k.jks"}, "convert it to PEM"),
+    ],
+)
+def test_wrong_settings_are_explained(
+    role: Role, config: Any, words: dict[str, Any], sentence: str
+) -> None:
+    """The error names the option, and what to do."""
+    with pytest.raises(ConfigError, match=sentence):
+        read_settings(role, config, words)
+
+
+def test_values_are_checked() -> None:
+    """Numbers and truth values of our own options are read from text."""
+    settings = read_settings(
+        Role.CONSUMER, {"max.poll.records": "7", "enable.auto.commit": "False"}, {}
+    )
+    assert settings.number("max.poll.records", 1) == 7
+    assert settings.flag("enable.auto.commit", True) is False
+    wrong = read_settings(Role.CONSUMER, {"max.poll.records": "x", "enable.auto.commit": 3}, {})
+    with pytest.raises(ConfigError, match="'x' is not a number"):
+        wrong.number("max.poll.records", 1)
+    with pytest.raises(ConfigError, match="must be true or false"):
+        wrong.flag("enable.auto.commit", True)
