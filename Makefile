@@ -37,8 +37,9 @@ quick: $(VENV)/.installed  ## the tests that need seconds, not minutes; ARGS=…
 	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
 
 SEEDS ?= 300
-campaign: $(VENV)/.installed  ## simulated clusters under faults; SEEDS=… runs (5000 take about an hour)
+campaign: $(VENV)/.installed  ## clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes
 	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
+	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q tests/process
 
 check: $(VENV)/.installed  ## format, lint, types, layers, generated documents
 	$(BIN)/ruff format --check .

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ottla.client.serdes.registry import SchemaRegistry
     from ottla.client.serdes.serde import Serde
     from ottla.client.table import read_table
+    from ottla.client.tables import TopicView
+    from ottla.client.telemetry import TracingConsumerInterceptor, TracingProducerInterceptor
 
 _MODULES = {
     "AdminClient": "admin.client",
@@ -52,6 +54,9 @@ _MODULES = {
     "Serdes": "serdes.named",
     "SqliteOffsetStore": "consumer.offset_stores",
     "TopicPartition": "records",
+    "TopicView": "tables",
+    "TracingConsumerInterceptor": "telemetry",
+    "TracingProducerInterceptor": "telemetry",
     "read_table": "table",
 }
 
@@ -74,6 +79,9 @@ __all__ = [
     "Serdes",
     "SqliteOffsetStore",
     "TopicPartition",
+    "TopicView",
+    "TracingConsumerInterceptor",
+    "TracingProducerInterceptor",
     "read_table",
 ]
 

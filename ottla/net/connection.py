@@ -9,7 +9,6 @@ channel, so requests of one connection take effect in order.
 
 import asyncio
 import logging
-import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
@@ -18,20 +17,15 @@ from ottla.base.buffers import Part
 from ottla.base.errors import ProtocolError
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.limits import Budget, Limits
+from ottla.net.muting import Mute
 from ottla.net.port import FileSocket
 from ottla.net.receive_budget import ReceiveBudget, ReceiveMemory
+from ottla.net.receiving import PREFIX_BYTES, SIZE, UnhandledBytes, impossible_size
 from ottla.net.sending import SendHalf, forget_warmth
 
 _log = logging.getLogger(__name__)
 
-_SIZE = struct.Struct(">i")
-PREFIX_BYTES = _SIZE.size
 _NO_ADDRESS = ("", 0)
-# Bytes per read while memory is low.
-_SHORT_READ_BYTES = 4 * 1024
-# The largest part of a request that is put back into the shared buffer, and the largest request.
-_REST_BYTES_MAX = 64 * 1024
-_REST_WANTED_MAX = 128 * 1024
 
 
 class FrameHandler(Protocol):
@@ -101,9 +95,18 @@ class Reply:
         """Close the connection instead of responding."""
         self._connection.close(reason)
 
+    def abandon(self) -> None:
+        """Release the held memory: the connection was lost before the response was sent."""
+        if self.held_bytes:
+            self._connection.budget.give_back(self.held_bytes)
+        if self.parts is None and self.on_abandon is not None:
+            self.on_abandon()
+
 
 class Connection(SendHalf):
     """Lives on one event loop, from `connection_made` to `connection_lost`.
+
+    Composed of its send half, its unhandled bytes (`receiving`) and its mute (`muting`).
 
     Invariant: while the connection is blocked, received bytes stay in the private buffer; the
     transport is paused as soon as that contains a whole frame. While the connection is muted, the
@@ -113,26 +116,20 @@ class Connection(SendHalf):
     __slots__ = (
         "_blocking_count",
         "_endpoint",
-        "_filled",
         "_frame_bytes_max",
         "_handle",
         "_is_draining",
         "_is_parsing",
         "_is_reading",
-        "_muted_until",
+        "_mute",
         "_pending",
-        "_private",
-        "_private_view",
-        "_rest",
+        "_received",
         "_shared",
         "_time",
-        "_unmute_timer",
         "_unsent_bytes_high",
-        "_wanted",
         "active_at",
         "budget",
         "connected_at",
-        "frame_started_at",
         "frames_count",
         "identity",
         "listener_name",
@@ -153,6 +150,7 @@ class Connection(SendHalf):
         self._time = self._loop.time
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.memory: ReceiveMemory = cast(ReceiveMemory, None)
+        self._received: UnhandledBytes = cast(UnhandledBytes, None)
         self.listener_name = endpoint.name
         # The handler's own state, kept from one frame to the next.
         self.memo: Any = None
@@ -162,22 +160,12 @@ class Connection(SendHalf):
         self.peer_address: tuple[str, int] = ("", 0)
         self.connected_at = self.active_at = self._time()
         self.frames_count = 0
-        # When the first byte of an unfinished frame arrived; 0 if there is none.
-        self.frame_started_at = 0.0
         self._is_draining = False
-        # Private buffer: `_filled` bytes are there, `_wanted` make the frame whole.
-        self._private: bytearray | None = None
-        self._private_view = self._shared
-        self._filled = 0
-        self._wanted = 0
-        # The beginning of a small frame: it is put back before the next read, which follows it.
-        self._rest = b""
         self._pending: deque[Reply] = deque()
         self._blocking_count = 0
         self._is_parsing = False
         self._is_reading = False
-        self._unmute_timer: asyncio.TimerHandle | None = None
-        self._muted_until = 0.0
+        self._mute = Mute(self._unmute)
 
     # -- asyncio.BufferedProtocol ---------------------------------------------------------------
 
@@ -188,11 +176,15 @@ class Connection(SendHalf):
         self.local_address = (transport.get_extra_info("sockname") or _NO_ADDRESS)[:2]
         self.peer_address = (peer_address or _NO_ADDRESS)[:2]
         self._transport.set_write_buffer_limits(high=0)
+        endpoint = self._endpoint
         self.memory = ReceiveMemory(self.budget, self.peer_address[0], self._memory_granted)
-        is_admitted = self._endpoint.admit(self)
+        self._received = UnhandledBytes(
+            endpoint.buffers, self.budget, self.memory, self._frame_bytes_max
+        )
+        is_admitted = endpoint.admit(self)
         # uvloop starts to read after this method even if it is paused: only frames are held back.
         self._is_reading = True
-        self._takes_requests = self._endpoint.is_serving and not self.is_muted
+        self._takes_requests = endpoint.is_serving and self._mute.timer is None
         if peer_address is None:
             # The peer reset the connection before it was accepted, so there is no address to log.
             self.abort()
@@ -206,28 +198,21 @@ class Connection(SendHalf):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the shared buffer, or the missing rest of a frame."""
-        if self._private is None:
-            budget = self.budget
-            if budget.held_bytes < budget.short_read_bytes:
-                return self._shared if not self._rest else self._shared[len(self._rest) :]
-            start = len(self._rest)
-            return self._shared[start : start + _SHORT_READ_BYTES]
-        return self._private_view[self._filled : min(self._wanted, len(self._private))]
+        budget = self.budget
+        if self._received.filled or budget.held_bytes >= budget.short_read_bytes:
+            return self._received.free_room()
+        return self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle every frame that is complete."""
         self.active_at = self._time()
         try:
-            if self._private is None:
-                if self._rest:
-                    self._continue_rest(nbytes)
-                else:
-                    position = self._handle_frames(self._shared, nbytes)
-                    if position < nbytes and not self.is_closed:
-                        self._keep(self._shared, position, nbytes, may_wait=True)
+            if self._received.filled:
+                self._continue_frame(nbytes)
             else:
-                self._filled += nbytes
-                self._continue_private()
+                position = self._handle_frames(self._shared, nbytes)
+                if position < nbytes and not self.is_closed:
+                    self._keep(self._shared, position, nbytes, may_wait=True)
         except ProtocolError as error:
             self.close(str(error))
             return
@@ -241,32 +226,17 @@ class Connection(SendHalf):
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything; deferred responses are dropped."""
         self.is_closed = True
-        self._rest = b""
-        self._drop_mute()
-        if self._private is not None:
-            self._drop_private()
+        self._mute.end()
+        self._received.forget()
         self.memory.leave()
         self._sending_lost()
         pending, self._pending = self._pending, deque()
         for reply in pending:
-            if reply.held_bytes:
-                self._endpoint.budget.give_back(reply.held_bytes)
-            if reply.parts is None and reply.on_abandon is not None:
-                reply.on_abandon()
+            reply.abandon()
         self._endpoint.forget(self)
 
-    def pause_writing(self) -> None:
-        """Stop handling requests of a peer that does not read its responses."""
-        self._peer_reads = self._takes_requests = False
-        self._hold_unsent()
-
-    def resume_writing(self) -> None:
-        """Resume: the peer has read its responses."""
-        self._peer_reads = True
-        self._continue_sending()
-
     def _continue_sending(self) -> None:
-        self.active_at = max(self._time(), self._muted_until)
+        self.active_at = max(self._time(), self._mute.until)
         if self._queue:
             self._send_queue()
         if self._queue or not self._peer_reads:
@@ -305,7 +275,7 @@ class Connection(SendHalf):
         """
         reply = Reply(self, is_blocking, held_bytes)
         if held_bytes:
-            self._endpoint.budget.hold(held_bytes)
+            self.budget.hold(held_bytes)
         self._pending.append(reply)
         self._blocking_count += is_blocking
         return reply
@@ -324,7 +294,7 @@ class Connection(SendHalf):
             assert reply.parts is not None
             self._blocking_count -= reply.is_blocking
             if reply.held_bytes:
-                self._endpoint.budget.give_back(reply.held_bytes)
+                self.budget.give_back(reply.held_bytes)
             if reply.parts:
                 self._enqueue(reply.parts)
         if self._is_parsing:
@@ -346,14 +316,14 @@ class Connection(SendHalf):
     def _handle_frames(self, view: memoryview, end: int) -> int:
         """Handle whole frames in order; return the position of the first incomplete one."""
         position = count = 0
-        handle, unpack = self._handle, _SIZE.unpack_from
+        handle, unpack = self._handle, SIZE.unpack_from
         size_max, out_max = self._frame_bytes_max, self._unsent_bytes_high
         self._is_parsing = True
         try:
             while end - position >= PREFIX_BYTES:
                 (size_bytes,) = unpack(view, position)
                 if not 0 < size_bytes <= size_max:
-                    raise self._impossible(size_bytes)
+                    raise impossible_size(size_bytes, size_max)
                 start = position + PREFIX_BYTES
                 stop = start + size_bytes
                 if stop > end:
@@ -379,74 +349,38 @@ class Connection(SendHalf):
         self._flush()
         return self._is_blocked()
 
-    def _impossible(self, size_bytes: int) -> ProtocolError:
-        return ProtocolError(
-            f"a request of {size_bytes} bytes is too large; "
-            f"socket.request.max.bytes allows {self._frame_bytes_max}"
-        )
-
-    # -- the private buffer ---------------------------------------------------------------------
+    # -- unhandled bytes ------------------------------------------------------------------------
 
     def _keep(self, view: memoryview, position: int, end: int, *, may_wait: bool = False) -> None:
-        """Move unhandled bytes out of `view`: part of a frame, or frames that must wait.
-
-        With `may_wait` the part of a small frame gets no buffer: it waits for the next read.
-        """
-        filled = end - position
-        wanted = PREFIX_BYTES
-        if filled >= PREFIX_BYTES:
-            (size_bytes,) = _SIZE.unpack_from(view, position)
-            if not 0 < size_bytes <= self._frame_bytes_max:
-                raise self._impossible(size_bytes)
-            wanted += size_bytes
-        if may_wait and filled < wanted <= _REST_WANTED_MAX and filled <= _REST_BYTES_MAX:
-            self._rest = view[position:end].tobytes()
-            self._filled = filled
-            self.frame_started_at = self.active_at
-            self.memory.keep(filled)
-            return
-        old = self._private
-        self._private = self._endpoint.buffers.take(self.memory.begin(filled, wanted))
-        self._private_view = memoryview(self._private)
-        self._private_view[:filled] = view[position:end]
-        self._filled, self._wanted = filled, wanted
-        if old is not None:
-            self._endpoint.buffers.give_back(old)
-        self.frame_started_at = self.active_at if filled < wanted else 0.0
-        if filled >= wanted:
+        """Keep unhandled bytes of `view`; stop reading if they must wait."""
+        if not self._received.keep(view, position, end, self.active_at, may_wait=may_wait):
             self._pause()
-        elif filled == len(self._private):
-            self._grow()
+
+    def _continue_frame(self, nbytes: int) -> None:
+        """Handle more bytes of the frame whose beginning was received before."""
+        received = self._received
+        if received.private is None:
+            self._continue_rest(nbytes)
+        elif not received.add(nbytes, self.active_at):
+            self._pause()
+        elif received.has_frame:
+            self._handle_private()
 
     def _continue_rest(self, nbytes: int) -> None:
-        """Handle the frame whose beginning was received before, and the frames that follow it."""
-        rest, self._rest = self._rest, b""
-        started_at, self.frame_started_at = self.frame_started_at, 0.0
-        self._filled = 0
-        self.memory.release()
-        view, end = self._shared, len(rest) + nbytes
-        view[: len(rest)] = rest
+        """Handle the small frame that has begun before, and the frames that follow it."""
+        received, view = self._received, self._shared
+        started_at = received.frame_started_at
+        end = received.put_back() + nbytes
         position = self._handle_frames(view, end)
         if position < end and not self.is_closed:
             self._keep(view, position, end, may_wait=position > 0)
-            if not position and self.frame_started_at:
-                self.frame_started_at = started_at
+            if not position and received.frame_started_at:
+                received.frame_started_at = started_at
 
-    def _continue_private(self) -> None:
-        """Handle more bytes of the frame in the private buffer."""
-        if self._wanted == PREFIX_BYTES and self._filled == PREFIX_BYTES:
-            # The size is known now: restart with the same bytes and room for the whole frame.
-            self._keep(self._private_view, 0, PREFIX_BYTES)
-        elif self._filled >= self._wanted:
-            self.frame_started_at = 0.0
-            self._parse_private()
-        elif self._private is not None and self._filled == len(self._private):
-            self._grow()
-
-    def _parse_private(self) -> None:
-        private = self._private
-        assert private is not None
-        view, filled = self._private_view, self._filled
+    def _handle_private(self) -> None:
+        """Handle the frames of the private buffer."""
+        received = self._received
+        private, view, filled = received.private, received.view, received.filled
         if self._is_blocked():
             self.memory.park()
             self._pause()
@@ -454,55 +388,36 @@ class Connection(SendHalf):
         position = self._handle_frames(view, filled)
         if position < filled and not self.is_closed:
             self._keep(view, position, filled)
-        elif self._private is private:
-            self._drop_private()
-
-    def _grow(self) -> None:
-        """Get room for more of the frame, or stop reading until there is memory for it."""
-        if self.memory.grow():
-            self._enlarge()
-        else:
-            self._pause()
-
-    def _enlarge(self) -> None:
-        old = self._private
-        assert old is not None
-        self._private = self._endpoint.buffers.take(self.memory.held_bytes)
-        view = memoryview(self._private)
-        view[: self._filled] = self._private_view[: self._filled]
-        self._private_view = view
-        self._endpoint.buffers.give_back(old)
-
-    def _drop_private(self) -> None:
-        private = self._private
-        assert private is not None
-        self._private, self._private_view = None, self._shared
-        self._filled = self._wanted = 0
-        self._endpoint.buffers.give_back(private)
-        self.memory.release()
+        elif received.private is private:
+            received.drop_private()
 
     def _memory_granted(self) -> None:
-        self._enlarge()
+        self._received.enlarge()
         # Time spent waiting for memory is neither idle nor slow.
         waited = max(0.0, self._time() - self.active_at)
         self.connected_at += waited
-        self.frame_started_at += waited
+        self._received.frame_started_at += waited
         self.active_at += waited
         # Not at once: the giver is in the middle of its own work.
         self._loop.call_soon(self._go_on)
 
+    @property
+    def frame_started_at(self) -> float:
+        """When the first byte of an unfinished frame arrived; 0 if there is none."""
+        return self._received.frame_started_at
+
     def silent_seconds(self, now: float) -> float:
         """Return for how long (s) an unfinished frame made no progress; 0 if it is not being read."""
-        if not self.frame_started_at or not self._is_reading:
+        if not self._received.frame_started_at or not self._is_reading:
             return 0.0
-        return self.memory.silent_seconds(now, self.active_at, self._filled)
+        return self.memory.silent_seconds(now, self.active_at, self._received.filled)
 
     # -- flow -----------------------------------------------------------------------------------
 
     @property
     def is_muted(self) -> bool:
         """True if requests wait because the client has exceeded a quota."""
-        return self._unmute_timer is not None
+        return self._mute.timer is not None
 
     def mute(self, seconds: float) -> None:
         """Handle and read no further request for `seconds`; responses are still sent.
@@ -510,28 +425,18 @@ class Connection(SendHalf):
         A connection that is muted already stays muted for the longer of the two times. Time spent
         muted is neither idle nor slow (KIP-219, kafka.network.SocketServer.Processor).
         """
-        if self.is_closed or seconds <= 0:
+        if self.is_closed or seconds <= 0 or not self._mute.extend(self._loop, seconds):
             return
-        until = self._time() + seconds
-        if until <= self._muted_until:
-            return
-        self._drop_mute()
-        self._muted_until = self.active_at = until
-        if self.frame_started_at:
-            self.frame_started_at = until
-        self._unmute_timer = self._loop.call_later(seconds, self._unmute)
+        self.active_at = self._mute.until
+        if self._received.frame_started_at:
+            self._received.frame_started_at = self._mute.until
         self._takes_requests = False
         self._pause()
 
     def _unmute(self) -> None:
-        self._unmute_timer = None
+        self._mute.end()
         self._takes_requests = self._peer_reads and not self._queue
         self._go_on()
-
-    def _drop_mute(self) -> None:
-        if self._unmute_timer is not None:
-            self._unmute_timer.cancel()
-            self._unmute_timer = None
 
     def _pause(self) -> None:
         if self._is_reading and not self.is_closed:
@@ -544,19 +449,22 @@ class Connection(SendHalf):
             if self._is_draining:
                 self._close_if_drained()
             return
-        if self._unmute_timer is not None:
+        received, mute = self._received, self._mute
+        if mute.timer is not None:
             return
-        if self._private is not None and self._filled >= self._wanted:
+        if received.filled and received.has_frame:
             try:
-                self._parse_private()
+                self._handle_private()
             except ProtocolError as error:
                 self.close(str(error))
                 return
             self._flush()
-        if self.memory.is_waiting or (self._private is not None and self._filled >= self._wanted):
-            return
-        # A request that was handled just now may have muted it.
-        if self._unmute_timer is not None:
+        # A request that was handled just now may have muted the connection.
+        if (
+            self.memory.is_waiting
+            or mute.timer is not None
+            or (received.filled and received.has_frame)
+        ):
             return
         if not self._is_reading and not self.is_closed:
             self._is_reading = True
@@ -591,8 +499,3 @@ class Connection(SendHalf):
         if self._queue:
             self._pause()
         self._close_when_sent()
-
-    def abort(self) -> None:
-        """Close the connection at once; unsent responses are lost."""
-        self.is_closed = True
-        self._transport.abort()

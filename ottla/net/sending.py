@@ -146,6 +146,18 @@ class SendHalf(asyncio.BufferedProtocol):
         self._send_queue()
         forget_warmth(self._queue)
 
+    # -- asyncio.BaseProtocol -------------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        """Stop handling requests of a peer that does not read its responses."""
+        self._peer_reads = self._takes_requests = False
+        self._hold_unsent()
+
+    def resume_writing(self) -> None:
+        """Resume: the peer has read its responses."""
+        self._peer_reads = True
+        self._continue_sending()
+
     # -- the queue ------------------------------------------------------------------------------
 
     def _send_queue(self) -> None:
@@ -335,6 +347,11 @@ class SendHalf(asyncio.BufferedProtocol):
             self._transport.close()
         elif self._linger_timer is None:
             self._linger_timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
+
+    def abort(self) -> None:
+        """Close the connection at once; unsent responses are lost."""
+        self.is_closed = True
+        self._transport.abort()
 
     def _sending_lost(self) -> None:
         """Release the bytes that waited to be sent."""

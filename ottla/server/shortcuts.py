@@ -30,3 +30,25 @@ class RouteParts(NamedTuple):
     probe: Probe
     # Returns the context of a request for the code that the fast path shares with the handler.
     context: Callable[[Connection, int], Any]
+
+
+class Shortcut(Protocol):
+    """A fast path of one API in one version."""
+
+    def answer(
+        self,
+        connection: Connection,
+        frame: memoryview,
+        position: int,
+        correlation_id: int,
+        started_at: float,
+    ) -> bool:
+        """Answer a request without the handler; return False if nothing was done.
+
+        `position` is where the request's body begins in the frame.
+        """
+        ...
+
+    def learn(self, frame: memoryview, position: int, request: Any, response: Any) -> None:
+        """Remember a request that the handler has answered; None if its response is deferred."""
+        ...

@@ -12,7 +12,7 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from tests.process.broker_cluster import BrokerCluster, wait
+from tests.process.broker_cluster import BrokerCluster, campaign, wait
 from tests.process.load import Load
 
 pytestmark = pytest.mark.slow
@@ -120,7 +120,7 @@ class Seen:
             self.offsets[partition] = max(offset, self.offsets.get(partition, 0))
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=campaign), "consumer"])
 def test_group_goes_on_when_its_coordinator_is_killed(
     cluster: BrokerCluster, protocol: str
 ) -> None:

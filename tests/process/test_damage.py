@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import strace
-from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, wait
+from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
 from tests.process.load import Load
 
 pytestmark = pytest.mark.slow
@@ -69,6 +69,7 @@ def test_full_disk_moves_leadership_and_loses_nothing(
     cluster.verify(TOPIC)
 
 
+@campaign
 def test_failed_sync_is_never_acknowledged(cluster: BrokerCluster) -> None:
     """After EIO from fsync the directory is offline: the leader moves (scenario 11)."""
     cluster.create_topic("synced", partitions=3, config={"flush.on.ack": "true"})

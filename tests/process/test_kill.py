@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, wait
+from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
 from tests.process.load import Load
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,7 @@ def test_leaders_killed_one_after_the_other_lose_nothing(cluster: BrokerCluster)
     cluster.verify(TOPIC)
 
 
+@campaign
 def test_leader_killed_right_after_a_follower_has_restarted(cluster: BrokerCluster) -> None:
     """The follower truncates by leader epoch, not to its high watermark (scenario 2, KIP-101)."""
     with Load(cluster.bootstrap, TOPIC) as load:
@@ -72,6 +73,7 @@ def test_all_brokers_killed_at_once(cluster: BrokerCluster) -> None:
     cluster.verify(TOPIC)
 
 
+@campaign
 def test_three_leader_changes_with_different_survivors(cluster: BrokerCluster) -> None:
     """Logs that diverge over several leader epochs become identical again (scenario 4, KIP-279)."""
     with Load(cluster.bootstrap, TOPIC, partitions=1, rate=1000) as load:

@@ -14,7 +14,7 @@ from bench.observed import ObservedBroker
 from bench.pauses import Line, Neighbour, fill
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from ottla.net.connection import PREFIX_BYTES
+from ottla.net.receiving import PREFIX_BYTES
 from tests.robustness.conftest import Start
 
 pytestmark = pytest.mark.slow

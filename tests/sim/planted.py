@@ -2,10 +2,13 @@
 
 `PLANTED` names, for each, the scenario and a seed that finds it. A seed changes its meaning when the broker or
 the simulation changes: run `python -m tests.sim.planted NAME` to search for another one.
+
+Not done: bugs without a seed have not been found yet; only a few seeds of each have been tried.
 """
 
 import asyncio
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -290,11 +293,11 @@ def forget_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
 
 
 class PlantedBug(NamedTuple):
-    """A mistake, and a run that finds it."""
+    """A mistake, and a run that finds it; `seed` is None as long as no such run is known."""
 
     plant: Plant
     scenario: str
-    seed: int
+    seed: int | None = None
 
 
 PLANTED: dict[str, PlantedBug] = {
@@ -304,22 +307,22 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(acknowledge_before_replication, "deaths", 0),
         PlantedBug(acknowledge_after_losing_leadership, "network", 0),
         PlantedBug(ignore_divergence, "deaths", 0),
-        PlantedBug(accept_old_leader_epochs, "network", 0),
-        PlantedBug(accept_stale_controllers, "deaths", 0),
+        PlantedBug(accept_old_leader_epochs, "network"),
+        PlantedBug(accept_stale_controllers, "deaths"),
         PlantedBug(skip_fsync, "power", 0),
-        PlantedBug(count_unflushed_records, "power", 0),
-        PlantedBug(lose_producer_state_on_restart, "deaths", 0),
-        PlantedBug(forget_producers_while_following, "deaths", 0),
+        PlantedBug(count_unflushed_records, "power"),
+        PlantedBug(lose_producer_state_on_restart, "deaths", 8),
+        PlantedBug(forget_producers_while_following, "deaths", 2),
         PlantedBug(skip_the_duplicate_check, "network", 0),
         PlantedBug(commit_offsets_before_replication, "deaths", 0),
         PlantedBug(shrink_the_isr_alone, "network", 0),
-        PlantedBug(let_laggards_join_the_isr, "deaths", 0),
-        PlantedBug(commit_everything_as_follower, "deaths", 0),
+        PlantedBug(let_laggards_join_the_isr, "deaths"),
+        PlantedBug(commit_everything_as_follower, "deaths"),
         PlantedBug(elect_lagging_replicas, "deaths", 0),
-        PlantedBug(show_uncommitted_records, "network", 0),
-        PlantedBug(overlook_restarts_of_brokers, "unflushed", 0),
-        PlantedBug(overlook_restarts_between_terms, "unflushed", 0),
-        PlantedBug(empty_the_isr, "disks", 0),
+        PlantedBug(show_uncommitted_records, "network", 2),
+        PlantedBug(overlook_restarts_of_brokers, "unflushed"),
+        PlantedBug(overlook_restarts_between_terms, "unflushed"),
+        PlantedBug(empty_the_isr, "disks"),
         PlantedBug(never_truncate, "deaths", 0),
         PlantedBug(write_markers_twice, "deaths", 0),
         PlantedBug(show_open_transactions, "deaths", 0),
@@ -349,5 +352,6 @@ def search(name: str, seeds: range) -> None:
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[1:] or list(PLANTED):
+    logging.disable(logging.CRITICAL)
+    for argument in sys.argv[1:] or [name for name, bug in PLANTED.items() if bug.seed is None]:
         search(argument, range(SEEDS_MAX))

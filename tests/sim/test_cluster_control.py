@@ -1,4 +1,4 @@
-"""Several brokers and their controller, in simulated time: registration, elections, fail-over."""
+"""Several brokers and their controller, in simulated time: registration, fail-over, topics."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,23 +11,8 @@ from ottla.cluster.zk.port import SessionLost
 from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.planning.requests import TopicRequest
 from ottla.controller.state import StaleController
-from ottla.replication.ports import IsrAnswer, IsrMember, IsrProposal
 from ottla.server.brokers.remote import RemoteBroker
-from ottla.server.node import Node
 from ottla.testing.sim.world import World
-from ottla.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from ottla.wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from ottla.wire.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -40,10 +25,6 @@ from ottla.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-)
-from ottla.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -266,43 +247,6 @@ def test_find_coordinator_creates_its_topic_through_the_controller(seed: int) ->
     run(seed, scenario, offsets_topic_replication_factor="2")
 
 
-def note_stop(node: Node) -> list[str]:
-    """Return a list that receives, in order, what happens while a broker stops."""
-    happened: list[str] = []
-    endpoint = node._listeners.endpoints[0]
-    stop_accepting = endpoint.stop_accepting
-
-    async def refuse() -> None:
-        if "refuses connections" not in happened:
-            happened.append("refuses connections")
-        await stop_accepting()
-
-    endpoint.stop_accepting = refuse  # type: ignore[method-assign]
-    node.broker.replicas.on_ceasing.append(lambda _: happened.append("no longer leads"))
-    return happened
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_stopping_broker_gives_up_its_leaders_first(seed: int) -> None:
-    """Clients find other leaders before the broker refuses connections."""
-
-    async def scenario(cluster: SimCluster) -> None:
-        await cluster.start()
-        await cluster.create(1, "t", 6, 3)
-        for broker_id in (3, 1):
-            happened = note_stop(cluster.nodes[broker_id])
-            await cluster.stop(broker_id)
-            assert happened[-1] == "refuses connections"
-            assert happened.count("no longer leads") >= 2
-            await cluster.until(lambda: cluster.agrees("t", count=6))
-            left = set(cluster.nodes)
-            for item in next(iter(cluster.nodes.values())).broker.image.topics["t"].partitions:
-                assert item.leader in left
-                assert set(item.isr) <= left
-
-    run(seed, scenario)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
     """It is cut off from the tree only: brokers refuse its notices, the tree its writes."""
@@ -362,116 +306,6 @@ def test_a_topic_is_deleted_while_a_broker_is_absent(seed: int) -> None:
     run(seed, scenario)
 
 
-def propose(
-    cluster: SimCluster, topic: str, *isr: int, number: int = 0
-) -> "asyncio.Task[IsrAnswer]":
-    """Have the leader of a partition propose an ISR, and return its answer."""
-    partition = cluster.nodes[cluster.controllers[0]].broker.image.topics[topic].partitions[number]
-    leader = cluster.nodes[partition.leader].broker
-    replica = leader.replicas.get(topic, number)
-
-    async def ask() -> IsrAnswer:
-        return await leader.isr_changes.propose(
-            IsrProposal(
-                topic=topic,
-                topic_id=replica.topic_id,
-                partition=number,
-                leader_epoch=replica.leader_epoch,
-                partition_epoch=partition.partition_epoch,
-                new_isr=[IsrMember(item) for item in isr],
-            )
-        )
-
-    return cluster.machine(partition.leader).run(ask)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_leaders_change_their_isr(seed: int) -> None:
-    """On the controller's own broker and on others, and while the controller changes."""
-
-    async def scenario(cluster: SimCluster) -> None:
-        await cluster.start()
-        for leader in cluster.ids:
-            others = [item for item in cluster.ids if item != leader]
-            topic = CreatableTopic(
-                name=f"t{leader}",
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=[
-                    CreatableReplicaAssignment(partition_index=0, broker_ids=[leader, *others])
-                ],
-            )
-            created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-            await cluster.ask(1, created, 7, CreateTopicsResponse)
-            answer = await propose(cluster, f"t{leader}", leader, others[0])
-            assert (answer.error, answer.isr) == (ErrorCode.NONE, (leader, others[0]))
-            assert answer.partition_epoch == 1
-        await cluster.until(lambda: cluster.agrees("t3", count=1))
-        # The controller dies with the proposal in its queue, or before it arrives.
-        asking = propose(cluster, "t3", 3)
-        cluster.kill(1)
-        answer = await asking
-        assert answer.error in (ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH)
-        if answer.error is ErrorCode.NONE:
-            assert answer.isr == (3,)
-
-    run(seed, scenario)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> None:
-    """The old replica is deleted, and the new one leads."""
-
-    async def scenario(cluster: SimCluster) -> None:
-        await cluster.start()
-        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])
-        topic = CreatableTopic(
-            name="t", num_partitions=-1, replication_factor=-1, assignments=[assignment]
-        )
-        created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-        await cluster.ask(1, created, 7, CreateTopicsResponse)
-        move = ReassignableTopic(
-            name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[3, 2])]
-        )
-        # Until then the new replica cannot copy the log.
-        cluster.world.network.partition(["b3"], ["b1", "b2"])
-        moving = asyncio.ensure_future(
-            cluster.ask(
-                1,
-                AlterPartitionReassignmentsRequest(topics=[move]),
-                1,
-                AlterPartitionReassignmentsResponse,
-            )
-        )
-        adding: list[int] = []
-        while adding != [3]:
-            await cluster.clock.sleep(0.1)
-            listed = await cluster.ask(
-                1, ListPartitionReassignmentsRequest(), 0, ListPartitionReassignmentsResponse
-            )
-            adding = [
-                replica
-                for found in listed.topics
-                for partition in found.partitions
-                for replica in partition.adding_replicas
-            ]
-        cluster.world.network.heal()
-        moved = await moving
-        assert moved.responses[0].partitions[0].error_code == ErrorCode.NONE
-        await cluster.until(
-            lambda: all(
-                node.broker.image.topics["t"].partitions[0].replicas == (3, 2)
-                for node in cluster.nodes.values()
-            )
-        )
-        await cluster.until(
-            lambda: cluster.nodes[1].broker.replicas.directories.get("t", 0) is None
-        )
-        await cluster.until(lambda: cluster.nodes[3].broker.replicas.get("t", 0).is_leader)
-
-    run(seed, scenario)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_broker_changes_settings(seed: int) -> None:
     """Every broker applies them, and the controller is not needed."""
@@ -497,36 +331,6 @@ def test_any_broker_changes_settings(seed: int) -> None:
             )
 
     run(seed, scenario)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_preferred_leaders_lead_again(seed: int) -> None:
-    """The controller elects them by itself when their broker is back in sync."""
-
-    async def scenario(cluster: SimCluster) -> None:
-        await cluster.start()
-        await cluster.create(1, "t", 3, 3)
-        await cluster.stop(3)
-        await cluster.until(lambda: cluster.agrees("t", count=3))
-        await cluster.begin(3)
-        topic = cluster.nodes[1].broker.image.topics["t"]
-        (number,) = [item.partition for item in topic.partitions if item.preferred_leader == 3]
-        leader = cluster.nodes[topic.partitions[number].leader].broker
-
-        def is_led_by(broker_id: int) -> bool:
-            return all(
-                node.broker.image.topics["t"].partitions[number].leader == broker_id
-                for node in cluster.nodes.values()
-            )
-
-        assert not is_led_by(3)
-        known = cluster.nodes[1].broker.image.topics["t"].partitions[number]
-        if 3 not in known.isr:
-            await propose(cluster, "t", *known.isr, 3, number=number)
-        assert leader.node_id != 3
-        await cluster.until(lambda: is_led_by(3), seconds=120)
-
-    run(seed, scenario, leader_imbalance_check_interval_seconds="20")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -607,37 +411,5 @@ def test_only_the_controller_deletes_topics(seed: int) -> None:
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
             answer = await cluster.ask(2, request, 6, DeleteTopicsResponse)
             assert answer.responses[0].error_code == ErrorCode.NOT_CONTROLLER
-
-    run(seed, scenario)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_an_unclean_election_waits_for_the_end_of_the_session(seed: int) -> None:
-    """A killed leader that restarts in time leads again, and loses nothing."""
-
-    async def scenario(cluster: SimCluster) -> None:
-        await cluster.start()
-        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 2])
-        config = CreatableTopicConfig(name="unclean.leader.election.enable", value="true")
-        topic = CreatableTopic(
-            name="t",
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[assignment],
-            configs=[config],
-        )
-        created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-        await cluster.ask(1, created, 7, CreateTopicsResponse)
-
-        def leader() -> int:
-            return cluster.nodes[1].broker.image.topics["t"].partitions[0].leader
-
-        await cluster.stop(2)
-        cluster.kill(3)
-        await cluster.until(lambda: leader() == -1)
-        await cluster.begin(2)
-        await cluster.clock.sleep(1)
-        assert leader() == -1
-        await cluster.until(lambda: leader() == 2, seconds=SESSION_SECONDS)
 
     run(seed, scenario)

@@ -1,6 +1,6 @@
 """Clusters of brokers under faults: nothing acknowledged is lost, doubled or reordered, and all recover.
 
-Each scenario is a file in `scenarios/`. The quick tests play two seeds of each, `make test` `SEEDS` of them, and
+Each scenario is a file in `scenarios/`. The quick tests play one seed of each, `make test` `SEEDS` of them, and
 `make campaign SEEDS=5000` as many as it is given. Replay one: `python -m tests.sim.campaign replay SCENARIO SEED`.
 """
 
@@ -14,7 +14,7 @@ from ottla.testing.sim.cluster.scenario import KINDS, load
 
 from .campaign import NAMES, SCENARIOS, Run, play
 
-QUICK_SEEDS = 2
+QUICK_SEEDS = 1
 SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "20"))
 RUNS = [
     pytest.param(Run(name, seed), id=f"{name}-{seed}", marks=[pytest.mark.slow] * (seed >= QUICK_SEEDS))

@@ -30,6 +30,8 @@ _AUTO_COMMIT_MS = 5_000
 _API_TIMEOUT_MS = 60_000
 # Python handles Ctrl-C between two waits.
 _STEP_S = 0.1
+_BATCH_S = 0.01
+_BUSY_RECORDS = 16
 
 
 class Consumer(AssignedPartitions):
@@ -88,6 +90,7 @@ class Consumer(AssignedPartitions):
         )
         self._next_commit = time.monotonic() + self._commit_every_s
         self._error: Exception | None = None
+        self._is_busy = False
         if topics:
             self.subscribe(topics, listener=listener)
 
@@ -252,7 +255,11 @@ class Consumer(AssignedPartitions):
         self._departures.polled()
 
     def _fetch(self, limit: int, timeout: float) -> list[Any]:
-        messages = self._good(self._consumer.consume(limit, 0))
+        # While records arrive faster than they are polled, wait a moment for a full batch: many
+        # small batches cost more than the records themselves.
+        patience = min(_BATCH_S, timeout) if self._is_busy else 0
+        messages = self._good(self._consumer.consume(limit, patience))
+        self._is_busy = len(messages) >= _BUSY_RECORDS
         if messages or timeout <= 0:
             return messages
         deadline = time.monotonic() + timeout
@@ -261,6 +268,7 @@ class Consumer(AssignedPartitions):
             if first is not None:
                 rest = self._consumer.consume(limit - 1, 0) if limit > 1 else []
                 messages = self._good([first, *rest])
+                self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break
         return messages

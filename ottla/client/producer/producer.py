@@ -44,6 +44,7 @@ class Producer:
         self._producer = open_producer(self._settings)
         self._produce = self._producer.produce
         self._server = ReportServer(self._producer)
+        self._new_future = DeliveryFuture.class_for(self._server)
         self._preparation = Preparation(self._settings, Topology(self._look_up))
         self._is_plain = self._preparation.is_plain
         self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
@@ -69,13 +70,16 @@ class Producer:
         the producer. Raises SerializationError before anything is queued; errors of the broker are
         raised by the future's `result()`.
         """
-        future = DeliveryFuture(self._server)
+        future: DeliveryFuture = self._new_future()
         if on_delivery is not None:
             future._on_delivery = on_delivery
         if self._is_plain:
-            place = -1 if partition is None else partition
             try:
-                self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
+                if headers is None and partition is None and timestamp is None:
+                    self._produce(topic, value, key, -1, future)
+                else:
+                    place = -1 if partition is None else partition
+                    self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 self._recover(record, future, error)
@@ -226,7 +230,8 @@ class Producer:
         if not isinstance(raised, ApiError):
             raise raised from error
         # As in Kafka, errors of a single record are in its future.
-        future._finish(unsent(record.topic, record.partition), raised)
+        with self._server.user_code:
+            future.finish(unsent(record.topic, record.partition), raised)
 
     def _look_up(self, topic: str) -> list[int]:
         return look_up(self._producer, topic, self._max_block_s)

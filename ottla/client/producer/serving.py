@@ -41,7 +41,7 @@ class LoggedErrors:
         trace: TracebackType | None,
     ) -> bool:
         """Log an Exception and continue after the block; Ctrl-C and exits are raised."""
-        if error is None or not isinstance(error, Exception):
+        if not isinstance(error, Exception) or isinstance(error, transport.LibrdkafkaError):
             return False
         _log.error("%s failed: %r", self._subject, error, exc_info=error)
         return True
@@ -90,7 +90,9 @@ class ReportServer:
             return False
         self._owner = threading.get_ident()
         try:
-            self._poll(timeout_s)
+            # librdkafka keeps the reports behind a callback that raises for the next call.
+            with self.user_code:
+                self._poll(timeout_s)
         except transport.LibrdkafkaError as error:
             # A fatal error, which the next call of the sender raises again.
             _log.error("the producer cannot continue: %s", error.args[0].str())
@@ -123,7 +125,7 @@ class ReportServer:
             if remaining <= 0:
                 return left
             try:
-                with self.exclusive():
+                with self.exclusive(), self.user_code:
                     self._producer.flush(min(_STEP_S, remaining))
             except transport.LibrdkafkaError as error:
                 raise transport.translate(error.args[0]) from error

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ottla.client.serdes.doors import open_door
+from ottla.client.doors import open_door
 from ottla.client.serdes.serde import Serde
 
 T = TypeVar("T")

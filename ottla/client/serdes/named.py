@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
-from ottla.client.serdes.doors import open_door
+from ottla.client.doors import open_door
 from ottla.client.serdes.json_values import json_serde
 from ottla.client.serdes.lists import list_serde
 from ottla.client.serdes.registry import Registry

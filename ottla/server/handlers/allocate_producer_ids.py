@@ -11,6 +11,7 @@ Not done: nothing.
 from ottla.base.errors import ErrorCode
 from ottla.cluster.zk.port import CoordinationError
 from ottla.coordinators import producer_ids
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.allocate_producer_ids import (
@@ -21,6 +22,7 @@ from ottla.wire.messages.allocate_producer_ids import (
 API = ApiKey.ALLOCATE_PRODUCER_IDS
 MIN_VERSION = 0
 MAX_VERSION = 0
+PROPERTIES = ApiProperties(is_among_brokers=True, needs_proof=True)
 
 
 async def handle(

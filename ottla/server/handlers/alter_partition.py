@@ -10,6 +10,7 @@ Not done: versions 0-1, which name topics instead of ids, of brokers before Apac
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition import (
@@ -23,6 +24,7 @@ from ottla.wire.messages.alter_partition import (
 API = ApiKey.ALTER_PARTITION
 MIN_VERSION = 2
 MAX_VERSION = 3
+PROPERTIES = ApiProperties(is_among_brokers=True, needs_proof=True)
 
 _RECOVERING = 1
 _UNKNOWN_EPOCH = -1

@@ -9,6 +9,7 @@ Not done: versions 0-1, without a broker epoch, of brokers before Apache Kafka 2
 """
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.controlled_shutdown import (
@@ -20,6 +21,7 @@ from ottla.wire.messages.controlled_shutdown import (
 API = ApiKey.CONTROLLED_SHUTDOWN
 MIN_VERSION = 2
 MAX_VERSION = 3
+PROPERTIES = ApiProperties(is_among_brokers=True, needs_proof=True)
 
 # Of the notices to all brokers; the leaders have moved by then.
 _TIMEOUT_MS = 10_000

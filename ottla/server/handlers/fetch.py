@@ -21,12 +21,14 @@ import asyncio
 from ottla.base.errors import ApiError
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import enough_bytes
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.fetch import followers
 from ottla.server.fetch.parked import Parked
 from ottla.server.fetch.reading import FetchPass, read
 from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import FetchPlan
+from ottla.server.fetch.shortcut import FetchShortcut
 from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
@@ -34,6 +36,7 @@ from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 API = ApiKey.FETCH
 MIN_VERSION = 4
 MAX_VERSION = 18
+PROPERTIES = ApiProperties(ends_with_connection=True, shortcut=FetchShortcut)
 
 
 def handle(

@@ -11,6 +11,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ApiError
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.telemetry import attributes
 from ottla.server.telemetry.clients import ACCEPTED_CODECS
@@ -23,6 +24,7 @@ from ottla.wire.messages.get_telemetry_subscriptions import (
 API = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS
 MIN_VERSION = 0
 MAX_VERSION = 0
+PROPERTIES = ApiProperties(is_for_client_metrics=True)
 
 
 def handle(

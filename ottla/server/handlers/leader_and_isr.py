@@ -12,6 +12,7 @@ stop replicas that it does not name; ZooKeeper controllers do not send it.
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.notices import Fence
+from ottla.server.api_properties import ApiProperties
 from ottla.server.brokers import states
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -25,6 +26,7 @@ from ottla.wire.messages.leader_and_isr import (
 API = ApiKey.LEADER_AND_ISR
 MIN_VERSION = 5
 MAX_VERSION = 7
+PROPERTIES = ApiProperties(is_among_brokers=True, needs_proof=True)
 
 
 async def handle(context: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:

@@ -17,6 +17,7 @@ from ottla.base.uuids import ZERO_UUID
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal, validate_topic_name
 from ottla.server import operations
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.quotas import mutations
 from ottla.server.quotas.steps import counted
@@ -33,6 +34,7 @@ from ottla.wire.messages.metadata import (
 API = ApiKey.METADATA
 MIN_VERSION = 0
 MAX_VERSION = 13
+PROPERTIES = ApiProperties(is_kept=True)
 
 # How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
 # clients ask again.

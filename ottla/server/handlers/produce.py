@@ -18,6 +18,7 @@ from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import Partition
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import Broker, RequestContext
 from ottla.server.produce.acknowledged import settle
 from ottla.server.produce.admission import (
@@ -27,6 +28,7 @@ from ottla.server.produce.admission import (
     Waiting,
     error_for,
 )
+from ottla.server.produce.shortcut import ProduceShortcut
 from ottla.server.quotas.steps import counted
 from ottla.storage.log.validation import AppendInfo, HeavyBatchError, UnreadableBatchError
 from ottla.wire.api_keys import ApiKey
@@ -45,6 +47,8 @@ from ottla.wire.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT, parse_heade
 API = ApiKey.PRODUCE
 MIN_VERSION = 3
 MAX_VERSION = 13
+# Version 0 is advertised and refused: old librdkafka needs it (KAFKA-18659).
+PROPERTIES = ApiProperties(advertised_min=0, is_read_ahead=True, shortcut=ProduceShortcut)
 
 _ZSTD = 4
 _FIRST_VERSION_WITH_ZSTD = 7

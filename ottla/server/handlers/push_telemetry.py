@@ -12,6 +12,7 @@ Not done: metrics are not forwarded to another system.
 """
 
 from ottla.base.errors import ApiError
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.telemetry import attributes
 from ottla.server.telemetry.clients import Push
@@ -21,6 +22,7 @@ from ottla.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemet
 API = ApiKey.PUSH_TELEMETRY
 MIN_VERSION = 0
 MAX_VERSION = 0
+PROPERTIES = ApiProperties(is_for_client_metrics=True)
 
 
 def handle(context: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:

@@ -10,6 +10,7 @@ Not done: versions 0-2, of brokers before Apache Kafka 2.6.
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.notices import Fence
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.stop_replica import (
@@ -21,6 +22,7 @@ from ottla.wire.messages.stop_replica import (
 API = ApiKey.STOP_REPLICA
 MIN_VERSION = 3
 MAX_VERSION = 4
+PROPERTIES = ApiProperties(is_among_brokers=True, needs_proof=True)
 
 
 async def handle(context: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:

@@ -12,6 +12,7 @@ Not done: versions 0-6, of brokers before Apache Kafka 2.8.
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.notices import Fence
+from ottla.server.api_properties import ApiProperties
 from ottla.server.brokers import states
 from ottla.server.context import Broker, RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -20,6 +21,7 @@ from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMet
 API = ApiKey.UPDATE_METADATA
 MIN_VERSION = 7
 MAX_VERSION = 8
+PROPERTIES = ApiProperties(is_among_brokers=True, needs_proof=True)
 
 
 async def handle(context: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:

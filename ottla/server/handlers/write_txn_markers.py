@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.ports import Marker
 from ottla.coordinators.replies import Reply, gathered, shaped
+from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.write_txn_markers import (
@@ -26,6 +27,7 @@ from ottla.wire.messages.write_txn_markers import (
 API = ApiKey.WRITE_TXN_MARKERS
 MIN_VERSION = 1
 MAX_VERSION = 2
+PROPERTIES = ApiProperties(is_among_brokers=True, is_read_ahead=True)
 
 
 def handle(

@@ -18,7 +18,8 @@ from typing import NamedTuple, Protocol
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.net.connection import PREFIX_BYTES, Connection, Reply
+from ottla.net.connection import Connection, Reply
+from ottla.net.receiving import PREFIX_BYTES
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.produce.acknowledged import settle

@@ -174,8 +174,8 @@ async def test_memory_depends_on_received_bytes(wire_of) -> None:
     """A client that announces 100 MB and sends a few bytes costs 2 MiB."""
     wire = wire_of(lambda connection, body: None)
     wire.receive((100_000_000).to_bytes(4, "big") + b"x" * 10)
-    assert wire.connection._private is not None
-    assert len(wire.connection._private) <= 2 * 1024 * 1024
+    assert wire.connection._received.private is not None
+    assert len(wire.connection._received.private) <= 2 * 1024 * 1024
 
 
 async def test_part_of_a_small_frame_costs_its_own_size(wire_of, framed, echo) -> None:

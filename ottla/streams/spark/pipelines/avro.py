@@ -17,7 +17,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
 from ottla.base.errors import ConfigError
-from ottla.client.serdes.doors import open_door
+from ottla.client.doors import open_door
 from ottla.streams.model.errors import SerializationError
 from ottla.streams.pipelines.model import Avro
 from ottla.streams.serdes import SchemaRegistry, Serde, Serdes

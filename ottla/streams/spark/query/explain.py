@@ -4,7 +4,7 @@ broker.
 
 from collections.abc import Iterator, Mapping
 
-from ottla.client.serdes.doors import open_door
+from ottla.client.doors import open_door
 from ottla.streams.expressions.columns import OfSpark
 from ottla.streams.spark.catalyst.steps import SparkType, expressions_of, lower_layout
 from ottla.streams.spark.layout.layout import (

@@ -18,7 +18,7 @@ from ottla.wire.records.records import decode_batch, iterate_batches
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST = -1
-_WAIT_MS = 100
+_WAIT_MS = 300
 _PARTITION_BYTES = 8000
 
 
@@ -172,7 +172,7 @@ class Consumer(Worker):
             self._uncommitted = 0
         if is_ahead:
             self.progress += 1
-            await self.client.clock.sleep(self.rng.below(120) / 1000)
+            await self.client.clock.sleep(self.rng.below(200) / 1000)
         elif was_over:
             end = await end_offset(self.client, topic, partition, self._isolation_level)
             self.state = f"at {self._position} of {end}"

@@ -134,7 +134,7 @@ class GroupMember(Worker):
             if was_over and is_at_end:
                 return True
             await self._heartbeat()
-            await self.client.clock.sleep(self.rng.below(100) / 1000)
+            await self.client.clock.sleep((20 + self.rng.below(150)) / 1000)
 
     async def _read(self, partition: int) -> bool:
         """Read once, and commit; return True at the end of the partition."""

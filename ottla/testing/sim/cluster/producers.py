@@ -111,7 +111,7 @@ class IdempotentProducer(Worker):
                 if self._identity is None:
                     self._identity = await identify(self.client)
                 await self._produce(self._identity)
-                await self.client.clock.sleep((15 + self.rng.below(120)) / 1000)
+                await self.client.clock.sleep((30 + self.rng.below(170)) / 1000)
             except Unavailable as error:
                 self.state = str(error)
                 self.client.forget_leader(STRICT, self._partition)
@@ -182,7 +182,7 @@ class WeakProducer(Worker):
         while not self.work.is_over:
             try:
                 await self._produce()
-                await self.client.clock.sleep((15 + self.rng.below(120)) / 1000)
+                await self.client.clock.sleep((30 + self.rng.below(170)) / 1000)
             except (Unavailable, Refused) as error:
                 self.state = str(error)
                 self.client.forget_leader(LOOSE, self._partition)

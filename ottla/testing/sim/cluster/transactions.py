@@ -67,7 +67,7 @@ class TransactionalProducer(Worker):
                     await self._initialize()
                 if not self.work.is_over:
                     await self._transact()
-                await self.client.clock.sleep((10 + self.rng.below(100)) / 1000)
+                await self.client.clock.sleep((20 + self.rng.below(150)) / 1000)
             except Unavailable as error:
                 self.state = str(error)
                 await self.client.pause()

@@ -1,4 +1,4 @@
-"""Optional libraries: the module that uses one is imported when a serde needs it."""
+"""Optional libraries: the module that uses one is imported on first use."""
 
 import importlib
 from typing import Any
@@ -13,5 +13,5 @@ def open_door(module: str, library: str, install: str) -> Any:
         if missing.startswith("ottla"):
             raise
         raise ImportError(
-            f"this serde needs {library}, which is not installed: pip install '{install}'"
+            f"this needs {library}, which is not installed: pip install '{install}'"
         ) from error

@@ -1,0 +1,55 @@
+"""A topic as a table: Arrow, pandas, polars and DuckDB, and HTML for notebooks.
+
+    orders = TopicView("orders", bootstrap="localhost:9092")
+    orders.to_pandas(start=-1000)
+
+pandas, polars and DuckDB are the caller's: each takes the Arrow table without a copy.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
+from ottla.client.doors import open_door
+from ottla.client.records import html_table
+from ottla.client.table import DEFAULT_COLUMNS, read_table
+
+_SHOWN_ROWS = 20
+
+
+@dataclass(frozen=True)
+class TopicView:
+    """A topic to look at; each call reads it again. Needs the extra `ottla[arrow]`.
+
+    `words` of the methods are those of `read_table`: columns, start, end, partitions, isolation.
+    """
+
+    topic: str
+    bootstrap: str = DEFAULT_BOOTSTRAP
+
+    def to_arrow(self, **words: Any) -> Any:
+        """Return the records as a pyarrow.Table."""
+        return read_table(self.topic, bootstrap=self.bootstrap, **words)
+
+    def to_pandas(self, **words: Any) -> Any:
+        """Return the records as a pandas.DataFrame; ImportError if pandas is not installed."""
+        open_door("pandas", "pandas", "pandas")
+        return self.to_arrow(**words).to_pandas()
+
+    def to_polars(self, **words: Any) -> Any:
+        """Return the records as a polars.DataFrame; ImportError if polars is not installed."""
+        return open_door("polars", "polars", "polars").from_arrow(self.to_arrow(**words))
+
+    def register(self, connection: Any, name: str | None = None, **words: Any) -> Any:
+        """Register the records as a view of a DuckDB connection; return the connection.
+
+        `name` is the topic's name by default. The view has the records as of this call.
+        """
+        connection.register(name or self.topic, self.to_arrow(**words))
+        return connection
+
+    def _repr_html_(self) -> str:
+        """Return the last records of each partition as an HTML table."""
+        table = self.to_arrow(start=-_SHOWN_ROWS).slice(0, _SHOWN_ROWS)
+        rows = zip(*(table[name].to_pylist() for name in DEFAULT_COLUMNS), strict=True)
+        return html_table(DEFAULT_COLUMNS, rows)

@@ -1,0 +1,35 @@
+"""The properties of an API that its handler declares and the dispatcher needs.
+
+A handler module whose API has none of them declares nothing; others declare
+`PROPERTIES = ApiProperties(...)`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.server.shortcuts import RouteParts, Shortcut
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiProperties:
+    """The properties of one API in all versions."""
+
+    # Advertised to clients instead of MIN_VERSION.
+    advertised_min: int | None = None
+    # Later requests may be handled before its deferred response is sent.
+    is_read_ahead: bool = False
+    # The deferred response can be cancelled if the connection is lost.
+    ends_with_connection: bool = False
+    # A plain response depends only on the request, the image and the address of the broker.
+    is_kept: bool = False
+    # Advertised only while there are subscriptions to client metrics: clients that know the API use
+    # it and log.
+    is_for_client_metrics: bool = False
+    # Sent by brokers only: client quotas do not apply.
+    is_among_brokers: bool = False
+    # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker.
+    needs_proof: bool = False
+    # Answers requests that differ from earlier ones only in records or offsets, without the
+    # handler. Constructed for each version with the broker, the version and parts of the route.
+    shortcut: Callable[[Any, int, RouteParts], Shortcut] | None = None

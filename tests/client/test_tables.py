@@ -1,0 +1,47 @@
+"""A topic as a table for pandas, polars, DuckDB and notebooks."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ottla.client import TopicView
+from ottla.client.doors import open_door
+from ottla.testing import Cluster
+from tests.client.test_consumer import fill
+
+_DUCKDB = """
+import duckdb
+from ottla.client import TopicView
+connection = TopicView("{topic}", "{bootstrap}").register(duckdb.connect(), "orders")
+query = "SELECT count(*), max(\\"offset\\") FROM orders WHERE value < '5'"
+print(connection.execute(query).fetchone())
+"""
+
+
+def test_topic_is_a_table_in_every_library(cluster: Cluster, topic: str) -> None:
+    """Arrow, pandas, polars and DuckDB see the same records."""
+    fill(cluster, topic, [b"%d" % number for number in range(9)])
+    view = TopicView(topic, cluster.bootstrap)
+    values = sorted(view.to_arrow(columns=["value"])["value"].to_pylist())
+    assert values == [b"%d" % number for number in range(9)]
+    assert sorted(view.to_pandas()["value"]) == values
+    assert sorted(view.to_polars(start=1)["offset"].to_list()) == [1, 1, 1, 2, 2, 2]
+    # In a process of its own: when a test run ends, DuckDB reports every object that is still alive.
+    script = _DUCKDB.format(topic=topic, bootstrap=cluster.bootstrap)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "(5, 1)", done.stderr
+
+
+def test_notebook_shows_the_last_records(cluster: Cluster, topic: str) -> None:
+    """Values are shown as text, and escaped."""
+    fill(cluster, topic, [b"<b>", b"two"])
+    html = TopicView(topic, cluster.bootstrap)._repr_html_()
+    assert html.startswith("<table><thead><tr><th>key</th><th>value</th>")
+    assert "<td>&lt;b&gt;</td>" in html
+
+
+def test_missing_library_is_named() -> None:
+    """The error has the command that installs it."""
+    with pytest.raises(ImportError, match="pip install 'no-such-library'"):
+        open_door("no_such_library", "no-such-library", "no-such-library")
