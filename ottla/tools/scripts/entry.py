@@ -74,6 +74,8 @@ def _run(name: str, script: Script, words: list[str]) -> int:
     if "--version" in words:
         out(KAFKA_VERSION)
         return 0
+    if "zookeeper" in spec.old:
+        words = _without_zookeeper(words)
     handler = getattr(module, "on_parse_error", None)
     rewrite = getattr(module, "rewrite", None)
     if rewrite is not None:
@@ -85,6 +87,25 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         if error.is_parse_error and handler is not None:
             return int(handler(error))
         raise
+
+
+def _without_zookeeper(words: list[str]) -> list[str]:
+    """Replace `--zookeeper` by the brokers that are registered there."""
+    flat = [part for word in words for part in _split(word)]
+    if "--zookeeper" not in flat[:-1]:
+        return words
+    at = flat.index("--zookeeper")
+    rest = [*flat[:at], *flat[at + 2 :]]
+    if "--bootstrap-server" in rest:
+        err("Option --zookeeper is ignored: --bootstrap-server names the brokers.")
+        return rest
+    found = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
+    err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {found} instead.")
+    return [*rest, "--bootstrap-server", found]
+
+
+def _split(word: str) -> list[str]:
+    return word.split("=", 1) if word.startswith("--zookeeper=") else [word]
 
 
 def _print_help(name: str, spec: Spec) -> None:

@@ -92,10 +92,15 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.run_class", "", "Run a tool by the name of its Java class."
     ),
     "kafka-server-start": Script(
-        f"{_HERE}.servers", "up", "Start a broker with a properties file."
+        f"{_HERE}.servers.broker", "up", "Start a broker with a properties file."
     ),
     "kafka-server-stop": Script(
-        f"{_HERE}.servers", "", "Stop the brokers that kafka-server-start -daemon started."
+        f"{_HERE}.servers.broker", "", "Stop the brokers that kafka-server-start -daemon started."
+    ),
+    "zookeeper-shell": Script(
+        f"{_HERE}.servers.zookeeper_shell",
+        "zookeeper shell",
+        "Show and change nodes of a ZooKeeper.",
     ),
     **{
         name: Script(f"{_HERE}.refused", "", f"Not available: {reason}.")

@@ -11,7 +11,7 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.tools.scripts.admin import config_requests, quotas
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.exits import UsageError
-from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
+from ottla.tools.scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Old, Options, Spec
 from ottla.tools.scripts.printing import err, out
 from ottla.tools.scripts.session import cluster, read_properties
 
@@ -43,8 +43,8 @@ SPEC = Spec(
         "ip-defaults": Flag("The default of all addresses."),
         "client-metrics": Flag("The metrics subscription.", "name"),
         "group": Flag("The group.", "id"),
-        "zookeeper": Flag("ZooKeeper's address: the brokers are looked up there.", "urls"),
     },
+    {"zookeeper": Old("bootstrap-server")},
 )  # fmt: skip
 _TYPES = (
     "topics",
@@ -149,7 +149,7 @@ def _check(options: Options, entities: Entities) -> None:
 
 
 def _check_types(options: Options, types: Sequence[str]) -> None:
-    if "bootstrap-server" not in options and "zookeeper" not in options:
+    if "bootstrap-server" not in options:
         _fail("Either --bootstrap-server or --bootstrap-controller must be specified.")
     for kind in types:
         if kind not in _TYPES:

@@ -45,7 +45,7 @@ SPEC = Spec(
             "election type",
         ),
     },
-    {"admin.config": Old("command-config", "")},
+    {"admin.config": Old("command-config", ""), "zookeeper": Old("bootstrap-server")},
 )
 _SCOPES = ("topic", "all-topic-partitions", "path-to-json-file")
 TopicPartition = tuple[str, int]

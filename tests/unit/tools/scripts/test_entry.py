@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,18 @@ import pytest
 from ottla.tools import main
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.refused import REASONS
+from ottla.tools.scripts.servers import zookeeper_lookup
 from ottla.tools.scripts.table import SCRIPTS
 
 _PROGRAM = "from ottla.tools.scripts.entry import main; main({!r})"
+
+
+@pytest.fixture(name="nowhere")
+def _nowhere() -> str:
+    """Return an address at which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("name", ["kafka-topics", "kafka-topics.sh", "kafka-topics.bat"])
@@ -100,6 +110,30 @@ def test_list_names_the_command_of_each_script(capsys: pytest.CaptureFixture[str
     for row in rows:
         if row["command"]:
             assert main.run([*row["command"].split()[1:], "--help"]) == 0
+
+
+@pytest.mark.parametrize("words", [["--zookeeper", "zk:2181"], ["--zookeeper=zk:2181"]])
+def test_zookeeper_is_asked_for_the_brokers(
+    words: list[str],
+    nowhere: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The option of old scripts works, and standard error has the modern one."""
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: nowhere)
+    assert entry.run("kafka-topics", [*words, "--list"]) == 1
+    printed = capsys.readouterr()
+    assert f"use --bootstrap-server {nowhere} instead" in printed.err
+    assert f"nothing listens on {nowhere}" in printed.out
+
+
+def test_bootstrap_server_wins_over_zookeeper(
+    nowhere: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ZooKeeper that is named as well is not looked up."""
+    words = ["--zookeeper", "zk:2181", "--bootstrap-server", nowhere, "--list"]
+    assert entry.run("kafka-topics", words) == 1
+    assert "--zookeeper is ignored" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", list(REASONS))

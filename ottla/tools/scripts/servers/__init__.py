@@ -1,0 +1,1 @@
+"""Scripts that start and stop servers, and that reach a ZooKeeper."""

@@ -1,0 +1,13 @@
+"""`zookeeper-shell host:2181 [command]`: `ottla zookeeper shell` by Apache Kafka's name."""
+
+from ottla.tools.loading import load_module
+from ottla.tools.scripts.printing import err
+
+
+def run(name: str, words: list[str]) -> int:
+    """Run one command, or read them from standard input."""
+    if not words or words[0].startswith("-"):
+        err(f"USAGE: {name} zookeeper_host:port[/path] [args...]")
+        return 1
+    line = ["zookeeper", "shell", "--connect", words[0], *words[1:]]
+    return int(load_module("ottla.tools.main").run(line))

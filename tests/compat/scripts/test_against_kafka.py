@@ -1,0 +1,38 @@
+"""Our scripts against a running Apache Kafka print what its own tools print."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.compat import java
+from tests.compat.recorded import peers
+from tests.compat.scripts.test_replay import TRANSCRIPTS, compare, run_script
+from tests.compat.scripts.transcript import FOLDER, read
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+]
+
+
+@pytest.mark.parametrize("subject", TRANSCRIPTS)
+def test_output_against_apache_kafka_is_that_of_its_tools(
+    subject: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the broker's own words are compared, too."""
+    transcript = read(FOLDER / f"{subject}.txt")
+    differences: list[str] = []
+    folder = tmp_path / "work"
+    folder.mkdir()
+    with peers.running(transcript.version, tmp_path / "kafka", {}) as target:
+        bootstrap = f"{target.host}:{target.port}"
+        for command in transcript.commands:
+            # Ottla's broker lacks the feature, and some of our scripts lack it, too.
+            if "K" in command.marks:
+                continue
+            command.marks = command.marks.replace("W", "")
+            command.write_files(folder)
+            done = run_script(command.words(bootstrap, folder), command.stdin, monkeypatch)
+            differences += compare(command, done, bootstrap, folder)
+    assert not differences, "\n".join(differences)
