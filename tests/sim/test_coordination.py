@@ -177,6 +177,28 @@ def test_a_paused_process_learns_that_its_session_is_lost_when_it_continues(seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_a_process_that_is_paused_while_it_is_cut_off_continues_its_session(seed: int) -> None:
+    """It resumes before the session has expired, but after it should have noticed the silence."""
+
+    async def scenario(setting: Setting) -> None:
+        one = await setting.session("m1")
+        machine = setting.world.machine("m1")
+        setting.cut()
+        await setting.clock.sleep(2.0)
+        machine.pause()
+        setting.coordination.changed()
+        setting.heal()
+        await setting.clock.sleep(3.0)
+        machine.resume()
+        setting.coordination.changed()
+        await setting.clock.sleep(0.5)
+        assert one.state is SessionState.CONNECTED
+        await one.create("/a")
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_ensemble_may_expire_a_session_at_any_time(seed: int) -> None:
     """The client registers again with another session."""
 

@@ -327,7 +327,8 @@ class SimSession:
             perform()
 
     def _suspended(self) -> None:
-        if self._state is SessionState.CONNECTED:
+        # A paused process may take this step after the ensemble has been reached again.
+        if self._state is SessionState.CONNECTED and not self._is_reachable:
             self._enter(SessionState.SUSPENDED)
             self._fail_pending(ConnectionSuspended)
 
