@@ -42,7 +42,7 @@ class AsyncConsumer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ottla-consumer")
         self._consumer = Consumer(config=config, offset_store=offset_store, **settings)
         self._first = topics, listener
-        self._is_closed = False
+        self._is_closed = self._is_stopped = False
 
     async def subscribe(
         self,
@@ -134,6 +134,7 @@ class AsyncConsumer:
         if not self._is_closed:
             self._is_closed = True
             await self._run(self._consumer.close)
+            self._is_stopped = True
             self._thread.shutdown(wait=False)
 
     async def __aenter__(self) -> "AsyncConsumer":
@@ -151,6 +152,7 @@ class AsyncConsumer:
         if not self._is_closed:
             self._is_closed = True
             await self._run(lambda: self._consumer.__exit__(kind, error, trace))
+            self._is_stopped = True
             self._thread.shutdown(wait=False)
 
     def _fetch(self) -> None:
@@ -162,7 +164,7 @@ class AsyncConsumer:
             await self.subscribe(topics, listener=listener)
 
     async def _run(self, call: Callable[[], T]) -> T:
-        if self._is_closed and self._thread._shutdown:
+        if self._is_stopped:
             # The closed consumer raises; nothing blocks.
             return call()
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from ottla.client.doors import open_door
+from ottla.client.serdes.json_schema import json_schema_serde
 from ottla.client.serdes.json_values import json_serde
 from ottla.client.serdes.lists import list_serde
 from ottla.client.serdes.registry import Registry
@@ -119,6 +120,21 @@ class Serdes:
     def json(kind: type[T] | None = None) -> Serde[T]:
         """Return the JSON serde of plain values, a dataclass, a msgspec struct or a pydantic model."""
         return json_serde(kind)
+
+    @staticmethod
+    def json_schema(
+        schema: str | Mapping[str, Any],
+        kind: type[T] | None = None,
+        *,
+        registry: Registry,
+        subject: str | None = None,
+        registers: bool = True,
+    ) -> Serde[T]:
+        """Return the serde of JSON with a schema in a registry; values are not validated.
+
+        `subject` and `registers` as for `avro`.
+        """
+        return json_schema_serde(schema, kind, registry, subject, registers)
 
     @staticmethod
     def avro(

@@ -1,0 +1,59 @@
+"""JSON with a schema in a registry's wire format, as Confluent's JSON Schema serializers write it.
+
+Not done: values are not validated against the schema; classes are read by their type hints.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from ottla.client.errors import SerializationError
+from ottla.client.serdes.framing import HEADER_BYTES, header, schema_id_of
+from ottla.client.serdes.json_values import json_serde
+from ottla.client.serdes.registry import Registry, Schema
+from ottla.client.serdes.serde import Serde
+from ottla.client.serdes.subjects import Registration, registered
+
+T = TypeVar("T")
+
+_KIND = "JSON"
+
+
+def json_schema_serde(
+    schema: str | Mapping[str, Any],
+    kind: type[T] | None,
+    registry: Registry,
+    subject: str | None,
+    registers: bool,
+) -> Serde[T]:
+    """Return the serde of a JSON Schema; see `Serdes.json_schema`."""
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    try:
+        title = json.loads(text).get("title", "object")
+    except (ValueError, AttributeError) as error:
+        raise SerializationError(f"the JSON Schema is not a JSON object: {error}") from error
+    name = f"json_schema({title})"
+    plain: Serde[Any] = json_serde(kind)
+
+    def framed(found: str | None) -> Serde[Any]:
+        return _framed(plain, Registration(Schema(text, _KIND), registry, found, registers), name)
+
+    return registered(framed, subject, name)
+
+
+def _framed(plain: Serde[Any], registration: Registration, name: str) -> Serde[Any]:
+    beginning: list[bytes] = []
+
+    def write(value: Any) -> bytes:
+        data = plain.serialize(value)
+        if not beginning:
+            beginning.append(header(registration.schema_id()))
+        return beginning[0] + data
+
+    def read(data: bytes) -> Any:
+        schema = registration.registry.schema(schema_id_of(data))
+        if schema.kind != _KIND:
+            raise SerializationError(f"the record's schema is {schema.kind}, not JSON Schema")
+        return plain.deserialize(data[HEADER_BYTES:])
+
+    return Serde(write, read, name)
