@@ -1,6 +1,7 @@
 """Long work yields to the event loop; steps are counted, so that a test fails without slicing."""
 
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from ottla.base.errors import ErrorCode
@@ -50,6 +51,7 @@ async def test_creating_and_deleting_many_logs_is_sliced() -> None:
     keys = [("t", number) for number in range(200)]
     broker.replicas.stop_replicas(1, keys, delete=True)
     broker.clock = clock
+    broker.configs = cast(Any, SimpleNamespace(unread=lambda topics: []))
     port = LocalBroker(broker, lambda: 10, cast(Any, None))
     codes = await port.apply_leader_and_isr(FENCE, made.states(is_new=True))
     assert set(codes.values()) == {ErrorCode.NONE}

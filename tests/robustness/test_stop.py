@@ -17,7 +17,7 @@ from ottla.base.files import RealFileSystem
 from ottla.client.admin import offsets, topics
 from ottla.client.admin.offsets import CommittedOffset
 from ottla.client.brokers import Brokers
-from ottla.server import node as node_module
+from ottla.server import listeners
 from ottla.server.node import Node
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.join_group import (
@@ -30,7 +30,7 @@ from tests.robustness import bombs
 MIB = 1024 * 1024
 LATEST = -1
 CLEAN_MARK = ".kafka_cleanshutdown"
-SECONDS_MAX = node_module.DRAIN_SECONDS + 15
+SECONDS_MAX = listeners.DRAIN_SECONDS + 15
 
 
 def listening(folder: Path) -> dict[str, str]:

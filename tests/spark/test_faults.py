@@ -177,7 +177,7 @@ def test_an_unreadable_record_ends_the_application_or_is_skipped(
     error, advice = str(caught.value).splitlines()
     assert error.startswith(
         "DeserializationError: the value of the record of numbers-0 at offset 1 cannot be read by "
-        "Serdes.json reads: "
+        "Serdes.json: "
     )
     assert "Set the serdes of the source to those that the topic was written with." in advice
     goes_on = LogAndContinueExceptionHandler()

@@ -1,11 +1,29 @@
 """Brokers that registered again while there was no controller to notice it."""
 
-from ottla.cluster.image import BrokerImage
-from ottla.controller.state import LoadedTopics
+from dataclasses import replace
+
+from ottla.base.clock import RealClock
+from ottla.base.files import RealFileSystem
+from ottla.cluster.image import BrokerImage, LeaderAndIsr, ReplicaAssignment
+from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.znodes import PartitionStateNode, TopicNode
+from ottla.controller import state
 
 
-def test_a_broker_that_registered_after_a_decision_about_it_has_restarted() -> None:
-    """It may have lost records; the brokers of later decisions, and those that left, have not."""
-    loaded = LoadedTopics({}, {1: 10, 2: 30, 3: 10, -1: 5})
-    live = {key: BrokerImage(key, f"b{key}", 9092, epoch=20) for key in (1, 2, 4)}
-    assert loaded.restarted(live) == {1}
+async def test_broker_that_registered_after_a_decision_about_it_has_restarted() -> None:
+    """It may have lost records; brokers of earlier registrations, and absent ones, have not."""
+    session = EmbeddedTree(RealFileSystem(), RealClock()).session()
+    path = PartitionStateNode.path("t", 0)
+    await session.ensure(path.rpartition("/")[0])
+    await session.set(
+        TopicNode.path("t"), TopicNode.encode(b"t" * 16, {0: ReplicaAssignment((1, 2, 3))})
+    )
+    decision = LeaderAndIsr(leader=1, leader_epoch=1, isr=(1, 2, 3))
+    await session.create(path, PartitionStateNode.encode(decision, 1))
+    stat = await session.exists(path)
+    assert stat is not None
+    broker = BrokerImage(1, "b1", 9092, epoch=stat.mzxid + 1)
+    live = {1: broker, 2: replace(broker, id=2, epoch=stat.mzxid - 1)}
+    topics, restarted = await state.load_topics(session, live)
+    assert list(topics) == ["t"]
+    assert restarted == {1}
