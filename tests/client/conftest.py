@@ -9,8 +9,8 @@ from ottla.testing import Cluster
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """A running single-broker cluster."""
-    with Cluster() as running:
+    """A running single-broker cluster that keeps records of 1970: tests choose their timestamps."""
+    with Cluster(options={"log.retention.ms": "-1"}) as running:
         yield running
 
 
