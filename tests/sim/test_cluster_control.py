@@ -117,9 +117,7 @@ def test_a_silent_broker_loses_its_leaders_when_its_session_ends(seed: int) -> N
         await cluster.start()
         await cluster.create(1, "t", 6, 3)
         started = cluster.clock.monotonic()
-        cluster.world.network.partition(["b3"], ["b1", "b2", "clients"])
-        session: Any = cluster.nodes[3].broker.controller.session
-        session.suspend()
+        cluster.isolate(3)
         node = cluster.nodes.pop(3)
         await cluster.until(
             lambda: (
@@ -132,7 +130,7 @@ def test_a_silent_broker_loses_its_leaders_when_its_session_ends(seed: int) -> N
         )
         assert SESSION_SECONDS <= cluster.clock.monotonic() - started < SESSION_SECONDS + 1
         cluster.nodes[3] = node
-        cluster.world.network.heal()
+        cluster.heal()
         await cluster.until(lambda: cluster.agrees("t", count=6))
 
     run(seed, scenario)
@@ -260,7 +258,7 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         session: Any = old.session
         # The listeners learn of it later, as if the old controller were paused meanwhile.
         session._listeners.clear()
-        session.expire()
+        cluster.coordination.expire("b1")
         await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
         fence = Fence(1, 1, cluster.nodes[2].broker.controller.broker_epoch)
         channel = cluster.nodes[1]._channels.open("b2", PORT, purpose="controller")

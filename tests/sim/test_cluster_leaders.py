@@ -153,7 +153,7 @@ def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> 
             name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[3, 2])]
         )
         # Until then the new replica cannot copy the log.
-        cluster.world.network.partition(["b3"], ["b1", "b2"])
+        cluster.isolate(3, ["b1", "b2"])
         moving = asyncio.ensure_future(
             cluster.ask(
                 1,
@@ -174,7 +174,7 @@ def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> 
                 for partition in found.partitions
                 for replica in partition.adding_replicas
             ]
-        cluster.world.network.heal()
+        cluster.heal()
         moved = await moving
         assert moved.responses[0].partitions[0].error_code == ErrorCode.NONE
         await cluster.until(

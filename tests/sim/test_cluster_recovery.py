@@ -3,10 +3,9 @@
 import pytest
 
 from ottla.base.rng import Rng
-from ottla.cluster.zk.embedded import EmbeddedSession
 from ottla.testing.sim.world import World
 
-from .cluster import SimCluster
+from .cluster import HOST, SimCluster
 
 SEEDS = range(20)
 FAULTS = 12
@@ -29,12 +28,6 @@ class Faults:
     def _stopped(self) -> list[int]:
         return [key for key in self._cluster.ids if self._cluster.machine(key).is_off.is_set()]
 
-    def session(self, broker_id: int) -> EmbeddedSession:
-        """Return the coordination session of a broker."""
-        session = self._cluster.nodes[broker_id].broker.controller.session
-        assert isinstance(session, EmbeddedSession)
-        return session
-
     def strike(self) -> None:
         """Kill or cut off a broker, end or suspend its session, or heal the network."""
         running = self._running()
@@ -42,11 +35,11 @@ class Faults:
         fault = ("kill", "kill", "expire", "suspend", "cut", "heal", "wait")[self.rng.below(7)]
         self.log.append((fault, victim))
         if fault == "heal":
-            self._cluster.world.network.heal()
+            self._cluster.heal()
         elif fault == "cut" and victim:
             others = [f"b{key}" for key in self._cluster.ids if key != victim]
             both_ways = bool(self.rng.below(2))
-            self._cluster.world.network.partition([f"b{victim}"], others, both_ways=both_ways)
+            self._cluster.isolate(victim, others, both_ways=both_ways)
         elif len(running) > 1:
             self._end(fault, victim)
 
@@ -54,9 +47,9 @@ class Faults:
         if fault == "kill":
             self._cluster.kill(victim, expires=bool(self.rng.below(2)))
         elif fault == "expire":
-            self.session(victim).expire()
+            self._cluster.coordination.expire(f"b{victim}")
         elif fault == "suspend":
-            self.session(victim).suspend()
+            self._cluster.isolate(victim, [HOST])
 
     def start_some(self) -> None:
         """Start a broker that is down, half of the time."""
@@ -65,12 +58,11 @@ class Faults:
             self._cluster.begin(stopped[self.rng.below(len(stopped))])
 
     def end(self) -> None:
-        """Heal everything, and start every broker."""
-        self._cluster.world.network.heal()
-        for broker_id in self._running():
-            self.session(broker_id).resume()
-        for broker_id in self._stopped():
-            self._cluster.begin(broker_id)
+        """Heal everything, and start every broker that does not serve, as a supervisor does."""
+        self._cluster.heal()
+        for broker_id in self._cluster.ids:
+            if not self._cluster.is_serving(broker_id):
+                self._cluster.keep_running(broker_id)
 
 
 def has_recovered(cluster: SimCluster) -> bool:
@@ -100,6 +92,7 @@ def test_cluster_recovers_from_random_faults(seed: int) -> None:
         faults.end()
         print(faults.log)
         await cluster.until(lambda: has_recovered(cluster), seconds=RECOVERY_SECONDS)
+        cluster.close()
 
     with World(seed) as world:
         world.run(scenario(SimCluster(world, 3)))

@@ -149,14 +149,14 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_returns(seed: int) -> Non
         slow = next(key for key in (3, 2) if key != leader)
         others = [f"b{key}" for key in cluster.ids if key != slow]
         assert await produce(cluster, leader, b"a") == ErrorCode.NONE
-        cluster.world.network.partition([f"b{slow}"], others)
+        cluster.isolate(slow, others)
         started = cluster.clock.monotonic()
         assert await produce(cluster, leader, b"b") == ErrorCode.NONE
         assert 3.0 <= cluster.clock.monotonic() - started < 10.0
         partition = replicas(cluster)[leader]
         assert partition.isr is not None
         assert slow not in partition.isr.isr
-        cluster.world.network.heal()
+        cluster.heal()
         await cluster.until(lambda: is_settled(cluster, 2))
 
     # The session outlasts the partition, so that only the lag decides.
