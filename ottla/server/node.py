@@ -286,7 +286,7 @@ class Node:
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )
         broker.replicas.fetchers = replica_fetchers(
-            broker, self._channels, self._static, clock=self._clock, tasks=self._tasks
+            broker, self._channels, clock=self._clock, tasks=self._tasks
         )
         self._has_replicas = True
         broker.heavy_batches = HeavyBatches(self._files, self._clock)

@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import NO_CONTROLLER
-from ottla.net.requests import RequestChannel
-from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
+from ottla.server.brokers.peers import Peers
 from ottla.server.context import Broker
 from ottla.wire.fields import Message
 
@@ -22,12 +21,11 @@ TIMEOUT_SECONDS = 30.0
 
 
 class ControllerLink:
-    """One connection to the current controller; another one after it has changed."""
+    """The way to the current controller."""
 
     def __init__(self, channels: Channels, broker: Broker) -> None:
-        self._channels = channels
         self._broker = broker
-        self._channel: RequestChannel | None = None
+        self._peers = Peers(broker, channels, "requests")
 
     async def request(
         self, message: Message, version: int, response: type[M], seconds: float = TIMEOUT_SECONDS
@@ -37,7 +35,12 @@ class ControllerLink:
         ApiError NOT_CONTROLLER if no other broker is known to be the controller, and
         BROKER_NOT_AVAILABLE if it cannot be reached: then the request may have been performed.
         """
-        channel = self._to(*self._address())
+        controller_id = self._controller()
+        channel = (
+            None if controller_id == self._broker.node_id else self._peers.channel(controller_id)
+        )
+        if channel is None:
+            raise ApiError(ErrorCode.NOT_CONTROLLER)
         try:
             answer = await channel.request(message, version, seconds=seconds)
         except OSError as error:
@@ -45,26 +48,11 @@ class ControllerLink:
         assert isinstance(answer, response), "a response has the class of its request"
         return answer
 
-    def _address(self) -> tuple[str, int]:
-        broker = self._broker
+    def _controller(self) -> int:
         # The tree is read before the first notice of a new controller arrives.
-        known = broker.controller.controller_id
-        controller_id = broker.image.controller_id if known == NO_CONTROLLER else known
-        controller = broker.image.broker(controller_id)
-        if controller is None or controller_id == broker.node_id:
-            raise ApiError(ErrorCode.NOT_CONTROLLER)
-        endpoint = inter_broker_endpoint(controller, broker.options)
-        return endpoint.host, endpoint.port
-
-    def _to(self, host: str, port: int) -> RequestChannel:
-        channel = self._channel
-        if channel is None or (channel.host, channel.port) != (host, port):
-            self.close()
-            channel = self._channel = self._channels.open(host, port, purpose="requests")
-        return channel
+        from_tree = self._broker.controller.controller_id
+        return self._broker.image.controller_id if from_tree == NO_CONTROLLER else from_tree
 
     def close(self) -> None:
-        """Close the connection; the next request establishes another one."""
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        """Close the connections; the next request establishes another one."""
+        self._peers.close()

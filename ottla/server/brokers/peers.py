@@ -7,7 +7,10 @@ from ottla.server.context import Broker
 
 
 class Peers:
-    """Channels by broker id; a broker that registers at another address gets a new one."""
+    """Channels by broker id.
+
+    A broker that registers at another address gets a new one, as does one whose channel was closed.
+    """
 
     def __init__(self, broker: Broker, channels: Channels, purpose: str) -> None:
         self._broker = broker
@@ -22,9 +25,10 @@ class Peers:
             return None
         endpoint = inter_broker_endpoint(found, self._broker.options)
         channel = self._open.get(broker_id)
-        if channel is not None and (channel.host, channel.port) == (endpoint.host, endpoint.port):
-            return channel
         if channel is not None:
+            address = channel.host, channel.port
+            if address == (endpoint.host, endpoint.port) and not channel.is_closed:
+                return channel
             channel.close()
         channel = self._open[broker_id] = self._channels.open(
             endpoint.host, endpoint.port, purpose=self._purpose

@@ -187,6 +187,11 @@ class FetchShortcut:
         partition = replicas.find(topic.topic, topic.topic_id, wanted.partition)
         if partition is None:
             return
+        key, rest = parts
+        former = self._known.get(key)
+        if former is not None and former.rest == rest and former.find() is partition:
+            # The handler had to answer this one: the bytes were cold, a session began, or similar.
+            return
         fills = []
         end = b""
         for is_committed in (False, True):
@@ -195,7 +200,6 @@ class FetchShortcut:
                 is_committed=is_committed, has_sessions=self._layout.has_sessions,
             )  # fmt: skip
             fills.append(fill)
-        key, rest = parts
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
         self._known[key] = Known(

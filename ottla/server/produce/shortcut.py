@@ -211,7 +211,8 @@ class ProduceShortcut:
             return
         topic, index = topics[0], topics[0].partition_data[0].index
         target = self._broker.replicas.find(topic.name, topic.topic_id, index)
-        if target is None:
+        former = self._known.get(key)
+        if target is None or (former is not None and former.find() is target):
             return
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()

@@ -13,7 +13,7 @@ from ottla.net.limits import Limits
 from ottla.server.handlers import fetch
 from ottla.server.transport.apis import ROWS, Row
 from ottla.server.transport.dispatch import Dispatcher
-from ottla.wire import headers
+from ottla.wire import headers, templates
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -327,6 +327,32 @@ async def test_random_conversations_with_waiting_are_answered_alike(seed: int) -
 
 def _forgotten(broker: LogsBroker) -> list[ForgottenTopic]:
     return [ForgottenTopic(topic="u", topic_id=topic_id(broker, "u"), partitions=[0])]
+
+
+async def test_known_request_that_the_handler_answers_is_not_learned_again(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A template is compiled, which takes longer than a fetch: once for each kind of request."""
+    compiled = []
+    original = templates.compile_template
+
+    def counted(encoded: bytes, *arguments: Any, **options: Any) -> Any:
+        compiled.append(encoded)
+        return original(encoded, *arguments, **options)
+
+    monkeypatch.setattr(templates, "compile_template", counted)
+    broker.create("t")
+    fill(broker, "t", 10)
+    desk = Desk(broker)
+    desk.ask(request(broker, ("t", 0, 0)))
+    count = len(compiled)
+    assert count > 0
+    for _ in range(3):
+        answer = desk.ask(request(broker, ("t", 0, 99)))
+        code = answer.responses[0].partitions[0].error_code
+        assert code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert desk.long_count == 4
+    assert len(compiled) == count
 
 
 async def test_session_of_one_partition_uses_the_fast_path(broker: LogsBroker) -> None:

@@ -10,9 +10,10 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.net.limits import Limits
 from ottla.server.handlers import produce
+from ottla.server.produce.shortcut import ProduceShortcut
 from ottla.server.transport.apis import ROWS, Row
 from ottla.server.transport.dispatch import Dispatcher
-from ottla.wire import headers
+from ottla.wire import headers, templates
 from ottla.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -152,6 +153,27 @@ async def test_invalid_requests_go_to_the_handler(broker: LogsBroker) -> None:
     assert desk.long_count == count + 1
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
     assert desk.code(request(broker, batch(b"v"))) != 0
+
+
+async def test_known_request_that_the_handler_answers_is_not_learned_again(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A template is compiled, which takes longer than a produce: once for each kind of request."""
+    compiled = []
+    original = templates.compile_template
+
+    def counted(encoded: bytes, *arguments: Any, **options: Any) -> Any:
+        compiled.append(encoded)
+        return original(encoded, *arguments, **options)
+
+    monkeypatch.setattr(templates, "compile_template", counted)
+    monkeypatch.setattr(ProduceShortcut, "answer", lambda *_: False)
+    broker.create("t")
+    desk = Desk(broker)
+    for _ in range(3):
+        assert desk.code(request(broker, batch(b"a"))) == ErrorCode.NONE
+    assert desk.long_count == 3
+    assert len(compiled) == 1
 
 
 async def test_duplicates_are_answered_alike(broker: LogsBroker) -> None:
