@@ -16,7 +16,7 @@ def test_topics(cluster: Cluster, topic: str) -> None:
     name = f"{topic}-new"
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         created = admin.create_topic(
-            name, partitions=2, replication_factor=1, config={"retention.ms": "60000"}
+            name, partitions=2, replication_factor=1, config={"segment.ms": "60000"}
         )
         assert (created.partitions, created.replication_factor) == (2, 1)
         with pytest.raises(ApiError) as caught:
@@ -26,9 +26,9 @@ def test_topics(cluster: Cluster, topic: str) -> None:
         described = admin.describe_topic(name)
         assert [row.partition for row in described.partitions] == [0, 1, 2, 3]
         assert "<th>leader</th>" in described._repr_html_()
-        admin.alter_topic_config(name, {"max.message.bytes": "2000"}, delete=["retention.ms"])
+        admin.alter_topic_config(name, {"max.message.bytes": "2000"}, delete=["segment.ms"])
         config = {row.name: row.value for row in admin.describe_topic_config(name)}
-        assert (config["max.message.bytes"], config["retention.ms"]) == ("2000", "604800000")
+        assert (config["max.message.bytes"], config["segment.ms"]) == ("2000", "604800000")
         assert name in [row.name for row in admin.list_topics()]
         admin.delete_topic(name)
         assert name not in [row.name for row in admin.list_topics(include_internal=True)]

@@ -205,10 +205,24 @@ def expire_every_session(running: Cluster) -> None:
 
 
 def slow_down_a_disk(running: Cluster) -> None:
-    """Delay every write of one broker for a second."""
+    """Delay every write of one broker while a second's records are written."""
     running.slow_disk(2, 0.02)
-    threading.Event().wait(1)
+    _wait_for_records(running, _PER_SECOND)
     running.slow_disk(2, 0)
+
+
+def _appended_count(running: Cluster) -> int:
+    threads = running._running.values()
+    return sum(thread.node.broker.replicas.traffic().appended_records for thread in threads)
+
+
+def _wait_for_records(running: Cluster, count: int) -> None:
+    """Wait until the leaders have appended `count` more records."""
+    deadline, pause = time.monotonic() + _PATIENCE_S, threading.Event()
+    end = _appended_count(running) + count
+    while _appended_count(running) < end:
+        assert time.monotonic() < deadline, "no records are written"
+        pause.wait(0.02)
 
 
 def _wait_for_another_leader(running: Cluster, leader: int) -> None:
@@ -239,7 +253,7 @@ def _wait_for_another_leader(running: Cluster, leader: int) -> None:
 def test_nothing_acknowledged_is_lost(three: Cluster, fault: Callable[[Cluster], None]) -> None:
     """librdkafka writes throughout the fault; all its acknowledged records survive, once, in order."""
     with Writer(three.bootstrap) as writer:
-        threading.Event().wait(0.7)
+        _wait_for_records(three, _PER_SECOND // 2)
         fault(three)
     check(three, writer)
     check_replicas(three)

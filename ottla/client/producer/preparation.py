@@ -1,20 +1,14 @@
 """From a caller's record to bytes and a partition: interceptors, serializers, partitioner, in this order."""
 
-import struct
-from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ottla.client.config.classes import interceptors_of, partitioner_of, serde_of
+from ottla.client.config.classes import interceptors_of, partitioner_of
+from ottla.client.config.serialization import UNFIT, SerdeFunction, function_from
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import SerializationError
 from ottla.client.producer.interceptors import ProducerInterceptors
 from ottla.client.producer.partitioners import Topology, checked, partitioner_from
 from ottla.client.records import Headers, ProducerRecord
-from ottla.client.serdes.serde import Serde
-
-# Exceptions that serializers raise for values that they do not support.
-UNFIT = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, struct.error)
-Serializer = Callable[[str, Any], Any]
 
 
 class PreparedRecord(NamedTuple):
@@ -37,8 +31,8 @@ class Preparation:
         self.interceptors = ProducerInterceptors(
             interceptors_of(own.get("interceptor.classes") or []), given
         )
-        self._key = serializer_from("key.serializer", own.get("key.serializer"), given)
-        self._value = serializer_from("value.serializer", own.get("value.serializer"), given)
+        self._key = function_from("key.serializer", own.get("key.serializer"), given)
+        self._value = function_from("value.serializer", own.get("value.serializer"), given)
         self._ignores_keys = settings.flag("partitioner.ignore.keys", False)
         self.partitioner = partitioner_from(partitioner_of(own.get("partitioner.class")), given)
 
@@ -75,43 +69,7 @@ class Preparation:
             self.partitioner.close()
 
 
-def serializer_from(option: str, value: Any, configs: Mapping[str, Any]) -> Serializer | None:
-    """Return a function of topic and value; None if bytes are sent as they are.
-
-    `value` is a serde, a class name, a function of the value, or an object with
-    `serialize(topic, value)` and perhaps `configure(configs, is_key)`, as in Java.
-    """
-    if value is None:
-        return None
-    is_key = option.startswith("key")
-    found = serde_of(option, value() if isinstance(value, type) else value)
-    if isinstance(found, Serde):
-        return _of_serde(found, is_key)
-    if hasattr(found, "configure"):
-        found.configure(configs, is_key)
-    if hasattr(found, "serialize"):
-        serialize: Serializer = found.serialize
-        return serialize
-    if callable(found):
-        function = found
-        return lambda _, data: None if data is None else function(data)
-    raise TypeError(f"{option} must be a serde or a function, not {value!r}")
-
-
-def _of_serde(serde: Serde[Any], is_key: bool) -> Serializer:
-    if serde.bind is None:
-        return lambda _, data: serde.to_bytes(data)
-    bound: dict[str, Serde[Any]] = {}
-
-    def serialize(topic: str, data: Any) -> bytes | None:
-        if topic not in bound:
-            bound[topic] = serde.of(topic, is_key=is_key)
-        return bound[topic].to_bytes(data)
-
-    return serialize
-
-
-def _serialize(serializer: Serializer, topic: str, data: Any, part: str) -> Any:
+def _serialize(serializer: SerdeFunction, topic: str, data: Any, part: str) -> Any:
     try:
         return serializer(topic, data)
     except UNFIT as error:
