@@ -356,6 +356,8 @@ def test_threads_share_a_producer(cluster: Cluster, topic: str) -> None:
 def test_wrong_settings_are_explained(
     cluster: Cluster, settings: dict[str, Any], sentence: str
 ) -> None:
-    """The error names the option and the remedy."""
+    """The error names the option and the remedy, and no thread of the producer is left."""
+    before = threading.active_count()
     with pytest.raises((ConfigError, ClientError), match=sentence):
         producer_of(cluster, **settings)
+    assert threading.active_count() <= before

@@ -71,11 +71,11 @@ class AsyncProducer:
 
     def __init__(self, config: Config = None, /, **settings: Any) -> None:
         self._settings = read_settings(Role.PRODUCER, config, settings)
-        self._producer = open_producer(self._settings)
-        self._produce = self._producer.produce
         self._preparation = Preparation(self._settings, Topology(self._look_up))
         self._is_plain = self._preparation.is_plain
         self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
+        self._producer = open_producer(self._settings)
+        self._produce = self._producer.produce
         self._transactions = Transactions(self._producer, self._max_block_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.TimerHandle | None = None

@@ -41,13 +41,14 @@ class Producer:
 
     def __init__(self, config: Config = None, /, **settings: Any) -> None:
         self._settings = read_settings(Role.PRODUCER, config, settings)
+        # First what may be refused: a producer that does not come into being must leave no thread.
+        self._preparation = Preparation(self._settings, Topology(self._look_up))
+        self._is_plain = self._preparation.is_plain
+        self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
         self._producer = open_producer(self._settings)
         self._produce = self._producer.produce
         self._server = ReportServer(self._producer)
         self._new_future = DeliveryFuture.class_for(self._server)
-        self._preparation = Preparation(self._settings, Topology(self._look_up))
-        self._is_plain = self._preparation.is_plain
-        self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
         self._transactions = Transactions(self._producer, self._max_block_s)
         self._sent = 0
         self._is_closed = False
