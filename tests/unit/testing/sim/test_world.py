@@ -118,3 +118,19 @@ def test_the_real_world_is_back_afterwards() -> None:
     with World(1):
         pass
     assert RealClock().time_ms() > 0
+
+
+def test_threads_of_others_keep_the_real_world() -> None:
+    """A thread that ran before the world, such as a client's of another test, is not guarded."""
+    start, times = threading.Event(), list[int]()
+
+    def read() -> None:
+        start.wait()
+        times.append(RealClock().time_ms())
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    with World(1):
+        start.set()
+        thread.join()
+    assert times
