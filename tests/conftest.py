@@ -1,15 +1,44 @@
-"""Settings of all tests: hypothesis profiles, and the distribution of tests to processes."""
+"""Settings of all tests: hypothesis profiles, signals, time limits, and the distribution to processes."""
 
+import faulthandler
 import gc
+import signal
+import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 # The time of an example depends more on the machine than on the code.
 settings.register_profile("ottla", deadline=None)
 settings.load_profile("ottla")
+
+# A shell that starts a command in the background has it ignore SIGINT, and each program that it
+# starts, too. Tests interrupt programs, and their own process.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The time limit of a test raises an exception in Python, which code in C does not notice. This long
+# after the limit the process ends with the stacks of its threads, and the remaining tests run in
+# another process.
+_GRACE_S = 60
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """End a process of `make test` whose test does not end at its time limit."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    marker = item.get_closest_marker("timeout")
+    limit = float(marker.args[0] if marker and marker.args else item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(limit + _GRACE_S, exit=True, file=sys.__stderr__)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 # These tests use both cores, or measure times that other tests would change: one process runs them,
@@ -27,6 +56,16 @@ class _ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return "" if nodeid.startswith(_ONE_BY_ONE) else nodeid.partition("::")[0]
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Return the test that ended its process; another process runs those behind it only."""
+        for unit in self.assigned_work[node].values():
+            for nodeid, is_completed in unit.items():
+                if not is_completed:
+                    unit[nodeid] = True
+                    super().remove_node(node)
+                    return nodeid
+        return super().remove_node(node)
 
 
 @pytest.hookimpl(optionalhook=True)
