@@ -15,7 +15,7 @@ from ottla.testing.sim.cluster.scenario import KINDS, load
 from .campaign import NAMES, SCENARIOS, Run, play
 
 QUICK_SEEDS = 1
-SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "20"))
+SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "15"))
 RUNS = [
     pytest.param(Run(name, seed), id=f"{name}-{seed}", marks=[pytest.mark.slow] * (seed >= QUICK_SEEDS))
     for name in NAMES
