@@ -165,7 +165,7 @@ def _reading(node: Node, ticker: _Ticker) -> Reading:
     return Reading(
         lag * 1000,
         cpu * 1000,
-        node.broker.loop_watch.lag.pauses_count,
+        node.loop_watches[0].lag.pauses_count,
         int(status.split()[0]) / 1024,
         len(os.listdir("/proc/self/fd")),
         endpoint.connections_count,

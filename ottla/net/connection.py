@@ -28,6 +28,10 @@ _log = logging.getLogger(__name__)
 _NO_ADDRESS = ("", 0)
 
 
+def _not_serving(connection: "Connection", frame: memoryview) -> None:
+    raise AssertionError("a connection handles no frame before its endpoint serves requests")
+
+
 class FrameHandler(Protocol):
     """The handler of the requests of an endpoint's connections."""
 
@@ -49,9 +53,9 @@ class EndpointState(Protocol):
     budget: ReceiveBudget
     unsent: Budget
     limits: Limits
-    handler: FrameHandler
+    # None until the endpoint serves requests.
+    handler: FrameHandler | None
     name: str
-    is_serving: bool
 
     def admit(self, connection: "Connection") -> bool:
         """Count a new connection, or close it."""
@@ -143,7 +147,9 @@ class Connection(SendHalf):
         self._endpoint = endpoint
         self.budget = endpoint.budget
         self._shared = endpoint.buffers.shared
-        self._handle = endpoint.handler.frame
+        handler = endpoint.handler
+        # A connection that was accepted before the endpoint serves requests gets it with `serve`.
+        self._handle = _not_serving if handler is None else handler.frame
         self._frame_bytes_max = endpoint.limits.frame_bytes_max
         self._unsent_bytes_high = endpoint.limits.unsent_bytes_high
         self._loop = asyncio.get_running_loop()
@@ -184,15 +190,16 @@ class Connection(SendHalf):
         is_admitted = endpoint.admit(self)
         # uvloop starts to read after this method even if it is paused: only frames are held back.
         self._is_reading = True
-        self._takes_requests = endpoint.is_serving and self._mute.timer is None
+        self._takes_requests = endpoint.handler is not None and self._mute.timer is None
         if peer_address is None:
             # The peer reset the connection before it was accepted, so there is no address to log.
             self.abort()
         elif not is_admitted:
             self.close("too many connections")
 
-    def serve(self) -> None:
+    def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests: the broker is ready."""
+        self._handle = handler.frame
         self._takes_requests = self._peer_reads and not self.is_muted
         self._go_on()
 

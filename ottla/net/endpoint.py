@@ -34,19 +34,18 @@ class Endpoint:
         self,
         name: str,
         *,
-        handler: FrameHandler,
         limits: Limits,
         budget: ReceiveBudget,
         unsent: Budget,
         buffers: ReceiveBuffers,
     ) -> None:
         self.name = name
-        self.handler = handler
         self.limits = limits
         self.budget = budget
         self.unsent = unsent
         self.buffers = buffers
-        self.is_serving = False
+        # None until `serve`.
+        self.handler: FrameHandler | None = None
         # Counts a connection from an address; returns the seconds to hold it before it is closed
         # (KIP-612).
         self.throttle_ms: Callable[[str], int] | None = None
@@ -77,11 +76,11 @@ class Endpoint:
         self._schedule_sweep()
         self._schedule_reclaim()
 
-    def serve(self) -> None:
+    def serve(self, handler: FrameHandler) -> None:
         """Start to handle requests, also those of the connections that have been waiting."""
-        self.is_serving = True
+        self.handler = handler
         for connection in self._connections:
-            connection.serve()
+            connection.serve(handler)
 
     @property
     def connections_count(self) -> int:

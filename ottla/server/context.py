@@ -1,7 +1,9 @@
 """The dependencies of request handlers: the broker, and the context of the request."""
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.options import Snapshot
@@ -10,6 +12,7 @@ from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.net.connection import Connection
 from ottla.security.broker_proof import ProofToPeer
+from ottla.server.current import Current
 
 if TYPE_CHECKING:
     from ottla.controller.loop import Controller
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from ottla.server.config.features import Features
     from ottla.server.config.store import ConfigStore
     from ottla.server.fetch.sessions import FetchSessions
-    from ottla.server.loop_lag import LoopWatch
     from ottla.server.metadata_parts import MetadataParts
     from ottla.server.produce.admission import Admission
     from ottla.server.produce.heavy_batches import HeavyBatches
@@ -32,19 +34,9 @@ if TYPE_CHECKING:
     from ottla.server.telemetry.clients import ClientMetrics
 
 
-class AdvertisedApi(NamedTuple):
-    """A row of the ApiVersions response."""
-
-    api_key: int
-    min_version: int
-    max_version: int
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """The running broker, assembled by `server.node`.
-
-    `image` and `options` are replaced, never changed: read them once and use that one value.
-    """
+    """The running broker, as request handlers see it; `server.node` constructs it from its parts."""
 
     node_id: int
     cluster_id: str
@@ -53,8 +45,7 @@ class Broker:
     clock: Clock
     rng: Rng
     tasks: Tasks
-    options: Snapshot
-    image: ClusterImage
+    current: Current
     replicas: "Replicas"
     groups: "GroupCoordinator"
     transactions: "TransactionCoordinator"
@@ -78,10 +69,18 @@ class Broker:
     heavy_batches: "HeavyBatches"
     quotas: "ClientQuotas"
     client_metrics: "ClientMetrics"
-    loop_watch: "LoopWatch"
-    advertised_apis: tuple[AdvertisedApi, ...] = ()
-    # The broker's own addresses by listener name; set if advertised.listeners is.
-    advertised: dict[str, tuple[str, int]]
+    # The broker's own addresses by listener name; empty if advertised.listeners is not set.
+    advertised: Mapping[str, tuple[str, int]]
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster's metadata as of now; code that runs for each request reads `current`."""
+        return self.current.image
+
+    @property
+    def options(self) -> Snapshot:
+        """The broker's options as of now; code that runs for each request reads `current`."""
+        return self.current.options
 
 
 class RequestContext:

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
-from ottla.base.tasks import Tasks
 from ottla.cluster import image
 from ottla.cluster.options import option_tables
 from ottla.net.buffers import ReceiveBuffers
+from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
 from ottla.net.port import Net
 from ottla.net.receive_budget import ReceiveBudget
-from ottla.server.context import Broker
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
-from ottla.server.transport.dispatch import Dispatcher
+from ottla.server.quotas.clients import ClientQuotas
+from ottla.storage.directories.disk import LogDirectories
 
 _LOOPBACK = "127.0.0.1"
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
@@ -38,7 +38,10 @@ class Listeners:
         self.endpoints: list[Endpoint] = []
         self._static = static
         # The addresses of advertised.listeners, by listener name.
-        self._advertised: Mapping[str, tuple[str, int]] = {}
+        self.advertised: Mapping[str, tuple[str, int]] = {
+            listener.name: (listener.host, listener.port)
+            for listener in option_tables.parse_listeners(static, "advertised.listeners")
+        }
 
     @property
     def host(self) -> str:
@@ -57,32 +60,34 @@ class Listeners:
         return sum(endpoint.connections_count for endpoint in self.endpoints)
 
     async def open(
-        self, broker: Broker, sources: Sources, *, net: Net, files: FileSystem, tasks: Tasks
+        self,
+        directories: LogDirectories,
+        quotas: ClientQuotas,
+        sources: Sources,
+        *,
+        net: Net,
+        files: FileSystem,
     ) -> None:
-        """Bind every address, without accepting connections yet.
+        """Bind every address, without handling requests yet.
 
         Raises ConfigError if an address is in use.
         """
         budget_bytes = self._static.integer("queued.max.request.bytes")
         budget = ReceiveBudget(budget_bytes if budget_bytes > 0 else 2**63)
         unsent, buffers = Budget(_UNSENT_BYTES_MAX), ReceiveBuffers()
-        directories = broker.replicas.directories
         descriptors = DescriptorLimit(lambda: len(directories.logs()), open_count(files))
-        handler = Dispatcher(broker, tasks)
-        handler.enforce(broker.quotas)
         sources.descriptors = descriptors
-        sources.budget, sources.dispatcher, sources.endpoints = budget, handler, self.endpoints
+        sources.budget, sources.endpoints = budget, self.endpoints
         for listener in option_tables.parse_listeners(self._static):
             endpoint = Endpoint(
                 listener.name,
-                handler=handler,
                 limits=connection_limits(self._static),
                 budget=budget,
                 unsent=unsent,
                 buffers=buffers,
             )
             endpoint.limit_descriptors(descriptors)
-            endpoint.throttle_ms = broker.quotas.connection_throttle_ms
+            endpoint.throttle_ms = quotas.connection_throttle_ms
             try:
                 await endpoint.open(net, listener.host, listener.port)
             except OSError as error:
@@ -91,23 +96,18 @@ class Listeners:
                     f"Stop the process that uses it, or choose another port (0 selects a free one)."
                 ) from error
             self.endpoints.append(endpoint)
-        broker.advertised = {
-            item.name: (item.host, item.port)
-            for item in option_tables.parse_listeners(self._static, "advertised.listeners")
-        }
-        self._advertised = broker.advertised
 
-    def serve(self) -> None:
-        """Begin to accept connections."""
+    def serve(self, handler: FrameHandler) -> None:
+        """Start to handle requests."""
         for endpoint in self.endpoints:
-            endpoint.serve()
+            endpoint.serve(handler)
 
     def advertised_endpoints(self) -> list[image.Endpoint]:
         """Return the addresses at which clients and other brokers reach the listeners."""
         return [self._advertise(endpoint) for endpoint in self.endpoints]
 
     def _advertise(self, endpoint: Endpoint) -> image.Endpoint:
-        host, port = self._advertised.get(endpoint.name, (endpoint.host, endpoint.port))
+        host, port = self.advertised.get(endpoint.name, (endpoint.host, endpoint.port))
         return image.Endpoint(endpoint.name, _LOOPBACK if host in _WILDCARDS else host, port)
 
     def limit(self, options: Snapshot) -> None:

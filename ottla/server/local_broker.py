@@ -7,13 +7,17 @@ returns. Follows KafkaApis' handlers of LeaderAndIsr, UpdateMetadata and StopRep
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
 from ottla.cluster.image import NO_EPOCH, BrokerImage, PartitionState
 from ottla.cluster.zk.port import ConnectionSuspended, SessionLost
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
-from ottla.server.context import Broker
+from ottla.replication.replicas import Replicas
+from ottla.server.config.store import ConfigStore
+from ottla.server.current import Current
 
 # How long a request waits until this broker knows its epochs.
 KNOWN_SECONDS = 2.0
@@ -22,25 +26,32 @@ _RETRY_SECONDS = 0.05
 _CONTROLLERS_MAX = 10
 
 
-class LocalBroker:
-    """The BrokerPort of this process.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """The parts of the broker that a controller's notices change.
 
     `broker_epoch` returns the epoch of the current registration, -1 if there is none.
     `newest_controller` reads the epoch of the latest controller from the tree; without it every
     epoch is accepted.
     """
 
-    def __init__(
-        self,
-        broker: Broker,
-        broker_epoch: Callable[[], int],
-        on_update: Callable[[MetadataUpdate], None],
-        newest_controller: Callable[[], Awaitable[int]] | None = None,
-    ) -> None:
-        self._broker = broker
-        self._broker_epoch = broker_epoch
-        self._on_update = on_update
-        self._newest_controller = newest_controller
+    node_id: int
+    clock: Clock
+    current: Current
+    replicas: Replicas
+    configs: ConfigStore
+    broker_epoch: Callable[[], int]
+    on_update: Callable[[MetadataUpdate], None]
+    newest_controller: Callable[[], Awaitable[int]] | None = None
+
+
+class LocalBroker:
+    """The BrokerPort of this process."""
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._parts = dependencies
+        self._current = dependencies.current
+        self._broker_epoch = dependencies.broker_epoch
         self._controller_epoch = 0
         self._is_informed = asyncio.Event()
         self._arrivals: dict[str, asyncio.Future[None]] = {}
@@ -55,7 +66,7 @@ class LocalBroker:
             try:
                 async with asyncio.timeout(KNOWN_SECONDS):
                     while not await self._is_known(fence):
-                        await self._broker.clock.sleep(_RETRY_SECONDS)
+                        await self._parts.clock.sleep(_RETRY_SECONDS)
             except TimeoutError as error:
                 reason = "This broker does not know the epochs of the request yet."
                 raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, reason) from error
@@ -65,9 +76,10 @@ class LocalBroker:
         # The controller may learn of a registration before this broker does.
         if self._broker_epoch() == NO_EPOCH:
             return False
-        if self._newest_controller is None:
+        newest_controller = self._parts.newest_controller
+        if newest_controller is None:
             return True
-        newest = await self._newest_controller()
+        newest = await newest_controller()
         if newest + _CONTROLLERS_MAX < fence.controller_epoch:
             raise ApiError(ErrorCode.STALE_CONTROLLER_EPOCH, "The tree knows no such controller.")
         return newest >= fence.controller_epoch
@@ -92,8 +104,8 @@ class LocalBroker:
         # Logs are created with the topic's own settings.
         await self._read_settings(fence, (state.topic for state in states))
         codes: dict[TopicPartition, ErrorCode] = {}
-        apply = self._broker.replicas.apply_leader_and_isr
-        slices = Slices(self._broker.clock)
+        apply = self._parts.replicas.apply_leader_and_isr
+        slices = Slices(self._parts.clock)
         for state in states:
             codes |= apply(fence.controller_epoch, (state,))
             # Creating logs takes a while; requests are served in between.
@@ -103,11 +115,11 @@ class LocalBroker:
 
     async def _read_settings(self, fence: Fence, topics: Iterable[str]) -> None:
         """Read the settings of topics that are new here; BROKER_NOT_AVAILABLE without the tree."""
-        new = self._broker.configs.unread(topics)
+        new = self._parts.configs.unread(topics)
         if not new:
             return
         try:
-            await self._broker.configs.load_topics(new)
+            await self._parts.configs.load_topics(new)
         except (ConnectionSuspended, SessionLost) as error:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
         self._check(fence)
@@ -115,16 +127,16 @@ class LocalBroker:
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
         """Apply the controller's update to the broker's image."""
         await self._update(fence, update)
-        if self._broker.node_id in self._broker.image.brokers:
+        if self._parts.node_id in self._current.image.brokers:
             self._is_informed.set()
 
     async def _update(self, fence: Fence, update: MetadataUpdate) -> None:
         await self._admit(fence)
         # Any broker describes a topic's settings, and the controller needs them for elections.
         await self._read_settings(fence, (topic.name for topic in update.changed))
-        self._broker.image = update.apply(self._broker.image, fence)
-        self._on_update(update)
-        for name in [name for name in self._arrivals if name in self._broker.image.topics]:
+        self._current.image = update.apply(self._current.image, fence)
+        self._parts.on_update(update)
+        for name in [name for name in self._arrivals if name in self._current.image.topics]:
             self._arrivals.pop(name).set_result(None)
 
     async def wait_until_informed(self, seconds: float) -> bool:
@@ -138,7 +150,7 @@ class LocalBroker:
 
     async def wait_for_topic(self, name: str) -> None:
         """Return once the broker's image has the topic."""
-        if name not in self._broker.image.topics:
+        if name not in self._current.image.topics:
             if name not in self._arrivals:
                 self._arrivals[name] = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._arrivals[name])
@@ -149,8 +161,8 @@ class LocalBroker:
         """Stop the replicas and, with `delete`, remove their logs; unknown replicas are ignored."""
         await self._admit(fence)
         codes: dict[TopicPartition, ErrorCode] = {}
-        replicas, epoch = self._broker.replicas, fence.controller_epoch
-        slices = Slices(self._broker.clock)
+        replicas, epoch = self._parts.replicas, fence.controller_epoch
+        slices = Slices(self._parts.clock)
         for key in partitions:
             codes |= replicas.stop_replicas(epoch, (key,), delete=delete, settles=False)
             if await slices.pause():

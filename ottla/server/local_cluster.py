@@ -52,7 +52,7 @@ class LocalCluster:
     @property
     def loop_watches(self) -> list[LoopWatch]:
         """What measures how long the event loop is blocked, for each broker."""
-        return [node.broker.loop_watch for node in self.nodes]
+        return [watch for node in self.nodes for watch in node.loop_watches]
 
     async def start(self) -> None:
         """Start all brokers at once; returns when all serve clients.

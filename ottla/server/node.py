@@ -7,9 +7,11 @@ that need it, and stopped in the opposite order. Lives on the event loop that `s
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import NamedTuple
 
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import StorageError
@@ -19,42 +21,35 @@ from ottla.base.rng import Rng, SystemRng
 from ottla.base.tasks import Tasks
 from ottla.cluster import features
 from ottla.cluster.broker_secret import ensure_broker_secret
-from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import metrics_options, option_tables
 from ottla.cluster.zk.port import Coordination
 from ottla.controller import state
-from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
-from ottla.coordinators.producer_ids import ProducerIds
-from ottla.coordinators.txn import service as transactions
-from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
-from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.brokers.channels import Channels
-from ottla.server.brokers.markers import ClusterMarkers
 from ottla.server.brokers.membership import Environment, Membership
 from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.replication import replica_fetchers
-from ottla.server.brokers.transaction_checks import TransactionChecks
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker
 from ottla.server.coordination import BrokerCoordination, SharedTree
+from ottla.server.coordinators import coordinators_of
+from ottla.server.current import Current
 from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.listeners import Listeners
 from ottla.server.loop_lag import LoopWatch
+from ottla.server.metadata_parts import MetadataParts
 from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
-from ottla.server.produce.admission import Admission
 from ottla.server.produce.heavy_batches import HeavyBatches
-from ottla.server.produce.markers import ReplicaMarkers
-from ottla.server.produce.partition_writer import ReplicaWriter
-from ottla.server.quotas.clients import client_quotas
-from ottla.server.telemetry.clients import client_metrics
+from ottla.server.quotas.clients import ClientQuotas, client_quotas
+from ottla.server.telemetry.clients import ClientMetrics, client_metrics
 from ottla.server.transport import apis
+from ottla.server.transport.dispatch import Dispatcher
 from ottla.storage.cleaner import cleaning
 from ottla.storage.cleaner.cleaning import Cleaner
 from ottla.storage.config import LogConfig
@@ -66,6 +61,31 @@ _log = logging.getLogger(__name__)
 _MAINTENANCE_SECONDS = 1.0
 # More than a cluster has brokers; consumers have sessions of their own.
 _FOLLOWER_SESSIONS_MAX = 10_000
+
+
+class _Settings(NamedTuple):
+    """The settings that a broker follows, and the parts that they configure."""
+
+    current: Current
+    configs: ConfigStore
+    features: Features
+    quotas: ClientQuotas
+    client_metrics: ClientMetrics
+
+    async def start(self, session: Coordination) -> None:
+        """Read the settings from the tree, and follow their changes from now on."""
+        self.configs.on_entity += [
+            self.quotas.settings_changed,
+            self.client_metrics.settings_changed,
+        ]
+        self.client_metrics.on_change.append(self._client_metrics_changed)
+        await self.configs.start(session)
+        await self.features.start(session)
+        self.current.options = self.configs.broker
+
+    def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
+        served = apis.advertised_apis(with_client_metrics=is_any_asked_for)
+        self.current.advertised_apis = served
 
 
 class Node:
@@ -96,7 +116,6 @@ class Node:
         self._net = net or RealNet()
         self._coordination = BrokerCoordination(self._static, self._files, self._clock, tree)
         self._tasks = Tasks(clock=self._clock)
-        self._has_replicas = False
         # False once the start has been abandoned.
         self._is_wanted = True
         self._session: Coordination | None = None
@@ -109,17 +128,32 @@ class Node:
         # Why the node stopped by itself: it could keep nothing any more; `on_failure` hears of it.
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
-        self.broker = Broker()
-        self.broker.node_id = self._static.integer("node.id")
-        self.broker.clock = self._clock
-        self.broker.rng = self._rng
-        self.broker.tasks = self._tasks
-        self.broker.loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
-        self._sources = Sources(self.broker, self._files)
+        self._replicas: Replicas | None = None
+        self._membership: Membership | None = None
+        self._broker: Broker | None = None
+        self._node_id = self._static.integer("node.id")
+        self._loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
+        self._sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
         self._sources.tasks.append(self._tasks)
         self._monitoring = MonitoringService(self._sources, self._tasks)
 
     # -- what others may know ---------------------------------------------------------------------
+
+    @property
+    def broker(self) -> Broker:
+        """The broker as request handlers see it; a node that has not started has none."""
+        assert self._broker is not None, "the node has not started"
+        return self._broker
+
+    @property
+    def has_broker(self) -> bool:
+        """True once the node has started so far that `broker` exists."""
+        return self._broker is not None
+
+    @property
+    def task_failures(self) -> Counter[str]:
+        """The number of unexpected exceptions of the broker's background tasks, by kind."""
+        return self._tasks.failures
 
     @property
     def host(self) -> str:
@@ -149,12 +183,12 @@ class Node:
     @property
     def node_id(self) -> int:
         """The broker's id."""
-        return self.broker.node_id
+        return self._node_id
 
     @property
     def loop_watches(self) -> list[LoopWatch]:
         """What measures how long the event loop is blocked."""
-        return [self.broker.loop_watch]
+        return [self._loop_watch]
 
     # -- start ------------------------------------------------------------------------------------
 
@@ -165,80 +199,161 @@ class Node:
         started by then are stopped again.
         """
         try:
-            await self._start()
+            handler = await self._start()
             if self.failure is not None:
                 raise self.failure
         except BaseException:
             await self._undo.aclose()
             raise
-        self._listeners.serve()
+        self._listeners.serve(handler)
         self._is_serving = True
+        assert self._membership is not None
         await self._membership.wait_until_informed()
         self._sources.stage = Stage.RUNNING
         _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
-    async def _start(self) -> None:
-        broker = self.broker
+    async def _start(self) -> Dispatcher:
         self._undo.callback(broker_loggers.restore, broker_loggers.own_levels())
         await self._open_monitoring()
         session = await self._connect()
-        broker.cluster_id = await state.ensure_cluster_id(session, self._rng)
-        await self._open_channels(session)
-        broker.image = ClusterImage(cluster_id=broker.cluster_id)
-        broker.advertised_apis = apis.advertised_apis()
-        broker.configs = ConfigStore(self._static, broker.node_id, self._tasks)
+        cluster_id = await state.ensure_cluster_id(session, self._rng)
+        is_proven = self._static.text("inter.broker.authentication") == "secret"
+        secret = await ensure_broker_secret(session, self._rng) if is_proven else None
         self._undo.push_async_callback(self._tasks.close)
-        broker.quotas = client_quotas(self._static, self._clock)
-        broker.client_metrics = client_metrics(self._static, self._rng)
-        broker.configs.on_entity += [
-            broker.quotas.settings_changed,
-            broker.client_metrics.settings_changed,
-        ]
-        broker.client_metrics.on_change.append(self._client_metrics_changed)
-        await broker.configs.start(session)
-        broker.features = Features(features.supported(broker.advertised_apis), self._tasks)
-        await broker.features.start(session)
-        broker.options = broker.configs.broker
-        broker.configs.on_broker.append(self._options_changed)
-        broker.configs.on_topic.append(self._topic_changed)
-        await self._open_storage()
+        settings = self._settings(ClusterImage(cluster_id=cluster_id))
+        await settings.start(session)
+        settings.configs.on_broker.append(partial(self._options_changed, settings.current))
+        replicas = await self._open_storage(settings, cluster_id)
         # No task may use a log that is being closed.
         self._undo.push_async_callback(self._tasks.close)
-        self._start_coordinators()
-        broker.fetch_sessions = FetchSessions(
-            self._static.integer("max.incremental.fetch.session.cache.slots"),
+        environment = Environment(
+            node_id=self._node_id,
             clock=self._clock,
             rng=self._rng,
+            net=self._net,
+            files=self._files,
+            tasks=self._tasks,
+            options=self._static,
+            channels=Channels(self._net, self._rng, self._node_id, secret),
+            current=settings.current,
+            configs=settings.configs,
+            features=settings.features,
+            replicas=replicas,
         )
-        broker.follower_sessions = FetchSessions(
-            _FOLLOWER_SESSIONS_MAX, clock=self._clock, rng=self._rng
+        broker = await self._assemble(session, settings, environment, cluster_id, secret)
+        handler = Dispatcher(broker, self._tasks)
+        handler.enforce(broker.quotas)
+        self._sources.broker, self._sources.dispatcher = broker, handler
+        await self._join_cluster()
+        self._start_upkeep(broker)
+        return handler
+
+    def _settings(self, image: ClusterImage) -> _Settings:
+        configs = ConfigStore(self._static, self._node_id, self._tasks)
+        served = apis.advertised_apis()
+        return _Settings(
+            current=Current(image=image, options=configs.broker, advertised_apis=served),
+            configs=configs,
+            features=Features(features.supported(served), self._tasks),
+            quotas=client_quotas(self._static, self._clock),
+            client_metrics=client_metrics(self._static, self._rng),
         )
-        await self._listen()
+
+    async def _assemble(
+        self,
+        session: Coordination,
+        settings: _Settings,
+        environment: Environment,
+        cluster_id: str,
+        secret: bytes | None,
+    ) -> Broker:
+        """Bind the listeners, and construct the broker that will handle their requests."""
+        replicas, current = environment.replicas, settings.current
+        peers = Peers(current, environment.channels, "transactions")
+        self._undo.callback(peers.close)
         self._undo.push_async_callback(self._close_endpoints)
-        await self._join_cluster(session)
-        self._undo.push_async_callback(broker.controller.stop)
+        await self._listeners.open(
+            replicas.directories, settings.quotas, self._sources, net=self._net, files=self._files
+        )
+        coordinators = coordinators_of(
+            environment, peers, self._current_session, is_mixed=secret is None
+        )
+        membership = self._membership = Membership(
+            session,
+            self._new_session,
+            self._listeners.advertised_endpoints(),
+            coordinators.groups,
+            environment,
+        )
+        self._undo.callback(membership.close)
+        replicas.fetchers = replica_fetchers(
+            self._node_id,
+            current,
+            Peers(current, environment.channels, "fetcher"),
+            broker_epoch=lambda: membership.controller.broker_epoch,
+            clock=self._clock,
+            tasks=self._tasks,
+        )
+        sessions_max = self._static.integer("max.incremental.fetch.session.cache.slots")
+        self._broker = Broker(
+            node_id=self._node_id,
+            cluster_id=cluster_id,
+            secret=secret,
+            clock=self._clock,
+            rng=self._rng,
+            tasks=self._tasks,
+            current=current,
+            replicas=replicas,
+            groups=coordinators.groups,
+            transactions=coordinators.transactions,
+            markers=coordinators.markers,
+            admission=coordinators.admission,
+            producer_ids=coordinators.producer_ids,
+            controller=membership.controller,
+            notices=membership.notices,
+            metadata_parts=MetadataParts(),
+            notice_order=asyncio.Lock(),
+            configs=settings.configs,
+            features=settings.features,
+            fetch_sessions=FetchSessions(sessions_max, clock=self._clock, rng=self._rng),
+            follower_sessions=FetchSessions(
+                _FOLLOWER_SESSIONS_MAX, clock=self._clock, rng=self._rng
+            ),
+            isr_updates=membership.isr_updates,
+            isr_changes=membership.isr_changes,
+            heavy_batches=HeavyBatches(self._files, self._clock),
+            quotas=settings.quotas,
+            client_metrics=settings.client_metrics,
+            advertised=self._listeners.advertised,
+        )
+        return self._broker
+
+    async def _join_cluster(self) -> None:
+        assert self._membership is not None
+        await self._membership.join()
+        self._undo.push_async_callback(self._membership.controller.stop)
         # A second time, so that responses that need the controller are sent before it stops.
         self._undo.push_async_callback(self._close_endpoints)
-        self._tasks.supervise(self._maintain, "maintenance")
-        self._tasks.supervise(self._checkpoint_high_watermarks, "high watermark checkpoint")
+
+    def _start_upkeep(self, broker: Broker) -> None:
+        milliseconds = self._static.integer("replica.high.watermark.checkpoint.interval.ms")
+        self._tasks.supervise(partial(_maintain, broker.replicas, self._clock), "maintenance")
+        self._tasks.supervise(
+            partial(_checkpoint_high_watermarks, broker.replicas, self._clock, milliseconds),
+            "high watermark checkpoint",
+        )
         if self._static.boolean("log.cleaner.enable"):
             self._sources.cleaner = cleaner_of(broker, files=self._files)
             self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
-        broker.loop_watch.start()
-        self._undo.callback(broker.loop_watch.stop)
+        self._loop_watch.start()
+        self._undo.callback(self._loop_watch.stop)
         # First, while everything still works.
         self._undo.push_async_callback(self._give_up_leaders)
 
     async def _give_up_leaders(self) -> None:
-        if self._leaves_leaders:
+        if self._leaves_leaders and self._membership is not None:
             await self._membership.leave(self._is_hurried)
-
-    async def _open_channels(self, session: Coordination) -> None:
-        is_proven = self._static.text("inter.broker.authentication") == "secret"
-        secret = await ensure_broker_secret(session, self._rng) if is_proven else None
-        self.broker.secret = secret
-        self._channels = Channels(self._net, self._rng, self.node_id, secret)
 
     async def _open_monitoring(self) -> None:
         address = metrics_options.parse_address(self._static.text("metrics.listener"))
@@ -259,11 +374,12 @@ class Node:
         assert self._session is not None
         await self._session.close()
 
-    async def _open_storage(self) -> None:
+    async def _open_storage(self, settings: _Settings, cluster_id: str) -> Replicas:
         """Load the logs off the loop: it takes long after a crash, and signals must be handled."""
-        broker = self.broker
-        configs = broker.configs
-        opening = asyncio.ensure_future(self._files.in_background(self._open_directories))
+        current, configs = settings.current, settings.configs
+        opening = asyncio.ensure_future(
+            self._files.in_background(partial(self._open_directories, configs, cluster_id))
+        )
         try:
             directories = await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -272,42 +388,38 @@ class Node:
             if opening.exception() is None:
                 opening.result().abandon()
             raise
-        broker.replicas = Replicas(
-            broker.node_id,
+        replicas = self._replicas = Replicas(
+            self._node_id,
             directories,
             clock=self._clock,
             files=self._files,
             tasks=self._tasks,
             topic_options=configs.topic,
-            image=lambda: broker.image,
+            image=lambda: current.image,
         )
         directories.upkeep.intervals = Intervals.from_options(self._static)
-        broker.replicas.move_bytes_per_second = lambda: broker.options.integer(
+        replicas.move_bytes_per_second = lambda: current.options.integer(
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )
-        broker.replicas.fetchers = replica_fetchers(
-            broker, self._channels, clock=self._clock, tasks=self._tasks
-        )
-        self._has_replicas = True
-        broker.heavy_batches = HeavyBatches(self._files, self._clock)
-        self._undo.push_async_callback(self._close_storage)
+        configs.on_broker.append(lambda _: replicas.update_configs())
+        configs.on_topic.append(lambda topic, _: replicas.update_configs(topic))
+        self._undo.push_async_callback(partial(self._close_storage, replicas))
+        return replicas
 
-    def _open_directories(self) -> LogDirectories:
-        configs = self.broker.configs
+    def _open_directories(self, configs: ConfigStore, cluster_id: str) -> LogDirectories:
         return LogDirectories.open(
             self._static.strings("log.dirs"),
             files=self._files,
             clock=self._clock,
             rng=self._rng,
-            cluster_id=self.broker.cluster_id,
-            broker_id=self.broker.node_id,
+            cluster_id=cluster_id,
+            broker_id=self._node_id,
             topic_config=lambda topic: LogConfig.from_options(configs.topic(topic)),
             on_offline=self._directory_failed,
             is_wanted=lambda: self._is_wanted,
         )
 
-    async def _close_storage(self) -> None:
-        replicas = self.broker.replicas
+    async def _close_storage(self, replicas: Replicas) -> None:
         if replicas.fetchers is not None:
             replicas.fetchers.close()
         await replicas.checkpoint_high_watermarks_in_background()
@@ -318,9 +430,9 @@ class Node:
 
     def _directory_failed(self, path: str, error: StorageError) -> None:
         # One that fails while the directories are opened has no replicas yet.
-        if self._has_replicas:
-            self.broker.replicas.directory_offline(path, error)
-            if self.broker.replicas.directories.is_lost:
+        if self._replicas is not None:
+            self._replicas.directory_offline(path, error)
+            if self._replicas.directories.is_lost:
                 self._fail("every log directory has failed", error)
 
     def _fail(self, reason: str, error: StorageError) -> None:
@@ -333,80 +445,9 @@ class Node:
             self._begin_stop()
             self.on_failure()
 
-    def _start_coordinators(self) -> None:
-        broker = self.broker
-        broker.producer_ids = ProducerIds(broker.node_id, self._current_session, self._tasks)
-        writer = ReplicaWriter(broker.replicas, self._clock)
-        broker.groups = GroupCoordinator(
-            writer=writer,
-            clock=self._clock,
-            rng=self._rng,
-            tasks=self._tasks,
-            options=lambda: broker.options,
-            image=lambda: broker.image,
-            group_options=lambda group_id: broker.configs.group(group_id),
-        )
-        broker.groups.in_background = self._files.in_background
-        broker.markers = ReplicaMarkers(broker.replicas, broker.groups, self._clock)
-        peers = Peers(broker, self._channels, "transactions")
-        self._undo.callback(peers.close)
-        markers = ClusterMarkers(broker, peers, broker.markers, self._tasks)
-        broker.transactions = TransactionCoordinator(
-            writer=writer,
-            markers=markers,
-            producer_ids=broker.producer_ids,
-            clock=self._clock,
-            tasks=self._tasks,
-            now=transactions.Environment(
-                options=lambda: broker.options,
-                image=lambda: broker.image,
-                version=lambda: broker.features.level(TRANSACTION_VERSION),
-            ),
-        )
-        broker.admission = Admission(
-            broker.transactions,
-            self._tasks,
-            lambda: broker.options,
-            TransactionChecks(broker, peers, self._tasks),
-        )
-        broker.replicas.on_leading.append(self._leading)
-        broker.replicas.on_ceasing.append(self._ceasing)
-
     def _current_session(self) -> Coordination:
-        return self.broker.controller.session
-
-    def _leading(self, partition: Partition) -> None:
-        if partition.topic == OFFSETS_TOPIC:
-            self.broker.groups.load(partition.partition, partition.leader_epoch)
-        elif partition.topic == STATE_TOPIC:
-            self.broker.transactions.load(partition.partition, partition.leader_epoch)
-
-    def _ceasing(self, partition: Partition) -> None:
-        if partition.topic == OFFSETS_TOPIC:
-            self.broker.groups.unload(partition.partition)
-        elif partition.topic == STATE_TOPIC:
-            self.broker.transactions.unload(partition.partition)
-
-    async def _listen(self) -> None:
-        await self._listeners.open(
-            self.broker, self._sources, net=self._net, files=self._files, tasks=self._tasks
-        )
-
-    async def _join_cluster(self, session: Coordination) -> None:
-        membership = self._membership = Membership(
-            self.broker,
-            Environment(
-                clock=self._clock,
-                rng=self._rng,
-                net=self._net,
-                tasks=self._tasks,
-                options=self._static,
-                channels=self._channels,
-                connect=self._new_session,
-            ),
-        )
-        self._undo.callback(membership.close)
-        await membership.join(session, self._listeners.advertised_endpoints())
+        assert self._membership is not None
+        return self._membership.controller.session
 
     async def _new_session(self) -> Coordination:
         self._session = await self._coordination.session()
@@ -414,29 +455,9 @@ class Node:
 
     # -- while it runs ----------------------------------------------------------------------------
 
-    def _options_changed(self, snapshot: Snapshot) -> None:
-        self.broker.options = snapshot
+    def _options_changed(self, current: Current, snapshot: Snapshot) -> None:
+        current.options = snapshot
         self._listeners.limit(snapshot)
-        self.broker.replicas.update_configs()
-
-    def _client_metrics_changed(self, is_any_asked_for: bool) -> None:
-        apis_now = apis.advertised_apis(with_client_metrics=is_any_asked_for)
-        self.broker.advertised_apis = apis_now
-
-    def _topic_changed(self, topic: str, _: Snapshot) -> None:
-        self.broker.replicas.update_configs(topic)
-
-    async def _maintain(self) -> None:
-        """Every second, write checkpoints, apply retention and flush as far as it is due."""
-        while True:
-            await self._clock.sleep(_MAINTENANCE_SECONDS)
-            await self.broker.replicas.directories.upkeep.maintain()
-
-    async def _checkpoint_high_watermarks(self) -> None:
-        milliseconds = self._static.integer("replica.high.watermark.checkpoint.interval.ms")
-        while True:
-            await self._clock.sleep(milliseconds / 1000)
-            await self.broker.replicas.checkpoint_high_watermarks_in_background()
 
     # -- stop -------------------------------------------------------------------------------------
 
@@ -462,10 +483,24 @@ class Node:
 
     async def _close_endpoints(self) -> None:
         await self._listeners.stop_accepting()
-        self.broker.replicas.finish_waiting()
-        self.broker.transactions.close()
-        self.broker.groups.close()
+        if self._broker is not None:
+            self._broker.replicas.finish_waiting()
+            self._broker.transactions.close()
+            self._broker.groups.close()
         await self._listeners.close()
+
+
+async def _maintain(replicas: Replicas, clock: Clock) -> None:
+    """Every second, write checkpoints, apply retention and flush as far as it is due."""
+    while True:
+        await clock.sleep(_MAINTENANCE_SECONDS)
+        await replicas.directories.upkeep.maintain()
+
+
+async def _checkpoint_high_watermarks(replicas: Replicas, clock: Clock, milliseconds: int) -> None:
+    while True:
+        await clock.sleep(milliseconds / 1000)
+        await replicas.checkpoint_high_watermarks_in_background()
 
 
 def cleaner_of(broker: Broker, *, files: FileSystem) -> Cleaner:

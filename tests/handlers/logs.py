@@ -7,7 +7,7 @@ an error.
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -22,12 +22,18 @@ from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, Topic
 from ottla.cluster.names import validate_topic_name
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
+from ottla.controller.planning.notices import MetadataUpdate
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
+from ottla.server import local_broker
 from ottla.server.config.features import Features
+from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker, RequestContext
+from ottla.server.current import Current
 from ottla.server.fetch.sessions import FetchSessions
+from ottla.server.local_broker import LocalBroker
+from ottla.server.metadata_parts import MetadataParts
 from ottla.server.produce.heavy_batches import HeavyBatches
 from ottla.server.transport import apis
 from ottla.storage.config import LogConfig
@@ -53,7 +59,14 @@ class Clock(RealClock):
         return 1_767_225_600_000
 
 
-class LogsBroker(Broker):
+class NoConfigs:
+    """A config store that has nothing to read."""
+
+    def unread(self, names: Any) -> list[str]:
+        return []
+
+
+class LogsBroker:
     """Broker 1 of two; `create` creates topics as a controller does."""
 
     def __init__(self) -> None:
@@ -64,17 +77,21 @@ class LogsBroker(Broker):
         self.clock = Clock()
         self.rng = SeededRng(1)
         self.tasks = Tasks()
-        self.options = BROKER_OPTIONS.parse({})
-        self.advertised = {}
+        self.advertised: dict[str, tuple[str, int]] = {}
         self.held: list[tuple[int, Any]] = []
-        self.advertised_apis = apis.advertised_apis()
         self.files = SimFileSystem()
         self.topic_settings: dict[str, dict[str, str]] = {}
         self.controller_refuses: ApiError | None = None
         self.controller = cast(Any, self)
-        self.image = ClusterImage(cluster_id="cluster", controller_id=NODE).with_brokers(
-            [BrokerImage(NODE, "b1", 9092, rack="r1"), BrokerImage(OTHER, "b2", 9093)]
+        self.current = Current(
+            image=ClusterImage(cluster_id="cluster", controller_id=NODE).with_brokers(
+                [BrokerImage(NODE, "b1", 9092, rack="r1"), BrokerImage(OTHER, "b2", 9093)]
+            ),
+            options=BROKER_OPTIONS.parse({}),
+            advertised_apis=apis.advertised_apis(),
         )
+        self.configs = cast(ConfigStore, NoConfigs())
+        self.metadata_parts = MetadataParts()
         self.directories = LogDirectories.open(
             ["/data"],
             files=self.files,
@@ -93,11 +110,45 @@ class LogsBroker(Broker):
             topic_options=self.options_of,
             image=lambda: self.image,
         )
-        self.features = Features(features.supported(self.advertised_apis), self.tasks)
+        self.features = Features(features.supported(self.current.advertised_apis), self.tasks)
         self.fetch_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
         self.follower_sessions = FetchSessions(4, clock=self.clock, rng=self.rng)
         self.isr_updates = cast(Any, SimpleNamespace(follower_fetched=lambda *_: None))
         self.heavy_batches = HeavyBatches(self.files, self.clock)
+        self.notices = self.receive_notices()
+
+    def receive_notices(
+        self, broker_epoch: int = 10, on_update: Callable[[MetadataUpdate], None] = lambda _: None
+    ) -> LocalBroker:
+        """Receive the notices of controllers, as a broker that is registered in this epoch."""
+        self.notices = LocalBroker(
+            local_broker.Dependencies(
+                node_id=self.node_id,
+                clock=self.clock,
+                current=self.current,
+                replicas=self.replicas,
+                configs=self.configs,
+                broker_epoch=lambda: broker_epoch,
+                on_update=on_update,
+            )
+        )
+        return self.notices
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.current.image
+
+    @image.setter
+    def image(self, image: ClusterImage) -> None:
+        self.current.image = image
+
+    @property
+    def options(self) -> Snapshot:
+        return self.current.options
+
+    @options.setter
+    def options(self, options: Snapshot) -> None:
+        self.current.options = options
 
     def options_of(self, topic: str) -> Snapshot:
         return option_tables.topic_snapshot(self.options, self.topic_settings.get(topic, {}))
@@ -147,7 +198,9 @@ class LogsBroker(Broker):
 
     def context(self, handler: ModuleType, version: int, listener: str = "PLAINTEXT") -> Any:
         from_client = connection(listener, self.held)
-        return RequestContext(self, from_client, int(handler.API), version, 1, "client")
+        return RequestContext(
+            cast(Broker, self), from_client, int(handler.API), version, 1, "client"
+        )
 
     def begin(self, handler: ModuleType, request: Any, version: int) -> Any:
         """Send a request through the codec; return what the handler returned."""

@@ -85,7 +85,7 @@ def test_every_row_has_versions_of_the_codec() -> None:
 
 async def test_telemetry_is_advertised_while_a_subscription_exists(broker: LogsBroker) -> None:
     """Otherwise clients would request a subscription, and write to their logs (KIP-714)."""
-    broker.advertised_apis = apis.advertised_apis(with_client_metrics=True)
+    broker.current.advertised_apis = apis.advertised_apis(with_client_metrics=True)
     answer = await broker.ask(api_versions, request(), 4)
     assert {71, 72} <= {api.api_key for api in answer.api_keys}
 

@@ -9,7 +9,6 @@ from ottla.cluster.image import TopicImage
 from ottla.server import local_broker
 from ottla.server.brokers import states
 from ottla.server.handlers import leader_and_isr
-from ottla.server.local_broker import LocalBroker
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from tests.handlers.logs import NODE, OTHER, LogsBroker
 from tests.handlers.peers import accept_peer
@@ -33,7 +32,7 @@ class NoConfigs:
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
     broker.configs = cast(Any, NoConfigs())
-    broker.notices = LocalBroker(broker, lambda: BROKER_EPOCH, lambda _: None)
+    broker.receive_notices(BROKER_EPOCH)
     accept_peer(broker, OTHER)
     return broker
 
@@ -99,7 +98,7 @@ async def test_a_broker_without_registration_accepts_nothing(
 ) -> None:
     """A restarted process must not take the place of the process that registered."""
     monkeypatch.setattr(local_broker, "KNOWN_SECONDS", 0)
-    broker.notices = LocalBroker(broker, lambda: -1, lambda _: None)
+    broker.receive_notices(-1)
     topic = broker.create("t")
     later = broker.create("u", leader_epoch=9)
     moved = TopicImage("t", topic.topic_id, later.partitions)

@@ -4,7 +4,6 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.server.handlers import stop_replica
-from ottla.server.local_broker import LocalBroker
 from ottla.wire.messages.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaRequest,
@@ -19,7 +18,6 @@ VERSIONS = range(stop_replica.MIN_VERSION, stop_replica.MAX_VERSION + 1)
 @pytest.fixture
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
-    broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
     accept_peer(broker, OTHER)
     return broker
 

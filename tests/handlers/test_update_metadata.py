@@ -1,7 +1,5 @@
 """UpdateMetadata: what this broker tells clients about the cluster."""
 
-from typing import Any, cast
-
 import pytest
 
 from ottla.base.errors import ErrorCode
@@ -10,7 +8,6 @@ from ottla.controller.planning.notices import MetadataUpdate
 from ottla.server.brokers import states
 from ottla.server.handlers import update_metadata
 from ottla.server.local_broker import LocalBroker
-from ottla.server.metadata_parts import MetadataParts
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.handlers.logs import OTHER, LogsBroker
 from tests.handlers.peers import accept_peer
@@ -29,20 +26,9 @@ BROKERS = (
 )
 
 
-class NoConfigs:
-    """A config store without settings."""
-
-    def unread(self, names: Any) -> list[str]:
-        """Return nothing: there is nothing to read."""
-        return []
-
-
 @pytest.fixture
 def broker(broker: LogsBroker) -> LogsBroker:
     """Broker 1 in epoch 10, which receives notices."""
-    broker.metadata_parts = MetadataParts()
-    broker.configs = cast(Any, NoConfigs())
-    broker.notices = LocalBroker(broker, lambda: 10, lambda _: None)
     accept_peer(broker, OTHER)
     return broker
 
@@ -207,6 +193,7 @@ async def test_only_the_proven_controller_is_served(broker: LogsBroker, peer: in
 async def test_an_introduction_names_brokers_only(broker: LogsBroker) -> None:
     """The broker still waits for the topics: its start is not complete."""
     broker.node_id = 2
+    broker.receive_notices()
     after = ClusterImage().with_brokers(BROKERS)
     answer = await broker.ask(
         update_metadata, request(ClusterImage(), after, states.INTRODUCTION), 8

@@ -58,14 +58,15 @@ REFUSED = {
 
 
 def _looked_at(tree: ast.Module) -> Iterator[str]:
-    """Yield the uses of `context.x`, and `broker.x` for `context.broker.x`."""
+    """Yield the uses of `context.x`, and `broker.x` for `context.broker.x` and what is current."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute):
             continue
         owner = ast.unparse(node.value).replace("self._context", "context")
+        owner = owner.removesuffix(".current")
         if owner == "context" and node.attr != "broker":
             yield f"context.{node.attr}"
-        elif owner in ("broker", "context.broker"):
+        elif owner in ("broker", "context.broker") and node.attr != "current":
             yield f"broker.{node.attr}"
 
 

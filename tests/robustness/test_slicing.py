@@ -1,7 +1,6 @@
 """Long work yields to the event loop; steps are counted, so that a test fails without slicing."""
 
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from ottla.base.errors import ErrorCode
@@ -12,7 +11,6 @@ from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.controller.planning import creation
 from ottla.controller.planning.notices import Fence
 from ottla.controller.planning.requests import PartitionsRequest, TopicRequest
-from ottla.server.local_broker import LocalBroker
 from ottla.storage.cleaner.cleaning import CleanerPass, survey
 from ottla.storage.cleaner.compaction import NewestOffsets
 from ottla.storage.config import LogConfig
@@ -51,8 +49,7 @@ async def test_creating_and_deleting_many_logs_is_sliced() -> None:
     keys = [("t", number) for number in range(200)]
     broker.replicas.stop_replicas(1, keys, delete=True)
     broker.clock = clock
-    broker.configs = cast(Any, SimpleNamespace(unread=lambda topics: []))
-    port = LocalBroker(broker, lambda: 10, cast(Any, None))
+    port = broker.receive_notices()
     codes = await port.apply_leader_and_isr(FENCE, made.states(is_new=True))
     assert set(codes.values()) == {ErrorCode.NONE}
     assert len(codes) == 200
@@ -87,7 +84,7 @@ async def test_deletions_become_durable_off_the_loop() -> None:
 
         return in_background(do)
 
-    port = LocalBroker(broker, lambda: 10, cast(Any, None))
+    port = broker.receive_notices()
     with patched(files, "sync_directory", sync), patched(files, "in_background", marked):
         for number in range(2):
             codes = await port.stop_replicas(FENCE, [("t", number)], delete=True)

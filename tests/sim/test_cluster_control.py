@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.rng import SeededRng
 from ottla.cluster.zk.port import SessionLost
 from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.planning.requests import TopicRequest
 from ottla.controller.state import StaleController
+from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.testing.sim.world import World
 from ottla.wire.messages.delete_topics import (
@@ -261,8 +263,10 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         cluster.coordination.expire("b1")
         await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
         fence = Fence(1, 1, cluster.nodes[2].broker.controller.broker_epoch)
-        channel = cluster.nodes[1]._channels.open("b2", PORT, purpose="controller")
-        port = RemoteBroker(cluster.machine(1).net, cluster.clock, channel)
+        net, secret = cluster.machine(1).net, cluster.nodes[1].broker.secret
+        channels = Channels(net, SeededRng(seed), 1, secret)
+        channel = channels.open("b2", PORT, purpose="controller")
+        port = RemoteBroker(net, cluster.clock, channel)
         with pytest.raises(ApiError) as refused:
             await port.update_metadata(fence, MetadataUpdate({}, (), ()))
         assert refused.value.code is ErrorCode.STALE_CONTROLLER_EPOCH

@@ -23,7 +23,7 @@ class Faults:
 
     def _running(self) -> list[int]:
         nodes = self._cluster.nodes
-        return [key for key in sorted(nodes) if hasattr(nodes[key].broker, "controller")]
+        return [key for key in sorted(nodes) if nodes[key].has_broker]
 
     def _stopped(self) -> list[int]:
         return [key for key in self._cluster.ids if self._cluster.machine(key).is_off.is_set()]
@@ -68,7 +68,7 @@ class Faults:
 def has_recovered(cluster: SimCluster) -> bool:
     """Return True if there is one controller, and every broker knows full ISRs with a leader."""
     nodes = [cluster.nodes.get(key) for key in cluster.ids]
-    if not all(node is not None and hasattr(node.broker, "controller") for node in nodes):
+    if not all(node is not None and node.has_broker for node in nodes):
         return False
     if len(cluster.controllers) != 1 or not cluster.agrees("t", count=PARTITIONS):
         return False

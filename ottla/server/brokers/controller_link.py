@@ -5,13 +5,13 @@ the role answers NOT_CONTROLLER and forwards nothing, so that no request can go 
 Follows NodeToControllerChannelManager.
 """
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import NO_CONTROLLER
-from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.peers import Peers
-from ottla.server.context import Broker
+from ottla.server.current import Current
 from ottla.wire.fields import Message
 
 M = TypeVar("M", bound=Message)
@@ -21,11 +21,15 @@ TIMEOUT_SECONDS = 30.0
 
 
 class ControllerLink:
-    """The way to the current controller."""
+    """The way to the current controller; `from_tree` returns its broker id, as read from the tree."""
 
-    def __init__(self, channels: Channels, broker: Broker) -> None:
-        self._broker = broker
-        self._peers = Peers(broker, channels, "requests")
+    def __init__(
+        self, node_id: int, current: Current, peers: Peers, from_tree: Callable[[], int]
+    ) -> None:
+        self._node_id = node_id
+        self._current = current
+        self._peers = peers
+        self._from_tree = from_tree
 
     async def request(
         self, message: Message, version: int, response: type[M], seconds: float = TIMEOUT_SECONDS
@@ -36,9 +40,7 @@ class ControllerLink:
         BROKER_NOT_AVAILABLE if it cannot be reached: then the request may have been performed.
         """
         controller_id = self._controller()
-        channel = (
-            None if controller_id == self._broker.node_id else self._peers.channel(controller_id)
-        )
+        channel = None if controller_id == self._node_id else self._peers.channel(controller_id)
         if channel is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER)
         try:
@@ -50,8 +52,8 @@ class ControllerLink:
 
     def _controller(self) -> int:
         # The tree is read before the first notice of a new controller arrives.
-        from_tree = self._broker.controller.controller_id
-        return self._broker.image.controller_id if from_tree == NO_CONTROLLER else from_tree
+        from_tree = self._from_tree()
+        return self._current.image.controller_id if from_tree == NO_CONTROLLER else from_tree
 
     def close(self) -> None:
         """Close the connections; the next request establishes another one."""

@@ -8,9 +8,10 @@ import logging
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError
+from ottla.controller.loop import Controller
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.remote import known_code
-from ottla.server.context import Broker
+from ottla.server.current import Current
 from ottla.wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -23,45 +24,47 @@ _TIMEOUT_MS = 10_000
 
 
 async def leave(
-    broker: Broker, link: ControllerLink, clock: Clock, is_hurried: asyncio.Event
+    node_id: int,
+    current: Current,
+    controller: Controller,
+    link: ControllerLink,
+    clock: Clock,
+    is_hurried: asyncio.Event,
 ) -> None:
     """Have the controller move this broker's leaders away, unless no other broker is live.
 
     Ends without success after controlled.shutdown.max.retries, or when `is_hurried` is set.
     """
-    options = broker.options
+    options = current.options
     if not options.boolean("controlled.shutdown.enable"):
         return
     retries = options.integer("controlled.shutdown.max.retries")
     backoff_seconds = options.integer("controlled.shutdown.retry.backoff.ms") / 1000
     for attempt in range(retries + 1):
-        if len(broker.image.brokers) < 2 or is_hurried.is_set():
+        if len(current.image.brokers) < 2 or is_hurried.is_set():
             return
         if attempt:
             await _sleep(clock, backoff_seconds, is_hurried)
         try:
-            remaining = await _ask(broker, link)
+            remaining = await _ask(node_id, controller, link)
         except ApiError as error:
             _log.warning("controlled shutdown not answered error=%s", error.code.name)
             continue
         if not remaining:
-            _log.info("controlled shutdown complete id=%d", broker.node_id)
+            _log.info("controlled shutdown complete id=%d", node_id)
             return
         _log.warning(
             "controlled shutdown incomplete, partitions without other leaders=%d", remaining
         )
-    _log.warning("broker stops without a controlled shutdown id=%d", broker.node_id)
+    _log.warning("broker stops without a controlled shutdown id=%d", node_id)
 
 
-async def _ask(broker: Broker, link: ControllerLink) -> int:
+async def _ask(node_id: int, controller: Controller, link: ControllerLink) -> int:
     """Return how many partitions this broker still leads although they have other replicas."""
-    controller = broker.controller
     if controller.is_active:
         epoch = controller.broker_epoch
-        return len(await controller.shut_down(broker.node_id, epoch, timeout_ms=_TIMEOUT_MS))
-    request = ControlledShutdownRequest(
-        broker_id=broker.node_id, broker_epoch=controller.broker_epoch
-    )
+        return len(await controller.shut_down(node_id, epoch, timeout_ms=_TIMEOUT_MS))
+    request = ControlledShutdownRequest(broker_id=node_id, broker_epoch=controller.broker_epoch)
     response = await link.request(request, VERSION, ControlledShutdownResponse)
     if response.error_code:
         raise ApiError(known_code(response.error_code))

@@ -17,7 +17,7 @@ from ottla.coordinators.ports import Marker, MarkerWriter
 from ottla.coordinators.replies import Reply, gathered
 from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.remote import known_code
-from ottla.server.context import Broker
+from ottla.server.current import Current
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -48,13 +48,27 @@ class _Waiting(NamedTuple):
 
 
 class ClusterMarkers:
-    """Writes markers to partitions of any broker; `local` writes to those that this broker leads."""
+    """Writes markers to partitions of any broker; `local` writes to those that this broker leads.
 
-    def __init__(self, broker: Broker, peers: Peers, local: MarkerWriter, tasks: Tasks) -> None:
-        self._broker = broker
+    `is_mixed` is True if the other brokers may be Apache Kafka's.
+    """
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        current: Current,
+        peers: Peers,
+        local: MarkerWriter,
+        tasks: Tasks,
+        is_mixed: bool,
+    ) -> None:
+        self._node_id = node_id
+        self._current = current
         self._peers = peers
         self._local = local
         self._tasks = tasks
+        self._version = _VERSION_OF_KAFKA_3 if is_mixed else _VERSION
         # The markers of this iteration of the event loop, by leader.
         self._batches: dict[int, list[_Waiting]] = {}
 
@@ -63,22 +77,22 @@ class ClusterMarkers:
         by_leader: dict[int, list[TopicPartition]] = {}
         for key in partitions:
             by_leader.setdefault(self._leader_of(key), []).append(key)
-        if by_leader.keys() <= {self._broker.node_id}:
+        if by_leader.keys() <= {self._node_id}:
             return self._local.write(marker, partitions)
         replies = [self._write(leader, marker, keys) for leader, keys in by_leader.items()]
         return gathered(replies, _merged)
 
     def _leader_of(self, key: TopicPartition) -> int:
-        found = self._broker.image.partition(*key)
-        if found is not None and found.leader != NO_LEADER:
-            return found.leader
+        partition = self._current.image.partition(*key)
+        if partition is not None and partition.leader != NO_LEADER:
+            return partition.leader
         # This broker may have become the leader before the metadata says so.
-        return self._broker.node_id if found is None else NO_LEADER
+        return self._node_id if partition is None else NO_LEADER
 
     def _write(self, leader: int, marker: Marker, keys: Sequence[TopicPartition]) -> Reply[Codes]:
-        if leader == self._broker.node_id:
+        if leader == self._node_id:
             return self._local.write(marker, keys)
-        if self._broker.image.broker(leader) is None:
+        if self._current.image.broker(leader) is None:
             return dict.fromkeys(keys, ErrorCode.LEADER_NOT_AVAILABLE)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Codes] = loop.create_future()
@@ -98,12 +112,9 @@ class ClusterMarkers:
         if channel is None:
             _finish(batch, {}, ErrorCode.LEADER_NOT_AVAILABLE)
             return
-        is_mixed = self._broker.secret is None
         try:
             response = await channel.request(
-                _request(batch),
-                _VERSION_OF_KAFKA_3 if is_mixed else _VERSION,
-                seconds=TIMEOUT_SECONDS,
+                _request(batch), self._version, seconds=TIMEOUT_SECONDS
             )
         except OSError:
             # The markers may have been written; a repetition does no harm.

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from ottla.base.clock import Clock
+from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
@@ -18,18 +19,24 @@ from ottla.cluster.zk.port import Coordination
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
 from ottla.controller.term_context import Dependencies
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.net.port import Net
+from ottla.replication.ports import IsrChanges
+from ottla.replication.replicas import Replicas
+from ottla.server import local_broker
 from ottla.server.brokers import leaving
 from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
+from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.replication import isr_updates_of
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
-from ottla.server.context import Broker
+from ottla.server.config.features import Features
+from ottla.server.config.store import ConfigStore
+from ottla.server.current import Current
 from ottla.server.local_broker import LocalBroker
-from ottla.server.metadata_parts import MetadataParts
 
 _log = logging.getLogger(__name__)
 
@@ -39,68 +46,107 @@ INFORMED_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The ports and options of the broker; `connect` starts a session in place of a lost one."""
+    """The ports, settings and replicas of a broker, on which its coordinators depend, too.
 
+    `options` are those that it started with.
+    """
+
+    node_id: int
     clock: Clock
     rng: Rng
     net: Net
+    files: FileSystem
     tasks: Tasks
     options: Snapshot
     channels: Channels
-    connect: Callable[[], Awaitable[Coordination]]
+    current: Current
+    configs: ConfigStore
+    features: Features
+    replicas: Replicas
 
 
 class Membership:
-    """The broker's place in the cluster, from its registration until it leaves."""
+    """The broker's membership in the cluster, from its registration until it leaves.
 
-    def __init__(self, broker: Broker, environment: Environment) -> None:
-        self._broker = broker
+    `session` is the broker's first one, and `connect` starts one in place of a lost one. The broker
+    registers at `endpoints`.
+    """
+
+    def __init__(
+        self,
+        session: Coordination,
+        connect: Callable[[], Awaitable[Coordination]],
+        endpoints: Sequence[Endpoint],
+        groups: GroupCoordinator,
+        environment: Environment,
+    ) -> None:
+        self._connect = connect
+        self._groups = groups
         self._environment = environment
-        self._link = ControllerLink(environment.channels, broker)
-        self._notices = LocalBroker(
-            broker,
-            lambda: broker.controller.broker_epoch,
-            self._image_changed,
-            lambda: broker.controller.newest_epoch(),
+        current, node_id = environment.current, environment.node_id
+        peers = Peers(current, environment.channels, "requests")
+        self._link = ControllerLink(node_id, current, peers, lambda: self.controller.controller_id)
+        self.notices = LocalBroker(
+            local_broker.Dependencies(
+                node_id=node_id,
+                clock=environment.clock,
+                current=current,
+                replicas=environment.replicas,
+                configs=environment.configs,
+                broker_epoch=lambda: self.controller.broker_epoch,
+                on_update=self._image_changed,
+                newest_controller=lambda: self.controller.newest_epoch(),
+            )
         )
-        self._topics_elsewhere = TopicsElsewhere(self._link, self._notices)
+        self.controller = self._controller(session, endpoints)
+        self.isr_changes: IsrChanges = IsrProposals(
+            node_id, self.controller, self._link, environment.clock, environment.tasks
+        )
+        self.isr_updates = isr_updates_of(
+            current, environment.replicas, self.isr_changes, environment.clock
+        )
 
-    async def join(self, session: Coordination, endpoints: Sequence[Endpoint]) -> None:
-        """Register at these endpoints and become a candidate for the controller's role."""
-        broker, environment = self._broker, self._environment
+    def _controller(self, session: Coordination, endpoints: Sequence[Endpoint]) -> Controller:
+        environment = self._environment
         dependencies = Dependencies(
             clock=environment.clock,
             rng=environment.rng,
             tasks=environment.tasks,
-            options=lambda: broker.options,
-            topic_options=broker.configs.topic,
+            options=lambda: environment.current.options,
+            topic_options=environment.configs.topic,
             port_of=self._port_of,
-            connect=environment.connect,
-            create_elsewhere=self._topics_elsewhere.ensure,
-            local_image=lambda: broker.image,
+            connect=self._connect,
+            create_elsewhere=TopicsElsewhere(self._link, self.notices).ensure,
+            local_image=lambda: environment.current.image,
             registration_seconds=environment.options.integer("zookeeper.session.timeout.ms") / 1000,
         )
         controller = Controller(session, self._registration(endpoints), dependencies)
-        controller.on_new_session += [broker.configs.start, broker.features.start]
-        broker.controller = controller
-        broker.notices = self._notices
-        broker.metadata_parts = MetadataParts()
-        broker.notice_order = asyncio.Lock()
-        broker.isr_changes = IsrProposals(
-            broker.node_id, controller, self._link, environment.clock, environment.tasks
-        )
-        broker.isr_updates = isr_updates_of(broker, broker.isr_changes)
-        broker.replicas.on_directory_offline.append(self._directory_failed)
-        await controller.start()
+        controller.on_new_session += [environment.configs.start, environment.features.start]
+        return controller
+
+    async def join(self) -> None:
+        """Register and become a candidate for the controller's role."""
+        self._environment.replicas.on_directory_offline.append(self._directory_failed)
+        await self.controller.start()
 
     async def wait_until_informed(self) -> None:
         """Return when the controller has informed this broker, or after ten seconds."""
-        if not await self._notices.wait_until_informed(INFORMED_SECONDS):
-            _log.warning("no controller has informed this broker yet id=%d", self._broker.node_id)
+        if not await self.notices.wait_until_informed(INFORMED_SECONDS):
+            _log.warning(
+                "no controller has informed this broker yet id=%d", self._environment.node_id
+            )
 
     async def leave(self, is_hurried: asyncio.Event) -> None:
         """Give up the leaders, unless no other broker is live; end early if `is_hurried` is set."""
-        await leaving.leave(self._broker, self._link, self._environment.clock, is_hurried)
+        environment = self._environment
+        await leaving.leave(
+            environment.node_id,
+            environment.current,
+            self.controller,
+            self._link,
+            environment.clock,
+            is_hurried,
+        )
 
     def close(self) -> None:
         """Close the connection to the controller."""
@@ -108,7 +154,7 @@ class Membership:
 
     def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerImage:
         return BrokerImage(
-            id=self._broker.node_id,
+            id=self._environment.node_id,
             host=endpoints[0].host,
             port=endpoints[0].port,
             rack=self._environment.options["broker.rack"],
@@ -117,18 +163,19 @@ class Membership:
         )
 
     def _port_of(self, broker: BrokerImage) -> BrokerPort:
-        if broker.id == self._broker.node_id:
-            return self._notices
         environment = self._environment
+        if broker.id == environment.node_id:
+            return self.notices
         address = inter_broker_endpoint(broker, environment.options)
         channel = environment.channels.open(address.host, address.port, purpose="controller")
         return RemoteBroker(environment.net, environment.clock, channel)
 
     def _image_changed(self, update: MetadataUpdate) -> None:
         if update.deleted:
-            self._broker.configs.forget_topics(update.deleted)
-            self._broker.groups.topics_deleted(update.deleted)
+            self._environment.configs.forget_topics(update.deleted)
+            self._groups.topics_deleted(update.deleted)
 
     def _directory_failed(self) -> None:
-        report = self._broker.controller.report_failed_directory
-        self._environment.tasks.supervise(report, "report of a failed log directory")
+        self._environment.tasks.supervise(
+            self.controller.report_failed_directory, "report of a failed log directory"
+        )

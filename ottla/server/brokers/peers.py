@@ -3,7 +3,7 @@
 from ottla.net.requests import RequestChannel
 from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
-from ottla.server.context import Broker
+from ottla.server.current import Current
 
 
 class Peers:
@@ -12,18 +12,18 @@ class Peers:
     A broker that registers at another address gets a new one, as does one whose channel was closed.
     """
 
-    def __init__(self, broker: Broker, channels: Channels, purpose: str) -> None:
-        self._broker = broker
+    def __init__(self, current: Current, channels: Channels, purpose: str) -> None:
+        self._current = current
         self._channels = channels
         self._purpose = purpose
         self._open: dict[int, RequestChannel] = {}
 
     def channel(self, broker_id: int) -> RequestChannel | None:
         """Return the channel to a broker; None while no such broker is registered."""
-        found = self._broker.image.broker(broker_id)
-        if found is None:
+        broker = self._current.image.broker(broker_id)
+        if broker is None:
             return None
-        endpoint = inter_broker_endpoint(found, self._broker.options)
+        endpoint = inter_broker_endpoint(broker, self._current.options)
         channel = self._open.get(broker_id)
         if channel is not None:
             address = channel.host, channel.port

@@ -1,5 +1,7 @@
 """Replication between the brokers of a cluster, assembled: fetchers and ISR updates."""
 
+from collections.abc import Callable
+
 from ottla.base.clock import Clock
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
@@ -8,9 +10,9 @@ from ottla.replication.fetcher import ReplicaFetchers
 from ottla.replication.follower_fetches import Limits
 from ottla.replication.isr_updates import IsrUpdates
 from ottla.replication.ports import IsrChanges
-from ottla.server.brokers.channels import Channels
+from ottla.replication.replicas import Replicas
 from ottla.server.brokers.peers import Peers
-from ottla.server.context import Broker
+from ottla.server.current import Current
 
 
 def fetch_limits(options: Snapshot) -> Limits:
@@ -25,31 +27,38 @@ def fetch_limits(options: Snapshot) -> Limits:
 
 
 def replica_fetchers(
-    broker: Broker, channels: Channels, *, clock: Clock, tasks: Tasks
+    node_id: int,
+    current: Current,
+    leaders: Peers,
+    *,
+    broker_epoch: Callable[[], int],
+    clock: Clock,
+    tasks: Tasks,
 ) -> ReplicaFetchers:
     """Return the fetchers of a broker; they start with the first partition that it follows."""
-    leaders = Peers(broker, channels, "fetcher")
     return ReplicaFetchers(
         fetcher.Dependencies(
-            node_id=broker.node_id,
+            node_id=node_id,
             clock=clock,
             tasks=tasks,
             connect=leaders.channel,
-            broker_epoch=lambda: broker.controller.broker_epoch,
-            limits=lambda: fetch_limits(broker.options),
-            timeout_seconds=lambda: broker.options.integer("replica.socket.timeout.ms") / 1000,
+            broker_epoch=broker_epoch,
+            limits=lambda: fetch_limits(current.options),
+            timeout_seconds=lambda: current.options.integer("replica.socket.timeout.ms") / 1000,
         )
     )
 
 
-def isr_updates_of(broker: Broker, changes: IsrChanges) -> IsrUpdates:
+def isr_updates_of(
+    current: Current, replicas: Replicas, changes: IsrChanges, clock: Clock
+) -> IsrUpdates:
     """Return the ISR updates of a broker, which proposes them through `changes`."""
     return IsrUpdates(
         isr_updates.Dependencies(
-            clock=broker.clock,
+            clock=clock,
             changes=changes,
-            lag_seconds=lambda: broker.options.integer("replica.lag.time.max.ms") / 1000,
-            eligible=lambda: broker.image.brokers,
-            partitions=broker.replicas.partitions,
+            lag_seconds=lambda: current.options.integer("replica.lag.time.max.ms") / 1000,
+            eligible=lambda: current.image.brokers,
+            partitions=replicas.partitions,
         )
     )

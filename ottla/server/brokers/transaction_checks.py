@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ottla.base.clock import Clock
 from ottla.base.errors import ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import NO_LEADER
 from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.service import TransactionCoordinator
 from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.remote import known_code
-from ottla.server.context import Broker
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -48,17 +49,26 @@ class _Question(NamedTuple):
 class TransactionChecks:
     """Asks the coordinators on other brokers."""
 
-    def __init__(self, broker: Broker, peers: Peers, tasks: Tasks) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        node_id: int,
+        transactions: TransactionCoordinator,
+        peers: Peers,
+        clock: Clock,
+        tasks: Tasks,
+    ) -> None:
+        self._node_id = node_id
+        self._transactions = transactions
         self._peers = peers
+        self._clock = clock
         self._tasks = tasks
         # The questions of this iteration of the event loop, by coordinator.
         self._batches: dict[int, list[_Question]] = {}
 
     def is_elsewhere(self, transactional_id: str) -> bool:
         """Return True if another broker coordinates an id."""
-        coordinator = self._broker.transactions.coordinator_for(transactional_id)
-        return coordinator not in (NO_LEADER, self._broker.node_id)
+        coordinator = self._transactions.coordinator_for(transactional_id)
+        return coordinator not in (NO_LEADER, self._node_id)
 
     def check(
         self,
@@ -87,13 +97,13 @@ class TransactionChecks:
         question = _Question(transaction, partitions, loop.create_future())
         if not self._batches:
             loop.call_soon(self._flush)
-        coordinator = self._broker.transactions.coordinator_for(transactional_id)
+        coordinator = self._transactions.coordinator_for(transactional_id)
         self._batches.setdefault(coordinator, []).append(question)
         return question.answer
 
     async def pause(self) -> None:
         """Wait until it is time to ask again."""
-        await self._broker.clock.sleep(RETRY_SECONDS)
+        await self._clock.sleep(RETRY_SECONDS)
 
     def _flush(self) -> None:
         batches, self._batches = self._batches, {}

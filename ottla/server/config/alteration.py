@@ -24,10 +24,25 @@ ResourceKey = tuple[int, str]
 class ConfiguredBroker(Protocol):
     """The parts of a broker that an alteration needs."""
 
-    node_id: int
-    options: Snapshot
-    controller: Controller
-    configs: ConfigStore
+    @property
+    def node_id(self) -> int:
+        """The id of the broker."""
+        ...
+
+    @property
+    def options(self) -> Snapshot:
+        """The options of the broker as of now."""
+        ...
+
+    @property
+    def controller(self) -> Controller:
+        """The controller of the broker, which may be active or not."""
+        ...
+
+    @property
+    def configs(self) -> ConfigStore:
+        """The settings of the cluster."""
+        ...
 
 
 def check_named_once(resource: ResourceKey, named: Mapping[ResourceKey, int]) -> None:

@@ -35,9 +35,20 @@ _UNKNOWN_EPOCH = -1
 class FollowerBroker(FetchBroker, Protocol):
     """The parts of a leader that fetches of followers need."""
 
-    tasks: Tasks
-    follower_sessions: FetchSessions
-    isr_updates: IsrUpdates
+    @property
+    def tasks(self) -> Tasks:
+        """The background tasks of the broker."""
+        ...
+
+    @property
+    def follower_sessions(self) -> FetchSessions:
+        """The sessions of followers."""
+        ...
+
+    @property
+    def isr_updates(self) -> IsrUpdates:
+        """The changes of the ISR that this leader proposes."""
+        ...
 
 
 class FollowerContext(FetchContext, Protocol):

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, Protocol
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.options import Snapshot
-from ottla.cluster.image import BrokerImage, ClusterImage
+from ottla.cluster.image import BrokerImage
 from ottla.cluster.options.broker_options import RACK_AWARE_SELECTOR
 from ottla.net.connection import Connection
 from ottla.replication import leading
 from ottla.replication.fetched import READ_COMMITTED, Fetched, FetchOptions, response_bytes_max
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
+from ottla.server.current import Current
 from ottla.server.fetch.sessions import Ended, FetchPlan, FetchSessions, PartitionFetch
 from ottla.server.quotas.clients import RequestUsage
 from ottla.wire.messages.fetch import (
@@ -37,11 +37,25 @@ _UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 class FetchBroker(Protocol):
     """The parts of a broker that fetches need."""
 
-    clock: Clock
-    options: Snapshot
-    image: ClusterImage
-    replicas: Replicas
-    fetch_sessions: FetchSessions
+    @property
+    def clock(self) -> Clock:
+        """The monotonic clock of the broker's loop."""
+        ...
+
+    @property
+    def current(self) -> Current:
+        """The options and the image as of now."""
+        ...
+
+    @property
+    def replicas(self) -> Replicas:
+        """The partitions of the broker."""
+        ...
+
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        """The sessions of consumers."""
+        ...
 
 
 class FetchContext(Protocol):
@@ -196,7 +210,7 @@ def read(
 
 def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:
     """Return True if a consumer may be directed to the replica of its rack (KIP-392)."""
-    selector: str | None = broker.options["replica.selector.class"]
+    selector: str | None = broker.current.options["replica.selector.class"]
     return bool(request.rack_id) and selector == RACK_AWARE_SELECTOR
 
 
@@ -207,7 +221,7 @@ def _preferred_replica(
     partition.check_leader(fetch.leader_epoch, or_follower=True)
     if partition.isr is None:
         return None
-    brokers = context.broker.image.brokers
+    brokers = context.broker.current.image.brokers
 
     def rack_of(replica: int) -> str | None:
         known = brokers.get(replica)
@@ -229,7 +243,7 @@ def _preferred_replica(
 
 def bytes_max(broker: FetchBroker, connection: Connection, wanted_bytes: int) -> int:
     """Return how many bytes of records a response on a connection may contain."""
-    allowed: int = broker.options["fetch.max.bytes"]
+    allowed: int = broker.current.options["fetch.max.bytes"]
     return response_bytes_max(wanted_bytes, allowed, connection.answer_room_bytes)
 
 
@@ -271,8 +285,8 @@ def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> Pa
 
 def _leader(broker: FetchBroker, fetch: PartitionFetch) -> LeaderIdAndEpoch | None:
     """Return the partition's leader according to the cluster image (KIP-951)."""
-    name = fetch.topic or broker.image.topic_names.get(fetch.topic_id, "")
-    found = broker.image.partition(name, fetch.partition)
+    name = fetch.topic or broker.current.image.topic_names.get(fetch.topic_id, "")
+    found = broker.current.image.partition(name, fetch.partition)
     if found is None:
         return None
     return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)

@@ -49,7 +49,7 @@ def _name_leaders(
     context: FetchContext, response: FetchResponse, answers: list[PartitionData]
 ) -> None:
     """Add the endpoints of the new leaders of partitions that have moved (KIP-951)."""
-    image = context.broker.image
+    image = context.broker.current.image
     leaders = {
         answer.current_leader.leader_id for answer in answers if answer.current_leader is not None
     }

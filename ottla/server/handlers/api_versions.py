@@ -43,7 +43,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
         context.connection.memo.software = software
     apis = [
         ApiVersion(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version)
-        for api in context.broker.advertised_apis
+        for api in context.broker.current.advertised_apis
     ]
     features = context.broker.features
     return ApiVersionsResponse(

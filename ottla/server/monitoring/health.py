@@ -17,23 +17,24 @@ _DAMAGED_MAX = 100
 
 def health(node: Sources) -> Answer:
     """Return the page."""
-    facts: dict[str, object] = {"status": node.stage.value, "node_id": node.broker.node_id}
-    if node.stage is Stage.RUNNING:
+    facts: dict[str, object] = {"status": node.stage.value, "node_id": node.node_id}
+    broker = node.broker
+    if node.stage is Stage.RUNNING and broker is not None:
         failed = [
-            {"path": each.path, "reason": str(each.failure)}
-            for each in node.broker.replicas.directories.directories()
-            if each.failure is not None
+            {"path": directory.path, "reason": str(directory.failure)}
+            for directory in broker.replicas.directories.directories()
+            if directory.failure is not None
         ]
         failing: dict[str, str] = {}
         for tasks in node.tasks:
             failing |= tasks.failing()
         facts["status"] = "degraded" if failed or failing else "ok"
-        facts["cluster_id"] = node.broker.cluster_id
-        facts["is_controller"] = node.broker.controller.is_active
+        facts["cluster_id"] = broker.cluster_id
+        facts["is_controller"] = broker.controller.is_active
         facts["offline_directories"] = failed
         facts["failing_tasks"] = failing
         facts["background_failures"] = node.task_failures()
-        damaged = node.broker.replicas.directories.damaged()
+        damaged = broker.replicas.directories.damaged()
         facts["damaged_partitions"] = {
             f"{topic}-{partition}": reason
             for (topic, partition), reason in sorted(damaged.items())[:_DAMAGED_MAX]

@@ -28,7 +28,7 @@ class Scraper:
         return await asyncio.shield(self._running)
 
     async def _scrape(self) -> list[bytes]:
-        clock = self._node.broker.clock
+        clock = self._node.clock
         started = clock.monotonic()
         pace = Pace(clock)
         pieces: list[bytes] = []
@@ -41,18 +41,18 @@ class Scraper:
     async def _families(self, pace: Pace) -> list[Family]:
         node, broker = self._node, self._node.broker
         families = [*cluster.broker(node), *process.process(node.files)]
-        families += process.loop(broker.loop_watch)
-        if node.stage is not Stage.RUNNING:
+        families += process.loop(node.loop_watch)
+        if node.stage is not Stage.RUNNING or broker is None:
             return families
         replicas = broker.replicas
         found = replicas.all_partitions()
-        families += traffic.requests(node.routes(), broker.clock.monotonic())
+        families += traffic.requests(node.routes(), node.clock.monotonic())
         families += await traffic.topics(replicas.past_traffic, found, pace)
         families += await cluster.controller(broker, pace)
         families += cluster.waiting(broker)
         families += cluster.directories(broker)
         if node.cleaner is not None:
-            families += cluster.log_cleaner(node.cleaner, broker.clock.monotonic())
+            families += cluster.log_cleaner(node.cleaner, node.clock.monotonic())
         families += await partitions.replicas(broker, found, pace)
         ends = {
             (each.topic, each.partition): each.high_watermark for each in found if each.is_leader

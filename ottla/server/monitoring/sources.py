@@ -11,6 +11,7 @@ from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.context import Broker
+from ottla.server.loop_lag import LoopWatch
 from ottla.server.transport.dispatch import Dispatcher, Route
 from ottla.storage.cleaner.cleaning import Cleaner
 
@@ -52,9 +53,15 @@ class Pace:
 class Sources:
     """The parts of a node that collectors read; the node fills it in while it starts."""
 
-    def __init__(self, broker: Broker, files: FileSystem) -> None:
-        self.broker = broker
+    def __init__(
+        self, node_id: int, clock: Clock, files: FileSystem, loop_watch: LoopWatch
+    ) -> None:
+        self.node_id = node_id
+        self.clock = clock
         self.files = files
+        self.loop_watch = loop_watch
+        # Set from the stage RUNNING on.
+        self.broker: Broker | None = None
         self.stage = Stage.STARTING
         self.endpoints: Sequence[Endpoint] = ()
         self.dispatcher: Dispatcher | None = None

@@ -46,8 +46,15 @@ _INT32 = struct.Struct(">i")
 class ProduceBroker(Protocol):
     """The parts of a broker that the fast path for produce requests needs."""
 
-    clock: Clock
-    replicas: Replicas
+    @property
+    def clock(self) -> Clock:
+        """The monotonic clock of the broker's loop."""
+        ...
+
+    @property
+    def replicas(self) -> Replicas:
+        """The partitions of the broker."""
+        ...
 
 
 class _Known(NamedTuple):

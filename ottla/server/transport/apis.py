@@ -9,7 +9,7 @@ from types import ModuleType
 
 from ottla.server import handlers
 from ottla.server.api_properties import ApiProperties
-from ottla.server.context import AdvertisedApi
+from ottla.server.current import AdvertisedApi
 
 # Imports the modules that `handlers.__all__` lists.
 from ottla.server.handlers import *  # noqa: F403

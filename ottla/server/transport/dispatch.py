@@ -136,6 +136,7 @@ class Dispatcher:
 
     def __init__(self, broker: Broker, tasks: Tasks, rows: tuple[Row, ...] = ROWS) -> None:
         self._broker = broker
+        self._current = broker.current
         self._tasks = tasks
         self._rows = {int(row.handler.API): row for row in rows}
         # By key << 16 | version; filled on first use, because compiling a codec takes time.
@@ -273,7 +274,7 @@ class Dispatcher:
         self, route: Route, context: RequestContext, frame: memoryview, position: int
     ) -> None:
         """Answer from the cache, or call the handler and store its plain response."""
-        connection, image = context.connection, self._broker.image
+        connection, image = context.connection, self._current.image
         key = (
             route.version,
             connection.listener_name,

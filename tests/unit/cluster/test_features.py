@@ -5,7 +5,7 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import features
 from ottla.cluster.features import Range, Update, UpgradeType
-from ottla.server.context import AdvertisedApi
+from ottla.server.current import AdvertisedApi
 from ottla.wire.api_keys import ApiKey
 
 RANGES = {"transaction.version": Range(0, 2)}

@@ -67,7 +67,6 @@ class HandHousehold:
     """An endpoint whose handler is a function of the test."""
 
     name = "PLAINTEXT"
-    is_serving = True
 
     def __init__(self, answer: Callable[[Connection, bytes], None], limits: Limits) -> None:
         self.buffers = ReceiveBuffers()

@@ -36,7 +36,6 @@ class Site:
         self.echo = Echo()
         self.endpoint = Endpoint(
             "PLAINTEXT",
-            handler=self.echo,
             limits=limits,
             budget=ReceiveBudget(10**8),
             unsent=Budget(10**8),
@@ -59,7 +58,7 @@ async def open_site() -> AsyncIterator[Callable[[Limits], "asyncio.Future[Site]"
         site = Site(limits)
         sites.append(site)
         await site.endpoint.open(RealNet(), "127.0.0.1", 0)
-        site.endpoint.serve()
+        site.endpoint.serve(site.echo)
         return site
 
     yield open_with

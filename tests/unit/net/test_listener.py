@@ -45,7 +45,6 @@ class Echo:
 async def opened(*, serves: bool = True) -> Endpoint:
     endpoint = Endpoint(
         "PLAINTEXT",
-        handler=Echo(),
         limits=Limits(),
         budget=ReceiveBudget(10**8),
         unsent=Budget(10**8),
@@ -53,7 +52,7 @@ async def opened(*, serves: bool = True) -> Endpoint:
     )
     await endpoint.open(RealNet(), "127.0.0.1", 0)
     if serves:
-        endpoint.serve()
+        endpoint.serve(Echo())
     return endpoint
 
 
@@ -133,7 +132,7 @@ def test_requests_wait_until_the_endpoint_serves(run: Run) -> None:
             await asyncio.sleep(0)
         (connection,) = endpoint._connections
         assert connection.frames_count == 0
-        endpoint.serve()
+        endpoint.serve(Echo())
         assert await asking == b"early" * 100_000
         await endpoint.close(1.0)
 

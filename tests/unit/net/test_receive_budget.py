@@ -74,7 +74,6 @@ class Site:
         self.budget = ReceiveBudget(LIMIT)
         self.endpoint = Endpoint(
             "PLAINTEXT",
-            handler=self,
             limits=Limits(frame_bytes_max=LIMIT),
             budget=self.budget,
             unsent=Budget(LIMIT),
@@ -108,7 +107,7 @@ def play() -> Callable[[Scene], None]:
     async def run(loop: asyncio.AbstractEventLoop, scene: Scene) -> None:
         site = Site(loop)
         await site.endpoint.open(site.network.host("broker"), "broker", PORT)
-        site.endpoint.serve()
+        site.endpoint.serve(site)
         await scene(site)
         await site.endpoint.close(5.0)
         assert site.budget.held_bytes == site.budget.parked_bytes == 0

@@ -54,7 +54,6 @@ class Site:
         self.readers: list[Reader] = []
         self.endpoint = Endpoint(
             "PLAINTEXT",
-            handler=self.handler,
             limits=Limits(),
             budget=ReceiveBudget(10**8),
             unsent=Budget(10**8),
@@ -143,7 +142,7 @@ async def until_stalled(site: Site) -> None:
 
 async def play(site: Site, scenario: Scenario) -> None:
     await site.endpoint.open(site.net, "127.0.0.1", 0)
-    site.endpoint.serve()
+    site.endpoint.serve(site.handler)
     try:
         await scenario(site)
     finally:

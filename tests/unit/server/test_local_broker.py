@@ -32,7 +32,7 @@ def port(broker: LogsBroker) -> LocalBroker:
     """Return access to a broker whose epoch is 10; its updates are in `broker.updates`."""
     updates = cast(Any, broker).updates = []
     broker.configs = cast(Any, Configs())
-    return LocalBroker(broker, lambda: 10, updates.append)
+    return broker.receive_notices(on_update=updates.append)
 
 
 def topic_of(broker: LogsBroker) -> TopicImage:

@@ -475,9 +475,11 @@ async def test_dynamic_options_take_effect(yard: Yard) -> None:
     node = await yard.start()
     client = await yard.client(node)
     await client.metadata("t")
-    node.broker.configs._topics["t"] = {"max.message.bytes": "100"}
-    node.broker.configs._topic_snapshots.pop("t", None)
-    node._topic_changed("t", node.broker.configs.topic("t"))
+    configs = node.broker.configs
+    configs._topics["t"] = {"max.message.bytes": "100"}
+    configs._topic_snapshots.pop("t", None)
+    for on_topic in configs.on_topic:
+        on_topic("t", configs.topic("t"))
     answer = await client.produce("t", b"x" * 200)
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
 
@@ -510,7 +512,7 @@ async def test_pause_of_the_loop_is_reported_with_its_cause(
         return get(topic, partition)
 
     monkeypatch.setattr(node.broker.replicas, "get", slow)
-    lag = node.broker.loop_watch.lag
+    lag = node.loop_watches[0].lag
     assert await client.fetch("t") == []
     async with asyncio.timeout(60):
         while not lag.pauses_count:

@@ -171,7 +171,7 @@ class SimCluster:
     def _ended(self, broker_id: int) -> None:
         node = self.nodes.pop(broker_id, None)
         if node is not None:
-            self.task_failures += node.broker.tasks.failures
+            self.task_failures += node.task_failures
         self._serving.discard(broker_id)
         start = self._starts.pop(broker_id, None)
         if start is not None and not start.done():
@@ -234,12 +234,12 @@ class SimCluster:
         """Return True if every broker knows the same leaders of a topic of `count` partitions."""
         views = []
         for node in self.nodes.values():
-            found = node.broker.image.topic(topic)
-            if found is None or len(found.partitions) != count:
+            known = node.broker.image.topic(topic) if node.has_broker else None
+            if known is None or len(known.partitions) != count:
                 return False
-            if not leaderless and any(item.leader < 0 for item in found.partitions):
+            if not leaderless and any(item.leader < 0 for item in known.partitions):
                 return False
-            views.append([(item.leader, item.leader_epoch, item.isr) for item in found.partitions])
+            views.append([(item.leader, item.leader_epoch, item.isr) for item in known.partitions])
         return all(view == views[0] for view in views)
 
     def leader(self, topic: str, partition: int) -> int:
@@ -283,6 +283,4 @@ def _has_started(start: "asyncio.Task[None]") -> bool:
 
 
 def _is_controller(node: Node) -> bool:
-    # A node that starts has no controller yet.
-    controller = getattr(node.broker, "controller", None)
-    return controller is not None and controller.is_active
+    return node.has_broker and node.broker.controller.is_active

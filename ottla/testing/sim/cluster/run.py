@@ -171,7 +171,7 @@ class _Run:
         result.problems += self._work.complaints
         failures: Counter[str] = Counter(self._cluster.task_failures)
         for node in self._cluster.nodes.values():
-            failures += node.broker.tasks.failures
+            failures += node.task_failures
         result.task_failures = dict(sorted(failures.items()))
 
     async def play(self) -> None:

@@ -276,7 +276,7 @@ async def test_process_and_event_loop_are_reported(yard: Yard) -> None:
     assert value("process_cpu_seconds_total") > 0
     assert 5 < value("process_open_fds") < value("process_max_fds")
     assert value("python_gc_collections_total", generation=0) > 0
-    lag = node.broker.loop_watch.lag
+    lag = node.loop_watches[0].lag
     assert value("ottla_event_loop_lag_seconds_bucket", le="+Inf") <= lag.count
     assert value("ottla_log_directory_usable_bytes", path=str(yard.folder)) > 0
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ottla.server import handlers
 from ottla.server.api_properties import ApiProperties
-from ottla.server.context import AdvertisedApi
+from ottla.server.current import AdvertisedApi
 from ottla.server.transport import apis
 from ottla.wire.api_keys import ApiKey
 

@@ -3,16 +3,19 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.tasks import Tasks
+from ottla.cluster.image import ClusterImage
+from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.net.limits import Limits
 from ottla.server.context import Broker
+from ottla.server.current import Current
 from ottla.server.transport.apis import Row
 from ottla.server.transport.dispatch import Dispatcher
 from ottla.wire import headers
@@ -50,9 +53,8 @@ class Desk:
     """A dispatcher on a simulated connection."""
 
     def __init__(self, tasks: Tasks, *rows: Row) -> None:
-        self.broker = Broker()
-        self.broker.image = object()  # type: ignore[assignment]
-        self.broker.clock = RealClock()
+        self.current = Current(image=ClusterImage(), options=BROKER_OPTIONS.parse({}))
+        self.broker = cast(Broker, SimpleNamespace(current=self.current, clock=RealClock()))
         self.wire = Wire(lambda connection, body: None, Limits())
         self.dispatcher = Dispatcher(self.broker, tasks, rows)
         self.wire.connection._handle = self.dispatcher.frame
@@ -304,7 +306,7 @@ async def test_cached_responses_do_not_call_the_handler(tasks: Tasks) -> None:
     for number in (1, 2):
         desk.send(MetadataRequest(topics=None), 9, number)
     desk.send(MetadataRequest(topics=[]), 9, 3)
-    desk.broker.image = object()  # type: ignore[assignment]
+    desk.current.image = ClusterImage()
     desk.send(MetadataRequest(topics=None), 9, 4)
     assert calls == [1, 3, 4]
     assert [number for number, _ in desk.answers(MetadataResponse, 9)] == [1, 2, 3, 4]
