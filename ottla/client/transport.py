@@ -6,6 +6,7 @@ and `open_consumer` return. `settings` uses librdkafka's own option names.
 librdkafka's threads do the work; each object belongs to one thread.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -277,6 +278,22 @@ _TRANSIENT = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "REBALANCE_IN_PROGRESS",
 )
+# A lookup is repeated after these errors: a leader or a coordinator is taking over.
+_PASSING_LOOKUPS = frozenset(
+    {
+        "OFFSET_NOT_AVAILABLE",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "COORDINATOR_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "NOT_COORDINATOR",
+        "_TRANSPORT",
+    }
+)
+# librdkafka reports it for a partition without a leader, and for one that does not exist.
+_MAYBE_MISSING_S = 3.0
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
@@ -300,6 +317,13 @@ def open_consumer(settings: Settings) -> Any:
 def is_transient(error: KafkaError) -> bool:
     """Return True for errors of a consumer that librdkafka retries itself."""
     return error.name() in _TRANSIENT or (error.retriable() and not error.fatal())
+
+
+def lookup_patience_s(error: KafkaError) -> float:
+    """Return for how many seconds a lookup with this error is repeated: 0 if the error is final."""
+    if error.name() in _PASSING_LOOKUPS:
+        return math.inf
+    return _MAYBE_MISSING_S if error.name() == "_UNKNOWN_PARTITION" else 0.0
 
 
 def is_fenced_instance(error: KafkaError) -> bool:

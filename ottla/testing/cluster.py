@@ -204,12 +204,16 @@ class Cluster:
         self._sessions_of(broker).resume()
 
     def expire_session(self, broker: int) -> None:
-        """End a broker's session with the coordination; it registers again.
+        """End a broker's session with the coordination; a live broker registers again.
+
+        After `kill` the others need not wait for the timeout of the session.
 
         >>> with Cluster(brokers=3) as cluster:
         ...     cluster.expire_session(1)
+        ...     cluster.kill(2)
+        ...     cluster.expire_session(2)
         """
-        self._thread_of(broker)
+        self._refuse_unless_known(broker)
         self._sessions_of(broker).expire()
 
     def slow_disk(self, broker: int, seconds: float) -> None:
@@ -271,6 +275,10 @@ class Cluster:
             if time.monotonic() > deadline:
                 raise OttlaError(f"There is no controller after {timeout_seconds:g} s.")
             time.sleep(_POLL_SECONDS)
+
+    def node(self, broker: int) -> Node:
+        """Return the server of a live broker, to observe its state; OttlaError if it is down."""
+        return self._thread_of(broker).node
 
     def wait_in_sync(self, topic: str, *, timeout_seconds: float = 30.0) -> None:
         """Return when all replicas of a topic are in sync; OttlaError after the timeout."""

@@ -136,6 +136,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
+            "learn": Verb("ottla.tools.learn.command", "Answer questions by experiments."),
             "scripts": Verb("ottla.tools.scripts.command", "Install Apache Kafka's scripts."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },

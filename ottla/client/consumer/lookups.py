@@ -1,9 +1,11 @@
 """Requests of a consumer that change nothing: partitions, ends, offsets by time, committed offsets.
 
-librdkafka's calls block; they are made in a thread, so that Ctrl-C ends the wait.
+librdkafka's calls block; they are made in a thread, so that Ctrl-C ends the wait. While a new leader
+or coordinator takes over, a lookup is repeated.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, TimeoutError
 from typing import Any, TypeVar
@@ -16,6 +18,7 @@ from ottla.client.records import OffsetAndMetadata, TopicPartition
 T = TypeVar("T")
 Partitions = Iterable[tuple[str, int]]
 _STEP_S = 0.1
+_PAUSE_S = 0.02
 
 
 class Lookups:
@@ -66,15 +69,26 @@ class Lookups:
         }
 
     def _call(self, request: Callable[[], T]) -> T:
-        future: Future[T] = Future()
-        threading.Thread(target=_run, args=(request, future), daemon=True).start()
+        begin = time.monotonic()
         while True:
             try:
-                return future.result(_STEP_S)
-            except TimeoutError:
-                continue
+                return _interruptible(request)
             except transport.LibrdkafkaError as error:
-                raise _timed_out(transport.translate(error.args[0])) from error
+                cause = error.args[0]
+                patience_s = min(self._timeout_s, transport.lookup_patience_s(cause))
+                if time.monotonic() - begin >= patience_s:
+                    raise _timed_out(transport.translate(cause)) from error
+            time.sleep(_PAUSE_S)
+
+
+def _interruptible(request: Callable[[], T]) -> T:
+    future: Future[T] = Future()
+    threading.Thread(target=_run, args=(request, future), daemon=True).start()
+    while True:
+        try:
+            return future.result(_STEP_S)
+        except TimeoutError:
+            continue
 
 
 def _run(request: Callable[[], T], future: "Future[T]") -> None:

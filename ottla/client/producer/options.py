@@ -9,6 +9,8 @@ from ottla.client.config.settings import ClientSettings, hint
 from ottla.client.errors import ClientError
 
 _log = logging.getLogger("ottla.client")
+# `_log_error` logs fatal errors: librdkafka itself would write them to standard error.
+_silent = logging.Logger("ottla.client.librdkafka", logging.CRITICAL + 1)
 _DEFAULTS = {
     # As the Java client places keys; records without a key stay together for a batch.
     "partitioner": "murmur2_random",
@@ -50,7 +52,9 @@ def _log_error(error: Any) -> None:
 def open_producer(settings: ClientSettings) -> Any:
     """Return librdkafka's producer; ClientError names the wrong option."""
     try:
-        return transport.open_producer({"error_cb": _log_error, **native_options(settings)})
+        return transport.open_producer(
+            {"error_cb": _log_error, "logger": _silent, **native_options(settings)}
+        )
     except ClientError as error:
         raise ClientError(f"{error}{misspelled(Role.PRODUCER, settings)}") from error
 

@@ -1,0 +1,97 @@
+"""The values of a lesson: texts in two languages, steps, and pictures of the cluster."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+LANGUAGES = ("en", "zh")
+Facts = Mapping[str, Any]
+
+
+class Text(NamedTuple):
+    """One text in English and Chinese; facts of the running cluster replace `{names}` in braces."""
+
+    en: str
+    zh: str
+
+    def render(self, language: str, facts: Facts | None = None) -> str:
+        """Return the text in a language, "en" or "zh", with these facts."""
+        text = self.zh if language == "zh" else self.en
+        return text.format(**{name: shown(value) for name, value in (facts or {}).items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happens next, or what was observed; `facts` are those observed so far."""
+
+    text: Text
+    facts: Facts
+
+
+class Slot(NamedTuple):
+    """One record in a log."""
+
+    offset: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """The log of one replica, as it is on the disk of its broker.
+
+    `state` is "leader", "in sync", "out of sync" or "down".
+    """
+
+    broker: int
+    state: str
+    log_end_offset: int
+    records: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One partition on all of its brokers; leader -1 and high watermark -1 if there is none."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    high_watermark: int
+    replicas: tuple[ReplicaView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A consumer group: the partitions of each member, and the committed offset of partitions."""
+
+    group: str
+    members: Mapping[str, tuple[str, ...]]
+    committed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table of facts, with a title and columns."""
+
+    title: Text
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+Event = Step | PartitionView | GroupView | TableView
+Emit = Callable[[Event], None]
+
+
+def shown(value: Any) -> str:
+    """Return a fact as it appears in a sentence."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, Mapping):
+        return "; ".join(f"{shown(key)}: {shown(item)}" for key, item in value.items()) or "-"
+    if isinstance(value, list | tuple | set | frozenset):
+        rows = sorted(value) if isinstance(value, set | frozenset) else value
+        return ", ".join(map(shown, rows)) or "-"
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return str(value)

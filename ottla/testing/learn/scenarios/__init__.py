@@ -1,0 +1,1 @@
+"""The lessons by subject; each is a scenario between a question and an explanation."""

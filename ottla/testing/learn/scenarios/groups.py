@@ -1,0 +1,263 @@
+"""Consumer groups: rebalances, idle members, assignors, the coordinator."""
+
+from collections.abc import Sequence
+
+from ottla.client.consumer.membership import RebalanceListener
+from ottla.client.records import TopicPartition
+from ottla.testing.learn.events import Text
+from ottla.testing.learn.lesson import Subject
+from ottla.testing.learn.observation import partition_image
+from ottla.testing.learn.stage import Stage
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+SUBJECT = Subject("groups")
+_OFFSETS = "__consumer_offsets"
+
+
+class _Counter(RebalanceListener):
+    """Counts the assignments of a member."""
+
+    def __init__(self) -> None:
+        self.assignments = 0
+
+    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        """Count."""
+        self.assignments += 1
+
+
+def _numbers(partitions: Sequence[TopicPartition] | frozenset[TopicPartition]) -> list[int]:
+    return sorted(key.partition for key in partitions)
+
+
+@SUBJECT.lesson(
+    "rebalance",
+    question=Text(
+        "Two consumers of a group read three partitions, and one leaves. Who reads what?",
+        "一个组的两个消费者读三个分区，其中一个离开。谁读哪些分区？",
+    ),
+    explanation=Text(
+        "Each partition has exactly one member of a group: c1 had {before_c1}, c2 had {before_c2}. "
+        "When c2 left, the coordinator started a rebalance, and c1 had {after_c1}. It resumed at the "
+        "committed offsets: {after_values} were read after the change, none twice. A rebalance starts "
+        "when a member joins, leaves or stops its heartbeats, when a subscription changes, and when a "
+        "subscribed topic gets partitions.",
+        "组内每个分区只属于一个成员：c1 有 {before_c1}，c2 有 {before_c2}。c2 离开后协调者发起再均衡，c1 拥有 {after_c1}，"
+        "并从已提交的 offset 继续：之后读到 {after_values}，没有重复。成员加入、离开、心跳停止、订阅变化、或所订阅 topic 增加分区时都会触发再均衡。",
+    ),
+)
+def rebalance(stage: Stage) -> None:
+    """The member that stays owns all partitions, and resumes at the committed offsets."""
+    topic = stage.topic(partitions=3)
+    producer = stage.producer()
+    for number in range(3):
+        producer.send(topic, f"early-{number}", partition=number).result(20)
+    group = stage.name
+    one = stage.consumer(topic, group_id=group, name="c1")
+    two = stage.consumer(topic, group_id=group, name="c2")
+    stage.settle([one, two], [1, 2])
+    # Read again from the beginning: polls during the rebalances may have returned records.
+    for member in (one, two):
+        member.seek_to_beginning()
+    early = stage.take(one, len(one.assignment)) + stage.take(two, len(two.assignment))
+    one.commit()
+    two.commit()
+    stage.show_group(group)
+    stage.say(
+        "c1 owns {before_c1}, c2 owns {before_c2}; read and committed: {early}. Now c2 leaves.",
+        "c1 拥有 {before_c1}，c2 拥有 {before_c2}；已读并提交：{early}。现在 c2 离开。",
+        before_c1=_numbers(one.assignment),
+        before_c2=_numbers(two.assignment),
+        early=sorted(record.value for record in early),
+    )
+    two.close()
+    stage.settle([one], [3])
+    for number in range(3):
+        producer.send(topic, f"late-{number}", partition=number).result(20)
+    late = stage.take(one, 3)
+    stage.show_group(group)
+    stage.say(
+        "c1 owns {after_c1}, and reads {after_values}.",
+        "c1 拥有 {after_c1}，读到 {after_values}。",
+        after_c1=_numbers(one.assignment),
+        after_values=sorted(record.value for record in late),
+    )
+
+
+@SUBJECT.lesson(
+    "idle-consumer",
+    question=Text(
+        "What happens if a group has more consumers than partitions?",
+        "消费者比分区多会怎样？",
+    ),
+    explanation=Text(
+        "{idle} of {members} members has nothing to read: the {partitions} partitions were divided "
+        "as {sizes}. The idle member is a reserve: after another one left, every remaining member had "
+        "a partition ({sizes_after}). Choose at least as many partitions as consumers.",
+        "{members} 个成员中有 {idle} 个无事可做：{partitions} 个分区的分配为 {sizes}。空闲成员是后备：另一个离开后，"
+        "剩下的成员都有分区（{sizes_after}）。分区数应不少于消费者数。",
+    ),
+)
+def idle_consumer(stage: Stage) -> None:
+    """The third member of a group is idle while there are two partitions."""
+    topic = stage.topic(partitions=2)
+    members = [stage.consumer(topic, group_id=stage.name, name=f"c{n}") for n in range(1, 4)]
+    stage.settle(members, [0, 1, 1])
+    stage.show_group(stage.name)
+    sizes = {f"c{n}": len(member.assignment) for n, member in enumerate(members, 1)}
+    stage.say(
+        "Partitions of each member: {sizes}. A member with a partition leaves.",
+        "各成员的分区数：{sizes}。一个拥有分区的成员离开。",
+        sizes=sizes,
+        idle=list(sizes.values()).count(0),
+        members=len(members),
+        partitions=sum(sizes.values()),
+    )
+    leaving = next(member for member in members if member.assignment)
+    leaving.close()
+    rest = [member for member in members if member is not leaving]
+    stage.settle(rest, [1, 1])
+    stage.show_group(stage.name)
+    stage.say(
+        "Partitions of each remaining member: {sizes_after}.",
+        "剩余各成员的分区数：{sizes_after}。",
+        sizes_after=[len(member.assignment) for member in rest],
+    )
+
+
+@SUBJECT.lesson(
+    "assignors",
+    question=Text(
+        "Which assignment strategies are there, and what is wrong with range?",
+        "有哪些分区分配策略？range 有什么问题？",
+    ),
+    explanation=Text(
+        "With two topics of three partitions and two members: range divides each topic by itself, so "
+        "the first member got {range_sizes} partitions; round robin deals all partitions, sorted by "
+        "topic name (not by hash), in turn: {roundrobin_sizes}. Cooperative sticky balances "
+        "({cooperative_sizes}) and moves only what it must. A group spans all topics that its members "
+        "subscribe to; it does not belong to one topic. With group.protocol=consumer (KIP-848) the "
+        "coordinator assigns: {kip848_sizes}.",
+        "两个 topic 各三个分区、两个成员：range 对每个 topic 单独划分，第一个成员得到 {range_sizes} 个分区；"
+        "roundrobin 把所有分区按 topic 名排序（不是按 hash）轮流分配：{roundrobin_sizes}。cooperative-sticky 均衡（{cooperative_sizes}）且尽量少移动。"
+        "组覆盖其成员订阅的所有 topic，并不属于某个 topic。group.protocol=consumer（KIP-848）由协调者分配：{kip848_sizes}。",
+    ),
+)
+def assignors(stage: Stage) -> None:
+    """Range gives one member four of six partitions; the others give each three."""
+    first = stage.topic("clicks", partitions=3)
+    second = stage.topic("views", partitions=3)
+    rows = []
+    cases = (
+        ("range", {"partition_assignment_strategy": "range"}, [4, 2]),
+        ("roundrobin", {"partition_assignment_strategy": "roundrobin"}, [3, 3]),
+        ("cooperative", {"partition_assignment_strategy": "cooperative-sticky"}, [3, 3]),
+        ("kip848", {"group_protocol": "consumer", "heartbeat_interval_ms": None}, [3, 3]),
+    )
+    for name, settings, sizes in cases:
+        group = f"{stage.name}-{name}"
+        members = [
+            stage.consumer(first, second, group_id=group, name=f"c{n}", **settings) for n in (1, 2)
+        ]
+        stage.settle(members, sizes)
+        owned = [sorted(map(str, member.assignment)) for member in members]
+        rows += [(name, f"c{n}", len(keys), ", ".join(keys)) for n, keys in enumerate(owned, 1)]
+        stage.facts[f"{name}_sizes"] = sorted((len(keys) for keys in owned), reverse=True)
+        for member in members:
+            member.close()
+    stage.table(
+        "Two topics of three partitions, two members",
+        "两个 topic 各三个分区，两个成员",
+        "strategy,member,count,partitions",
+        rows,
+    )
+    stage.say(
+        "Partitions of each member: range {range_sizes}; roundrobin {roundrobin_sizes}; cooperative "
+        "{cooperative_sizes}; KIP-848 {kip848_sizes}.",
+        "各成员的分区数：range {range_sizes}；roundrobin {roundrobin_sizes}；cooperative {cooperative_sizes}；KIP-848 {kip848_sizes}。",
+    )
+
+
+@SUBJECT.lesson(
+    "coordinator",
+    brokers=3,
+    question=Text(
+        "Who coordinates a group? Where are its offsets: in ZooKeeper? Does a broker's death rebalance it?",
+        "谁是组的协调者？offset 存在哪里：ZooKeeper 吗？broker 宕机会触发再均衡吗？",
+    ),
+    explanation=Text(
+        "The coordinator is the leader of a partition of the internal topic __consumer_offsets: "
+        "abs(hash({group})) % {partitions} = {computed}, led by broker {leader}; FindCoordinator named "
+        "broker {coordinator}. Offsets are records of that partition, not nodes in ZooKeeper (before "
+        "0.9 they were). When broker {killed}, which is not the coordinator, died, the member was assigned "
+        "{assignments} time(s) in all: brokers are no reason to rebalance. When the coordinator died, broker "
+        "{new_coordinator} took over with the same committed offset, {committed_after}.",
+        "协调者是内部 topic __consumer_offsets 某个分区的 leader：abs(hash({group})) % {partitions} = {computed}，leader 是 broker {leader}；"
+        "FindCoordinator 返回 broker {coordinator}。offset 是该分区中的消息，而不是 ZooKeeper 节点（0.9 之前是）。"
+        "非协调者 broker {killed} 宕机后，成员总共只被分配 {assignments} 次：broker 变化不触发再均衡。"
+        "协调者宕机后 broker {new_coordinator} 接管，已提交的 offset 不变：{committed_after}。",
+    ),
+)
+def coordinator(stage: Stage) -> None:
+    """The coordinator leads the group's partition; its successor knows the offsets."""
+    cluster = stage.cluster
+    topic = stage.topic(replicas=3)
+    group = stage.name
+    stage.send(topic, "one", "two", acks="all")
+    counter = _Counter()
+    member = stage.consumer(topic, group_id=group, name="c1", listener=counter)
+    stage.take(member, 2)
+    member.commit()
+    partitions = len(cluster.node(1).broker.image.topics[_OFFSETS].partitions)
+    number = _java_hash(group) % partitions
+    view = partition_image(cluster, _OFFSETS, number)
+    first = _find(stage, group)
+    stage.show_group(group)
+    stage.say(
+        "abs(hash({group})) % {partitions} = {computed}; broker {leader} leads it, and FindCoordinator "
+        "names broker {coordinator}.",
+        "abs(hash({group})) % {partitions} = {computed}；broker {leader} 是其 leader，FindCoordinator 返回 broker {coordinator}。",
+        group=group,
+        partitions=partitions,
+        computed=number,
+        leader=view.leader,
+        coordinator=first,
+    )
+    other = next(broker for broker in view.replicas if broker != first)
+    stage.kill(other)
+    stage.until(lambda: other not in partition_image(cluster, _OFFSETS, number).isr, "it has left")
+    for _ in range(5):
+        member.poll(0.05)
+    stage.say(
+        "Broker {killed} died: the member was assigned partitions {assignments} time(s) in all.",
+        "broker {killed} 宕机：成员总共被分配分区 {assignments} 次。",
+        killed=other,
+        assignments=counter.assignments,
+    )
+    cluster.restart(other)
+    cluster.wait_in_sync(_OFFSETS)
+    stage.kill(first)
+    stage.until(lambda: partition_image(cluster, _OFFSETS, number).leader != first, "a new leader")
+    after = stage.show_group(group)
+    stage.say(
+        "The coordinator died: broker {new_coordinator} took over. Committed: {committed_after}.",
+        "协调者宕机：broker {new_coordinator} 接管。已提交：{committed_after}。",
+        new_coordinator=_find(stage, group),
+        committed_after=dict(after.committed),
+    )
+
+
+def _java_hash(text: str) -> int:
+    value = 0
+    for letter in text:
+        value = (31 * value + ord(letter)) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    return abs(signed)
+
+
+def _find(stage: Stage, group: str) -> int:
+    with stage.cluster.admin() as brokers:
+        request = FindCoordinatorRequest(key=group, key_type=0)
+        response = brokers.retry(
+            lambda: brokers.ask(request, FindCoordinatorResponse, max_version=3)
+        )
+    return int(response.node_id)

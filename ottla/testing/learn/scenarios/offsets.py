@@ -1,0 +1,235 @@
+"""Offsets: what is committed, when to commit, where a group without offsets starts, lag."""
+
+from ottla.client.admin import offsets as admin
+from ottla.client.admin import topics
+from ottla.client.records import TopicPartition
+from ottla.testing.learn.events import Text
+from ottla.testing.learn.lesson import Subject
+from ottla.testing.learn.stage import Stage
+
+SUBJECT = Subject("offsets")
+
+
+@SUBJECT.lesson(
+    "committed-offset",
+    question=Text(
+        "Is the committed offset the last one or the next one?",
+        "提交的 offset 是最后一条消息的 offset，还是下一条的？",
+    ),
+    explanation=Text(
+        "The next one. The last record read had offset {last_read}, the committed offset is "
+        "{committed}, and a consumer that took over read offset {resumed} first ({resumed_value}). "
+        "Committing the last offset instead would repeat one record after each restart.",
+        "是下一条。最后读到的消息 offset 为 {last_read}，提交的 offset 为 {committed}，接管的消费者首先读到 offset {resumed}"
+        "（{resumed_value}）。如果提交最后一条的 offset，每次重启都会重复一条。",
+    ),
+)
+def committed_offset(stage: Stage) -> None:
+    """The committed offset is one more than the last record's."""
+    topic = stage.topic()
+    stage.send(topic, "a", "b", "c", "d", "e")
+    group = stage.name
+    first = stage.consumer(topic, group_id=group, enable_auto_commit=False, name="c1")
+    records = stage.take(first, 3)
+    committed = first.commit(records)
+    first.close()
+    stage.show(topic)
+    stage.show_group(group)
+    stage.say(
+        "A consumer read offsets {offsets_read}, committed, and left. Committed: {committed}.",
+        "消费者读取 offset {offsets_read} 后提交并离开。已提交：{committed}。",
+        offsets_read=[record.offset for record in records],
+        last_read=records[-1].offset,
+        committed=committed[TopicPartition(topic, 0)].offset,
+    )
+    second = stage.consumer(topic, group_id=group, enable_auto_commit=False, name="c2")
+    (next_record,) = stage.take(second, 1)
+    stage.say(
+        "Another consumer of the group starts with offset {resumed}: {resumed_value}.",
+        "同组的另一个消费者从 offset {resumed} 开始：{resumed_value}。",
+        resumed=next_record.offset,
+        resumed_value=next_record.value,
+    )
+
+
+@SUBJECT.lesson(
+    "when-to-commit",
+    question=Text(
+        "When does a consumer lose records, and when does it process them twice?",
+        "消费者什么时候丢消息，什么时候重复消费？",
+    ),
+    explanation=Text(
+        "Commit, then process: a crash in between loses records (at most once): {lost}. Process, then "
+        "commit: a crash in between repeats them (at least once): {repeated}. Offsets stored in one "
+        "transaction with the results do neither (lesson exactly-once). Automatic commits are made "
+        "in a later poll for records that were returned before: at least once, if they are processed "
+        "in the loop.",
+        "先提交后处理：中间崩溃会丢消息（至多一次）：{lost}。先处理后提交：中间崩溃会重复（至少一次）：{repeated}。"
+        "把 offset 与结果存入同一个事务则两者都不会（见课程 exactly-once）。自动提交在之后的 poll 中提交之前返回的消息："
+        "只要在循环内处理，就是至少一次。",
+    ),
+)
+def when_to_commit(stage: Stage) -> None:
+    """Committing early loses the records of a crash; committing late repeats them."""
+    topic = stage.topic()
+    sent = ["a", "b", "c", "d"]
+    stage.send(topic, *sent)
+    early = _crash(stage, topic, "early", commits_first=True)
+    late = _crash(stage, topic, "late", commits_first=False)
+    stage.table(
+        "Records processed, with a crash after two were read and one was processed",
+        "处理的消息（读到两条、处理一条后崩溃）",
+        "commit,before the crash,after it",
+        [
+            ("before processing", *map(", ".join, early)),
+            ("after processing", *map(", ".join, late)),
+        ],
+    )
+    stage.say(
+        "Committed first, lost: {lost}. Processed first, twice: {repeated}.",
+        "先提交，丢失：{lost}。先处理，重复：{repeated}。",
+        lost=[value for value in sent if value not in early[0] + early[1]],
+        repeated=[value for value in sent if value in late[0] and value in late[1]],
+        not_lost=[value for value in sent if value not in late[0] + late[1]],
+    )
+
+
+def _crash(
+    stage: Stage, topic: str, name: str, *, commits_first: bool
+) -> tuple[list[str], list[str]]:
+    """Return the values that were processed before and after a crash."""
+    group = f"{stage.name}-{name}"
+    words = {"group_id": group, "enable_auto_commit": False}
+    victim = stage.consumer(topic, name="c1", **words)
+    read = stage.take(victim, 2)
+    if commits_first:
+        victim.commit(read)
+    before = [read[0].value.decode()]
+    # The crash: the second record is not processed. The coordinator would notice it after the
+    # session timeout.
+    stage.evict(group)
+    survivor = stage.consumer(topic, name="c2", **words)
+    expected = 2 if commits_first else 4
+    after = [record.value.decode() for record in stage.take(survivor, expected)]
+    return before, after
+
+
+@SUBJECT.lesson(
+    "offset-reset",
+    question=Text(
+        "Where does a new group start to read? Why does --from-beginning matter?",
+        "新的消费者组从哪里开始读？--from-beginning 有什么用？",
+    ),
+    explanation=Text(
+        "auto.offset.reset applies only if the group has no committed offset, or one that no longer "
+        "exists. A new group with earliest read {earliest}; with latest, the default, it read "
+        "{latest}: only what was sent after it joined. A group with the committed offset {committed} "
+        "read {with_commit} in spite of earliest. The console consumer makes a new group each time, "
+        "with latest unless --from-beginning is given.",
+        "只有组没有已提交 offset（或该 offset 已不存在）时 auto.offset.reset 才生效。新组用 earliest 读到 {earliest}；"
+        "用默认的 latest 读到 {latest}：只有加入之后发送的。已提交 offset {committed} 的组即使设置 earliest 也读到 {with_commit}。"
+        "控制台消费者每次都新建一个组，默认 latest，除非指定 --from-beginning。",
+    ),
+)
+def offset_reset(stage: Stage) -> None:
+    """Earliest and latest decide only for groups without a committed offset."""
+    topic = stage.topic()
+    stage.send(topic, "old-1", "old-2")
+    latest = stage.consumer(topic, group_id=f"{stage.name}-l", auto_offset_reset="latest")
+    stage.settle([latest], [1])
+    with stage.cluster.admin() as brokers:
+        committed_at = admin.CommittedOffset(1)
+        admin.commit_offsets(brokers, f"{stage.name}-c", {(topic, 0): committed_at})
+    stage.show(topic)
+    stage.say(
+        "Three groups: new with latest, new with earliest, and one that committed offset {committed}. "
+        "Then records arrive.",
+        "三个组：新组 latest、新组 earliest，以及已提交 offset {committed} 的组。然后有消息到达。",
+        committed=committed_at.offset,
+    )
+    by_latest: list[str] = []
+
+    def has_arrived() -> bool:
+        stage.send(
+            topic, f"new-{stage.cluster.node(1).broker.replicas.get(topic, 0).high_watermark}"
+        )
+        by_latest.extend(record.value.decode() for record in latest.poll(0.5))
+        return bool(by_latest)
+
+    # A record that is sent before the consumer has looked up the end is old, too.
+    stage.until(has_arrived, "the group with latest reads a record")
+    everything = stage.values(topic)
+    earliest = stage.consumer(topic, group_id=f"{stage.name}-e")
+    committed = stage.consumer(topic, group_id=f"{stage.name}-c")
+    count = len(everything)
+    stage.say(
+        "earliest: {earliest}; latest: {latest}; committed offset {committed} and earliest: {with_commit}.",
+        "earliest：{earliest}；latest：{latest}；已提交 offset {committed} 且 earliest：{with_commit}。",
+        earliest=[record.value.decode() for record in stage.take(earliest, count)],
+        latest=by_latest,
+        with_commit=[record.value.decode() for record in stage.take(committed, count - 1)],
+        stored=everything,
+    )
+
+
+@SUBJECT.lesson(
+    "lag",
+    question=Text(
+        "A group falls behind. How is lag measured, and what helps?",
+        "消费积压如何衡量？怎么处理？",
+    ),
+    explanation=Text(
+        "Lag is the end offset minus the committed offset of each partition: {lag} in all. If the "
+        "consumers are the limit, add members, and partitions for them: from {members_before} to "
+        "{members_after} member(s), owners per partition {owners}. If fetching is the limit, raise "
+        "max.poll.records and fetch.max.bytes. If old records are worthless, skip them: after a seek "
+        "to the end and a commit the lag is {lag_after}.",
+        "积压等于各分区末端 offset 减去已提交 offset：共 {lag}。如果瓶颈是消费者，就增加成员以及相应的分区：成员从 {members_before} 个到 "
+        "{members_after} 个，各分区的拥有者为 {owners}。如果瓶颈是拉取，就调大 max.poll.records 和 fetch.max.bytes。"
+        "旧消息没有价值时可以跳过：seek 到末尾并提交后积压为 {lag_after}。",
+    ),
+)
+def lag(stage: Stage) -> None:
+    """Lag is computed from offsets; another member halves it, and a seek ends it."""
+    topic = stage.topic(partitions=2)
+    producer = stage.producer()
+    for number in range(40):
+        producer.send(topic, f"r{number}", partition=number % 2)
+    producer.flush(20)
+    group = stage.name
+    one = stage.consumer(topic, group_id=group, name="c1", enable_auto_commit=False)
+    one.commit(stage.take(one, 10))
+    before = stage.show_group(group)
+    stage.say(
+        "{members_before} member; committed {committed}; lag {lag}.",
+        "{members_before} 个成员；已提交 {committed}；积压 {lag}。",
+        members_before=len(before.members),
+        committed=dict(before.committed),
+        lag=_lag(stage, topic, group),
+    )
+    two = stage.consumer(topic, group_id=group, name="c2", enable_auto_commit=False)
+    stage.settle([one, two], [1, 1])
+    after = stage.show_group(group)
+    for member in (one, two):
+        member.seek_to_end()
+        member.poll(0.02)
+        ends = member.end_offsets(member.assignment)
+        member.commit(dict(ends))
+    stage.say(
+        "{members_after} members; after a seek to the end and a commit the lag is {lag_after}.",
+        "{members_after} 个成员；seek 到末尾并提交后积压为 {lag_after}。",
+        members_after=len(after.members),
+        owners={key: name for name, keys in after.members.items() for key in keys},
+        lag_after=_lag(stage, topic, group),
+    )
+
+
+def _lag(stage: Stage, topic: str, group: str) -> int:
+    with stage.cluster.admin() as brokers:
+        keys = [(topic, row.partition) for row in topics.describe_topic(brokers, topic).partitions]
+        ends = admin.list_offsets(brokers, dict.fromkeys(keys, admin.LATEST))
+        committed = admin.committed_offsets(brokers, group)
+    return sum(
+        ends[key].offset - (max(0, committed[key].offset) if key in committed else 0)
+        for key in keys
+    )

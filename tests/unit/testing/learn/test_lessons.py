@@ -1,0 +1,187 @@
+"""Every lesson, played on a cluster: what it observed is what the lesson explains."""
+
+import re
+import string
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from ottla.testing import Cluster
+from ottla.testing.learn import course
+from ottla.testing.learn.events import LANGUAGES, Step, TableView
+
+Facts = dict[str, Any]
+# What the cluster must have done in each lesson.
+OUTCOMES: dict[str, Callable[[Facts], bool]] = {
+    "acks-1": lambda f: (
+        f["lost_value"] not in f["readable"]
+        and f["reused_offset"] == f["lost_offset"] == 2
+        and f["new_leader"] != f["old_leader"]
+        and f["old_leader_log"] == ["paid-1", "paid-2", "paid-4"]
+    ),
+    "acks-all": lambda f: (
+        f["error"] == "NOT_ENOUGH_REPLICAS"
+        and (len(f["isr_two"]), len(f["isr_one"])) == (2, 1)
+        and f["end"] == f["with_two"] + 1 == 2
+    ),
+    "acks-0": lambda f: (
+        (f["offset_with_0"], f["end_with_0"], f["error"]) == (-1, 0, "MESSAGE_TOO_LARGE")
+    ),
+    "high-watermark": lambda f: (
+        (f["leo_cut"], f["hw_cut"], f["hw_healed"]) == (2, 1, 2)
+        and f["read_cut"] == ["seen"]
+        and f["read_healed"] == ["seen", "unseen"]
+    ),
+    "isr": lambda f: (
+        f["isr_after"] == tuple(f["assigned"])
+        and set(f["isr_during"]) == set(f["assigned"]) - {f["failed"]}
+        and f["caught_up"] == ["one", "two", "three"]
+    ),
+    "unclean-election": lambda f: (
+        f["leader_waiting"] == -1
+        and f["new_leader"] == f["behind"]
+        and (f["survivors"], f["lost"], f["default"]) == (["kept"], ["doomed"], "false")
+    ),
+    "controller": lambda f: (
+        f["new_controller"] != f["old_controller"]
+        and f["new_epoch"] == f["old_epoch"] + 1
+        and f["leaders_after"] == f["first_live"]
+        and f["leaders_preferred"] == [row[0] for row in f["assignment"].values()]
+    ),
+    "create-topic": lambda f: (
+        f["leaders"] == [row[0] for row in f["assignment"].values()]
+        and sorted(f["leaders"]) == [1, 2, 3]
+        and all(
+            (f"create-topic-{number}" in names) == (broker in f["assignment"][number])
+            for broker, names in f["folders"].items()
+            for number in range(3)
+        )
+    ),
+    "direct-to-leader": lambda f: (
+        set(f["answers"]) == {f["leader"]} and f["refusal"] == "NOT_LEADER_OR_FOLLOWER"
+    ),
+    "send-path": lambda f: (
+        f["steps"] == ["interceptor", "serializer", "partitioner", "acknowledgement"]
+        and f["is_other_thread"]
+        and "_Forgetful" in f["none_error"]
+    ),
+    "order": lambda f: (
+        all(values == sorted(values) for values in f["by_key"].values())
+        and f["read"] != f["sent"]
+        and len(set(f["places"].values())) == 3
+    ),
+    "partitioner": lambda f: f["computed"] == f["found"] and f["sticky"] == 1,
+    "retries": lambda f: (
+        f["plain"].count("order-1") >= 2 and f["idempotent"] == ["first", "order-1"]
+    ),
+    "batches": lambda f: (
+        f["batches_many"] < 20 and f["bytes_compressed"] < f["bytes_plain"] / 2 and f["end"] == 20
+    ),
+    "rebalance": lambda f: (
+        sorted(f["before_c1"] + f["before_c2"]) == f["after_c1"] == [0, 1, 2]
+        and f["after_values"] == [b"late-0", b"late-1", b"late-2"]
+    ),
+    "idle-consumer": lambda f: (
+        (f["idle"], f["members"], f["partitions"], f["sizes_after"]) == (1, 3, 2, [1, 1])
+    ),
+    "assignors": lambda f: (
+        f["range_sizes"] == [4, 2]
+        and f["roundrobin_sizes"] == f["cooperative_sizes"] == f["kip848_sizes"] == [3, 3]
+    ),
+    "coordinator": lambda f: (
+        f["leader"] == f["coordinator"] != f["new_coordinator"]
+        and f["assignments"] == 1
+        and f["committed_after"] == {"coordinator-0": 2}
+    ),
+    "committed-offset": lambda f: (
+        (f["last_read"], f["committed"], f["resumed"], f["resumed_value"]) == (2, 3, 3, b"d")
+    ),
+    "when-to-commit": lambda f: (f["lost"], f["repeated"], f["not_lost"]) == (["b"], ["a"], []),
+    "offset-reset": lambda f: (
+        f["earliest"] == f["stored"]
+        and f["with_commit"] == f["stored"][1:]
+        and not any(value.startswith("old") for value in f["latest"])
+    ),
+    "lag": lambda f: (
+        (f["lag"], f["lag_after"], f["members_before"], f["members_after"]) == (30, 0, 1, 2)
+    ),
+    "replay": lambda f: (
+        f["billing"] == f["audit"] == f["again"] == ["a", "b", "c"] and f["log_after"] == 3
+    ),
+    "one-partition": lambda f: (
+        (f["partition"], f["start"], f["members"]) == (1, 2, 0)
+        and f["values"] == f["by_time"] == ["r7", "r10"]
+    ),
+    "pull": lambda f: (
+        f["while_paused"] == 0
+        and f["after_resume"] == ["a", "b", "c"]
+        and f["fetches"] <= 5 + f["seconds"] / 0.2
+    ),
+    "transaction": lambda f: (
+        f["committed_open"] == []
+        and f["uncommitted"] == ["aborted", "committed"]
+        and f["log"] == ["aborted", "marker", "committed", "marker"]
+        and (f["committed_end"], f["offsets"]) == (["committed"], [2])
+    ),
+    "fencing": lambda f: (f["error"], f["values"]) == ("Fenced", ["new"]),
+    "exactly-once": lambda f: (
+        f["committed_crash"] == "none"
+        and f["output"] == ["A", "B"]
+        and f["log"].count("A") == 2
+        and f["committed_end"] == 2
+    ),
+    "log-directory": lambda f: (
+        f["bases"] == [0, 2, 4, 6] and f["segment"] == "00000000000000000004.log"
+    ),
+    "grow-partitions": lambda f: (
+        f["error"] == "INVALID_PARTITIONS" and f["moved"] == ["anna", "hugo"]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[Callable[[int], Cluster]]:
+    """Return the cluster of a number of brokers; lessons leave it healthy."""
+    running: dict[int, Cluster] = {}
+    with ExitStack() as stack:
+
+        def get(brokers: int) -> Cluster:
+            if brokers not in running:
+                cluster = Cluster(brokers, options=course.OPTIONS)
+                running[brokers] = stack.enter_context(cluster)
+            return running[brokers]
+
+        yield get
+
+
+def test_every_lesson_has_an_asserted_outcome() -> None:
+    """No lesson is without a test, and there are at least twelve."""
+    assert OUTCOMES.keys() == course.LESSONS.keys()
+    assert len(OUTCOMES) >= 12
+
+
+@pytest.mark.parametrize("name", course.LESSONS)
+def test_lesson(name: str, clusters: Callable[[int], Cluster]) -> None:
+    """The cluster does what the lesson explains, and every text shows its facts in both languages."""
+    lesson = course.LESSONS[name]
+    report = course.play(lesson, clusters(lesson.brokers))
+    assert OUTCOMES[name](report.facts), report.facts
+    texts = [(event.text, event.facts) for event in report.events if isinstance(event, Step)]
+    tables = [(event.title, {}) for event in report.events if isinstance(event, TableView)]
+    texts += [*tables, (lesson.question, {}), (lesson.explanation, report.facts)]
+    for text, facts in texts:
+        assert _fields(text.en) == _fields(text.zh)
+        rendered = [text.render(language, facts) for language in LANGUAGES]
+        assert all("{" not in line or "{" in str(facts) for line in rendered)
+        assert re.search(r"[\u4e00-\u9fff]", rendered[1])
+
+
+def test_explanations_contain_facts_of_the_cluster() -> None:
+    """Every explanation has values that only the running cluster can supply."""
+    assert all(_fields(lesson.explanation.en) for lesson in course.LESSONS.values())
+
+
+def _fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}

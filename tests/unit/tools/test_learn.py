@@ -1,0 +1,92 @@
+"""`ottla learn`: the list, a drawn lesson in both languages, steps, JSON, unknown names."""
+
+import io
+import json
+
+import pytest
+
+from ottla.tools import main
+
+
+@pytest.fixture(autouse=True)
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the terminal be English, and wide."""
+    monkeypatch.setenv("LC_ALL", "en_GB.UTF-8")
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_list_shows_names_and_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without names, and with --list, every lesson is listed with its question."""
+    assert main.run(["learn"]) == 0
+    plain = capsys.readouterr().out
+    assert main.run(["learn", "--list", "--output", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) >= 12
+    assert all(row["name"] in plain and row["question"] in plain for row in rows)
+
+
+def test_lesson_is_drawn_between_question_and_explanation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The question comes first, then logs with leader, ISR and high watermark, then the explanation."""
+    assert main.run(["learn", "committed-offset"]) == 0
+    out = capsys.readouterr().out
+    places = [
+        out.index(text)
+        for text in ("Question", "leader 1 (epoch 0)   ISR 1   HW 5", "LEO 5", "Explanation")
+    ]
+    assert places == sorted(places)
+    assert "committed-offset: 3" not in out
+    assert "committed: committed-offset-0: 3" in out
+
+
+def test_language_is_that_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Chinese terminal has Chinese texts; --language overrides it."""
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert main.run(["learn", "acks-0"]) == 0
+    assert "解释" in capsys.readouterr().out
+    assert main.run(["learn", "acks-0", "--language", "en"]) == 0
+    assert "Explanation" in capsys.readouterr().out
+
+
+def test_step_waits_for_enter(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--step reads a line after the question and after each step."""
+    typed = io.StringIO("\n" * 10)
+    monkeypatch.setattr("sys.stdin", typed)
+    assert main.run(["learn", "acks-0", "--step"]) == 0
+    assert typed.tell() == 3
+    assert capsys.readouterr().out.count("➤") == 2
+
+
+def test_json_has_events_and_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    """--output json is a list with the events and the facts of each lesson."""
+    assert main.run(["learn", "grow-partitions", "order", "--output", "json"]) == 0
+    grow, order = json.loads(capsys.readouterr().out)
+    assert grow["facts"]["error"] == "INVALID_PARTITIONS"
+    assert {event["kind"] for event in grow["events"]} == {"partition", "step"}
+    assert order["name"] == "order"
+    assert "{" not in order["explanation"]
+
+
+def test_unknown_lesson_is_an_error_before_anything_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A misspelled name is refused with a suggestion, and no other lesson runs."""
+    assert main.run(["learn", "order", "ack-1"]) == 1
+    done = capsys.readouterr()
+    assert done.out == ""
+    assert "there is no lesson 'ack-1': did you mean 'acks-1'? `ottla learn --list`" in done.err
+
+
+def test_completion_offers_lessons(capsys: pytest.CaptureFixture[str]) -> None:
+    """The shell completes the names of lessons."""
+    command = main.root.get_command(None, "learn")  # type: ignore[arg-type]
+    assert command is not None
+    (names, *_) = command.params
+    with command.make_context("learn", []) as context:
+        offered = [item.value for item in names.shell_complete(context, "acks-")]
+    assert offered == ["acks-1", "acks-all", "acks-0"]
