@@ -36,7 +36,7 @@ from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.markers import ClusterMarkers
 from ottla.server.brokers.membership import Environment, Membership
 from ottla.server.brokers.peers import Peers
-from ottla.server.brokers.replication import replica_fetchers
+from ottla.server.brokers.replication import replica_fetchers, replication_traffic
 from ottla.server.brokers.transaction_checks import TransactionChecks
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
@@ -285,6 +285,7 @@ class Node:
         broker.replicas.move_bytes_per_second = lambda: broker.options.integer(
             "replica.alter.log.dirs.io.max.bytes.per.second"
         )
+        broker.replicas.replication = replication_traffic(broker)
         broker.replicas.fetchers = replica_fetchers(
             broker, self._channels, clock=self._clock, tasks=self._tasks
         )

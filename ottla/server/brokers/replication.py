@@ -8,6 +8,7 @@ from ottla.replication.fetcher import ReplicaFetchers
 from ottla.replication.follower_fetches import Limits
 from ottla.replication.isr_updates import IsrUpdates
 from ottla.replication.ports import IsrChanges
+from ottla.replication.traffic.throttle import ReplicationTraffic, Throttle, Window
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.peers import Peers
 from ottla.server.context import Broker
@@ -24,6 +25,22 @@ def fetch_limits(options: Snapshot) -> Limits:
     )
 
 
+def replication_traffic(broker: Broker) -> ReplicationTraffic:
+    """Return the traffic of a broker, limited by its options (KIP-73)."""
+    window = Window(
+        broker.options.integer("replication.quota.window.num"),
+        broker.options.integer("replication.quota.window.size.seconds"),
+    )
+
+    def throttle(option: str) -> Throttle:
+        return Throttle(lambda: broker.options.integer(option), window)
+
+    return ReplicationTraffic(
+        throttle("leader.replication.throttled.rate"),
+        throttle("follower.replication.throttled.rate"),
+    )
+
+
 def replica_fetchers(
     broker: Broker, channels: Channels, *, clock: Clock, tasks: Tasks
 ) -> ReplicaFetchers:
@@ -37,6 +54,7 @@ def replica_fetchers(
             connect=leaders.channel,
             broker_epoch=lambda: broker.controller.broker_epoch,
             limits=lambda: fetch_limits(broker.options),
+            traffic=broker.replicas.replication,
             timeout_seconds=lambda: broker.options.integer("replica.socket.timeout.ms") / 1000,
         )
     )
