@@ -30,6 +30,7 @@ from ottla.replication.follower_fetches import (
     OutOfRange,
 )
 from ottla.replication.partition import Partition
+from ottla.replication.traffic.throttle import ReplicationTraffic
 from ottla.wire.messages.fetch import FetchResponse
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -61,6 +62,7 @@ class Dependencies:
     connect: Callable[[int], RequestChannel | None]
     broker_epoch: Callable[[], int]
     limits: Callable[[], Limits]
+    traffic: ReplicationTraffic
     timeout_seconds: Callable[[], float]
 
 
@@ -159,6 +161,7 @@ class LeaderFetcher:
             if channel is None:
                 await self._pause(limits.backoff_seconds)
                 continue
+            self._hold_throttled(clock.monotonic(), limits)
             request = self.fetches.next_request(
                 clock.monotonic(), self._dependencies.broker_epoch(), limits
             )
@@ -178,6 +181,16 @@ class LeaderFetcher:
             await self._perform(
                 self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
             )
+
+    def _hold_throttled(self, now: float, limits: Limits) -> None:
+        """Leave replicas that are throttled and not caught up out of the next request (KIP-73)."""
+        throttle = self._dependencies.traffic.from_leaders
+        if throttle.is_exceeded(now):
+            # The limit may be raised meanwhile.
+            until = now + min(throttle.seconds_left(now), limits.backoff_seconds)
+            for key, partition in self._partitions.items():
+                if partition.throttled.as_follower:
+                    self.fetches.hold(key, until)
 
     def _connect(self) -> RequestChannel | None:
         """Return the channel to the leader's present address; None while that is unknown."""
@@ -230,7 +243,8 @@ class LeaderFetcher:
         followed = effect.followed
         if isinstance(effect, Fetched):
             following.append(partition, effect.data)
-            self.fetched_bytes += len(effect.data.records or b"")
+            followed.lag = max(0, effect.data.high_watermark - partition.log.log_end_offset)
+            self._count(partition, len(effect.data.records or b""))
             if partition.log.config.flush_on_ack:
                 # The leader considers everything below the next position as stored here.
                 await partition.log.durability.flush_in_background()
@@ -241,6 +255,15 @@ class LeaderFetcher:
             await self._find_start(effect, partition)
         if self._is_valid(followed, partition):
             following.synchronize(partition, followed)
+
+    def _count(self, partition: Partition, size_bytes: int) -> None:
+        self.fetched_bytes += size_bytes
+        self._dependencies.traffic.received(
+            size_bytes,
+            self._dependencies.clock.monotonic(),
+            throttled=partition.throttled.as_follower,
+            added=self._dependencies.node_id in partition.adding_replicas,
+        )
 
     async def _find_start(self, effect: OutOfRange, partition: Partition) -> None:
         """Continue within the leader's log; see AbstractFetcherThread.fetchOffsetAndTruncate."""

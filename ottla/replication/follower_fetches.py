@@ -9,7 +9,7 @@ Follows AbstractFetcherThread.
 Not done: topics without an id, which brokers before Kafka 2.8 created, are not fetched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from ottla.wire.messages.fetch import (
 
 # Newest version of Kafka 3.9, so that brokers of both kinds fetch from each other.
 VERSION = 17
+UNKNOWN_LAG = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Followed:
         "due_at",
         "is_failed",
         "key",
+        "lag",
         "last_epoch",
         "leader_epoch",
         "log_start_offset",
@@ -62,6 +64,9 @@ class Followed:
         self.last_epoch = -1
         # Not requested before this time.
         self.due_at = 0.0
+        # Records below the leader's high watermark that this replica did not have after the last
+        # response.
+        self.lag = UNKNOWN_LAG
         # True if only the controller's next decision can help.
         self.is_failed = False
 
@@ -136,13 +141,26 @@ class FollowerFetches:
     def __contains__(self, key: Key) -> bool:
         return key in self._followed
 
+    def __iter__(self) -> Iterator[Followed]:
+        return iter(list(self._followed.values()))
+
     def follow(self, followed: Followed) -> None:
         """Fetch a partition from now on; a response on its way does not apply to it any more."""
+        former = self._followed.get(followed.key)
+        if former is not None:
+            # The leader is the same in a new epoch, and its answer may be that nothing has changed.
+            followed.lag = former.lag
         self._followed[followed.key] = followed
 
     def unfollow(self, key: Key) -> None:
         """Stop fetching a partition; a response on its way does not apply to it any more."""
         self._followed.pop(key, None)
+
+    def hold(self, key: Key, until: float) -> None:
+        """Do not request a partition before `until`, unless it is caught up: it is throttled."""
+        followed = self._followed.get(key)
+        if followed is not None and followed.lag != 0:
+            followed.due_at = max(followed.due_at, until)
 
     def is_current(self, followed: Followed) -> bool:
         """Return True if the partition is still fetched in the same leader epoch."""

@@ -6,6 +6,7 @@ Functions of a Partition that leads, called on the broker's loop. Follows kafka.
 from collections.abc import Callable, Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.replication.fetched import READ_COMMITTED
 from ottla.replication.isr import IsrMachine
 from ottla.replication.partition import Partition
 
@@ -32,6 +33,13 @@ def divergence(
     if epoch < last_fetched_epoch or end_offset < offset:
         return epoch, end_offset
     return None
+
+
+def readable_end(partition: Partition, isolation_level: int) -> int:
+    """Return the offset up to which a consumer of this isolation level reads."""
+    if isolation_level == READ_COMMITTED:
+        return partition.log.last_stable_offset(partition.high_watermark)
+    return partition.high_watermark
 
 
 def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) -> None:

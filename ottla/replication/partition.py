@@ -27,6 +27,7 @@ from ottla.replication.fetched import (
 )
 from ottla.replication.isr import UNKNOWN_EPOCH, IsrMachine
 from ottla.replication.page_cache import warm
+from ottla.replication.traffic.throttle import NOT_THROTTLED, Throttled
 from ottla.storage.config import LONG_MAX
 from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log.log import AppendInfo, FetchedRecords, Log
@@ -64,6 +65,7 @@ class Partition:
         "_delayed",
         "_files",
         "_flush_soon",
+        "adding_replicas",
         "appended_bytes",
         "appended_records",
         "appends_count",
@@ -85,6 +87,8 @@ class Partition:
         "partition_epoch",
         "rejected_bytes",
         "replicas",
+        "replicated_bytes",
+        "throttled",
         "topic",
         "topic_id",
         "waiters",
@@ -120,12 +124,14 @@ class Partition:
         # committed (KIP-207).
         self.epoch_start_offset = 0
         self.replicas: tuple[int, ...] = ()
+        self.adding_replicas: tuple[int, ...] = ()
+        self.throttled = NOT_THROTTLED
         self.isr: IsrMachine | None = None
         self.is_leader = False
         self.is_offline = False
         self.is_deleted = False
         # Increases with every append; waiting fetches compute how much was added.
-        self.appended_bytes = 0
+        self.appended_bytes = self.replicated_bytes = 0
         # For metrics.
         self.appended_records = self.appends_count = 0
         self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
@@ -147,7 +153,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
-        self.replicas = state.replicas
+        self.replicas, self.adding_replicas = state.replicas, state.adding_replicas
         if state.leader == self.node_id:
             self._lead(state, is_new_epoch)
         else:
@@ -200,9 +206,9 @@ class Partition:
             self._flush_soon(self)
         self.changed()
 
-    def settings_changed(self, min_insync_replicas: int) -> None:
+    def settings_changed(self, min_insync_replicas: int, throttled: Throttled) -> None:
         """Apply the topic's changed options; a lower minimum may commit records."""
-        self.min_insync_replicas = min_insync_replicas
+        self.min_insync_replicas, self.throttled = min_insync_replicas, throttled
         if self.isr is not None and self.advance():
             self.changed()
 
@@ -412,12 +418,6 @@ class Partition:
             )
         if self.advance():
             self.changed()
-
-    def readable_end(self, isolation_level: int) -> int:
-        """Return the offset up to which a consumer of this isolation level reads."""
-        if isolation_level == READ_COMMITTED:
-            return self.log.last_stable_offset(self.high_watermark)
-        return self.high_watermark
 
     @property
     def is_end_known(self) -> bool:

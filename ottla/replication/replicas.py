@@ -20,6 +20,8 @@ from ottla.replication.delayed import Delayed
 from ottla.replication.fetcher import ReplicaFetchers
 from ottla.replication.moving import Move
 from ottla.replication.partition import Dependencies, Partition
+from ottla.replication.traffic.counts import Traffic
+from ottla.replication.traffic.throttle import ReplicationTraffic, Throttled, names_replica
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.log_directory import FILE_NAME_MAX, future_name
@@ -28,32 +30,6 @@ from ottla.storage.log.log import Log
 _log = logging.getLogger(__name__)
 
 Key = tuple[str, int]
-
-
-class Traffic:
-    """The bytes and records written to and read from partitions since the start of the broker."""
-
-    __slots__ = (
-        "appended_bytes",
-        "appended_records",
-        "appends_count",
-        "fetched_bytes",
-        "fetches_count",
-        "rejected_bytes",
-    )
-
-    def __init__(self) -> None:
-        self.appended_bytes = self.appended_records = self.appends_count = 0
-        self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
-
-    def add(self, partition: "Partition | Traffic") -> None:
-        """Add the traffic of a partition, or the sum of several."""
-        self.appended_bytes += partition.appended_bytes
-        self.appended_records += partition.appended_records
-        self.appends_count += partition.appends_count
-        self.fetched_bytes += partition.fetched_bytes
-        self.fetches_count += partition.fetches_count
-        self.rejected_bytes += partition.rejected_bytes
 
 
 class Replicas:
@@ -86,6 +62,8 @@ class Replicas:
         # The rate at which logs move between directories; set by the code that knows the broker's
         # options.
         self.move_bytes_per_second: Callable[[], float] = lambda: math.inf
+        # Replaced by the code that knows the broker's options.
+        self.replication = ReplicationTraffic()
         # Set by the code that knows the other brokers; without it nothing is replicated.
         self.fetchers: ReplicaFetchers | None = None
         self._partitions: dict[Key, Partition] = {}
@@ -239,6 +217,7 @@ class Replicas:
             high_watermark=self.directories.high_watermark(*key),
             min_insync_replicas=options.integer("min.insync.replicas"),
         )
+        partition.throttled = self._throttled(state.partition, options)
         self._partitions[key] = partition
         self._by_id[(state.topic_id, state.partition)] = partition
         future = self.directories.moves.future(*key)
@@ -312,7 +291,16 @@ class Replicas:
             if topic in (None, partition.topic):
                 options = self._topic_options(partition.topic)
                 partition.log.update_config(LogConfig.from_options(options))
-                partition.settings_changed(options.integer("min.insync.replicas"))
+                throttled = self._throttled(partition.partition, options)
+                partition.settings_changed(options.integer("min.insync.replicas"), throttled)
+
+    def _throttled(self, partition: int, options: Snapshot) -> Throttled:
+        leaders = options.strings("leader.replication.throttled.replicas")
+        followers = options.strings("follower.replication.throttled.replicas")
+        return Throttled(
+            as_leader=names_replica(leaders, partition, self.node_id),
+            as_follower=names_replica(followers, partition, self.node_id),
+        )
 
     # -- moves between log directories ------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from ottla.replication.replicas import Replicas
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
 from ottla.server.brokers.peers import Peers
-from ottla.server.brokers.replication import replica_fetchers
+from ottla.server.brokers.replication import replica_fetchers, replication_traffic
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
@@ -290,6 +290,7 @@ class Node:
             self._node_id,
             current,
             Peers(current, environment.channels, "fetcher"),
+            traffic=replicas.replication,
             broker_epoch=lambda: membership.controller.broker_epoch,
             clock=self._clock,
             tasks=self._tasks,
@@ -403,6 +404,7 @@ class Node:
         )
         configs.on_broker.append(lambda _: replicas.update_configs())
         configs.on_topic.append(lambda topic, _: replicas.update_configs(topic))
+        replicas.replication = replication_traffic(current)
         self._undo.push_async_callback(partial(self._close_storage, replicas))
         return replicas
 

@@ -1,13 +1,13 @@
-"""The options of quotas and of client metrics.
+"""The options of quotas, of throttled replication and of client metrics.
 
 Names, types and limits are those of Apache Kafka 4.3. Follows org.apache.kafka.server.config.QuotaConfig
 and org.apache.kafka.server.metrics.MetricConfigs.
 """
 
 from ottla.base.options import OptionType, Scope
-from ottla.cluster.options.option_rows import Rows
+from ottla.cluster.options.option_rows import LONG_MAX, Rows
 
-INT = OptionType.INT
+INT, LONG = OptionType.INT, OptionType.LONG
 _broker = Rows(Scope.BROKER, dynamic=False).row
 
 ROWS = (
@@ -38,6 +38,38 @@ ROWS = (
         1,
         "Length of one sample of the quota of controller mutations in seconds.",
         minimum=1,
+    ),
+    _broker(
+        "replication.quota.window.num",
+        INT,
+        11,
+        "Number of samples for the rates of throttled replication, including the current one.",
+        minimum=1,
+    ),
+    _broker(
+        "replication.quota.window.size.seconds",
+        INT,
+        1,
+        "Length of one sample of throttled replication in seconds.",
+        minimum=1,
+    ),
+    _broker(
+        "leader.replication.throttled.rate",
+        LONG,
+        LONG_MAX,
+        "Maximum bytes per second that this broker sends to followers, of all replicas in "
+        "leader.replication.throttled.replicas that are out of sync (KIP-73).",
+        minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "follower.replication.throttled.rate",
+        LONG,
+        LONG_MAX,
+        "Maximum bytes per second that this broker copies from leaders, of all its replicas in "
+        "follower.replication.throttled.replicas that are out of sync (KIP-73).",
+        minimum=0,
+        dynamic=True,
     ),
     _broker(
         "telemetry.max.bytes",

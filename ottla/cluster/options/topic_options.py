@@ -316,14 +316,16 @@ _THROTTLING = (
         "leader.replication.throttled.replicas",
         LIST,
         [],
-        inert("replication is not throttled"),
+        "Replicas, as partition:broker or * for all, whose traffic to followers is limited by "
+        "leader.replication.throttled.rate while they lead.",
         check=throttled_replicas,
     ),
     _topic(
         "follower.replication.throttled.replicas",
         LIST,
         [],
-        inert("replication is not throttled"),
+        "Replicas, as partition:broker or * for all, whose traffic from leaders is limited by "
+        "follower.replication.throttled.rate while they are out of sync.",
         check=throttled_replicas,
     ),
 )

@@ -11,6 +11,7 @@ from ottla.replication.follower_fetches import Limits
 from ottla.replication.isr_updates import IsrUpdates
 from ottla.replication.ports import IsrChanges
 from ottla.replication.replicas import Replicas
+from ottla.replication.traffic.throttle import ReplicationTraffic, Throttle, Window
 from ottla.server.brokers.peers import Peers
 from ottla.server.current import Current
 
@@ -26,11 +27,28 @@ def fetch_limits(options: Snapshot) -> Limits:
     )
 
 
+def replication_traffic(current: Current) -> ReplicationTraffic:
+    """Return the traffic of a broker, limited by its options (KIP-73)."""
+    window = Window(
+        current.options.integer("replication.quota.window.num"),
+        current.options.integer("replication.quota.window.size.seconds"),
+    )
+
+    def throttle(option: str) -> Throttle:
+        return Throttle(lambda: current.options.integer(option), window)
+
+    return ReplicationTraffic(
+        throttle("leader.replication.throttled.rate"),
+        throttle("follower.replication.throttled.rate"),
+    )
+
+
 def replica_fetchers(
     node_id: int,
     current: Current,
     leaders: Peers,
     *,
+    traffic: ReplicationTraffic,
     broker_epoch: Callable[[], int],
     clock: Clock,
     tasks: Tasks,
@@ -45,6 +63,7 @@ def replica_fetchers(
             broker_epoch=broker_epoch,
             limits=lambda: fetch_limits(current.options),
             timeout_seconds=lambda: current.options.integer("replica.socket.timeout.ms") / 1000,
+            traffic=traffic,
         )
     )
 

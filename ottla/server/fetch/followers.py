@@ -88,7 +88,7 @@ def handle(
     except ApiError as error:
         return FetchResponse(error_code=int(error.code))
     fetch = _FollowerFetch(context, request, plan)
-    fetch.note_positions(replica, broker_epoch)
+    fetch.note_positions(broker_epoch)
     fetch.read()
     if fetch.cold:
         return context.broker.tasks.spawn(fetch.read_cold(), "cold fetch of a follower")
@@ -104,10 +104,12 @@ class _FollowerFetch:
         "_answers",
         "_context",
         "_ended",
+        "_is_throttled",
         "_is_urgent",
         "_partitions",
         "_plan",
         "_refused",
+        "_replica",
         "_request",
         "_size_bytes",
         "cold",
@@ -117,6 +119,7 @@ class _FollowerFetch:
         self._context = context
         self._request = request
         self._plan = plan
+        self._replica = replica_of(request)[0]
         # The partitions whose positions could not be noted.
         self._refused: dict[PartitionFetch, ApiError] = {}
         self._start()
@@ -127,6 +130,10 @@ class _FollowerFetch:
         self._ended: list[Ended] = []
         self.cold: list[Cold] = []
         self._size_bytes = 0
+        # The limit of the traffic to followers is exceeded (KIP-73).
+        broker = self._context.broker
+        throttle = broker.replicas.replication.to_followers
+        self._is_throttled = throttle.is_exceeded(broker.clock.monotonic())
         # The follower has to act, although there are no records.
         self._is_urgent = False
 
@@ -144,9 +151,9 @@ class _FollowerFetch:
         partition.check_leader(fetch.leader_epoch)
         return partition
 
-    def note_positions(self, replica: int, broker_epoch: int) -> None:
+    def note_positions(self, broker_epoch: int) -> None:
         """Record the positions before reading, so that the response has the new high watermark."""
-        isr_updates = self._context.broker.isr_updates
+        isr_updates, replica = self._context.broker.isr_updates, self._replica
         for fetch in self._plan.partitions:
             try:
                 partition = self._find(fetch)
@@ -207,6 +214,8 @@ class _FollowerFetch:
         if fetch.offset == log.log_end_offset:
             self._ended.append((fetch, answer, partition))
             return answer
+        if self._is_throttled and partition.throttled.as_leader and not self._is_in_sync(partition):
+            return answer
         max_bytes = min(fetch.max_bytes, left)
         is_first = self._size_bytes == 0
         if max_bytes > 0 or is_first:
@@ -214,6 +223,9 @@ class _FollowerFetch:
             # The encoder passes on any object that has a length.
             answer.records = cast(Buffer, records)
         return answer
+
+    def _is_in_sync(self, partition: Partition) -> bool:
+        return partition.isr is not None and self._replica in partition.isr.isr
 
     def _records(
         self,
@@ -275,9 +287,21 @@ class _FollowerFetch:
         responses: list[FetchableTopicResponse] = []
         last: FetchableTopicResponse | None = None
         for fetch, answer in self._plan.tell(self._answers):
+            self._count(fetch, answer)
             if last is None or last.topic != fetch.topic or last.topic_id != fetch.topic_id:
                 last = FetchableTopicResponse(topic=fetch.topic, topic_id=fetch.topic_id)
                 responses.append(last)
             last.partitions.append(answer)
         self._plan.wait_on_idle(self._ended)
         return FetchResponse(session_id=self._plan.session_id, responses=responses)
+
+    def _count(self, fetch: PartitionFetch, answer: PartitionData) -> None:
+        size_bytes, partition = len(answer.records or b""), self._partitions.get(fetch)
+        if size_bytes and partition is not None:
+            broker = self._context.broker
+            broker.replicas.replication.sent(
+                size_bytes,
+                broker.clock.monotonic(),
+                throttled=partition.throttled.as_leader,
+                added=self._replica in partition.adding_replicas,
+            )

@@ -5,8 +5,7 @@ v1: a change of the replication factor can be forbidden (KIP-860). Null replicas
 Every partition has its own result. The response is sent when the brokers have been notified of the
 moves, not when the moves are complete.
 
-Not done: a move to a broker that has to copy records first begins and can be cancelled, but is not
-completed until brokers replicate from each other; a single broker has no such moves.
+Not done: nothing.
 """
 
 from collections.abc import Iterable

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.replication import leading
 from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -116,7 +117,7 @@ def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int, ver
     if request.replica_id == _CONSUMER:
         if timestamp == LATEST or named is None:
             _check_end_known(partition, version)
-        end_offset = partition.readable_end(request.isolation_level)
+        end_offset = leading.readable_end(partition, request.isolation_level)
     else:
         # Brokers, and tools with a replica id, read uncommitted records, too.
         end_offset = partition.log.log_end_offset

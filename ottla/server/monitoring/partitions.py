@@ -1,4 +1,4 @@
-"""Every replica of the broker: offsets, sizes, leaders, in-sync replicas.
+"""Every replica of the broker: offsets, sizes, leaders, in-sync replicas, lag behind leaders.
 
 Under two sets of names: Kafka's own beans (`kafka_log_log_size`) and those of kafka_exporter
 (`kafka_topic_partition_current_offset`), because dashboards use both.
@@ -7,6 +7,7 @@ Under two sets of names: Kafka's own beans (`kafka_log_log_size`) and those of k
 from collections.abc import Callable, Iterator, Sequence
 
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
+from ottla.replication.fetcher import ReplicaFetchers
 from ottla.replication.partition import Partition
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace
@@ -144,12 +145,40 @@ async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) 
         gauge(
             f"{prefix}reassigningpartitions", "Leader partitions that are being reassigned.", moving
         ),
-        # Brokers do not replicate from each other yet.
-        counter(f"{prefix}isrshrinks_total", "Removals of replicas from the ISR.", 0),
-        counter(f"{prefix}isrexpands_total", "Additions of replicas to the ISR.", 0),
+        counter(
+            f"{prefix}isrshrinks_total",
+            "Removals of replicas from the ISR.",
+            broker.isr_updates.shrinks_count,
+        ),
+        counter(
+            f"{prefix}isrexpands_total",
+            "Additions of replicas to the ISR.",
+            broker.isr_updates.expansions_count,
+        ),
+    ]
+
+
+async def followed(fetchers: ReplicaFetchers | None, pace: Pace) -> list[Family]:
+    """Return how far this broker's replicas are behind their leaders (FetcherLagMetrics)."""
+    rows: list[Sample] = []
+    largest = 0
+    for fetcher in fetchers.fetchers() if fetchers is not None else ():
+        client_id = f"ReplicaFetcherThread-0-{fetcher.leader}"
+        for item in fetcher.fetches:
+            await pace.rest()
+            written = labels(clientid=client_id, topic=item.topic, partition=item.key[1])
+            # As in Kafka, an unknown lag is -1.
+            rows.append((written, item.lag))
+            largest = max(largest, item.lag)
+    return [
+        gauge(
+            "kafka_server_fetcherlagmetrics_consumerlag",
+            "Records by which a replica is behind its leader's high watermark.",
+            rows,
+        ),
         gauge(
             "kafka_server_replicafetchermanager_maxlag",
             "Largest lag of this broker's replicas behind their leaders, in records.",
-            [(labels(clientid="Replica"), 0)],
+            [(labels(clientid="Replica"), largest)],
         ),
     ]

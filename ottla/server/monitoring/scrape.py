@@ -48,12 +48,14 @@ class Scraper:
         found = replicas.all_partitions()
         families += traffic.requests(node.routes(), node.clock.monotonic())
         families += await traffic.topics(replicas.past_traffic, found, pace)
+        families += traffic.replication(replicas.replication, broker.clock.monotonic())
         families += await cluster.controller(broker, pace)
         families += cluster.waiting(broker)
         families += cluster.directories(broker)
         if node.cleaner is not None:
             families += cluster.log_cleaner(node.cleaner, node.clock.monotonic())
         families += await partitions.replicas(broker, found, pace)
+        families += await partitions.followed(replicas.fetchers, pace)
         ends = {
             (each.topic, each.partition): each.high_watermark for each in found if each.is_leader
         }

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from ottla.base.errors import ERRORS
-from ottla.metrics.exposition import Family, Kind, Sample, counter, labels
+from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
 from ottla.replication.partition import Partition
-from ottla.replication.replicas import Traffic
+from ottla.replication.traffic.counts import Traffic
+from ottla.replication.traffic.throttle import ReplicationTraffic
 from ottla.server.monitoring.sources import Pace
 from ottla.server.transport.dispatch import Route
 from ottla.server.transport.request_probe import ApiProbe, Times
@@ -17,7 +18,7 @@ _REQUESTS = "kafka_network_requestmetrics_"
 # Name, attribute of the traffic, description.
 _COUNTED = (
     ("messagesin", "appended_records", "Records appended."),
-    ("bytesin", "appended_bytes", "Bytes of records appended."),
+    ("bytesin", "produced_bytes", "Bytes of records appended, except by followers."),
     ("bytesout", "fetched_bytes", "Bytes of records sent to consumers."),
     ("bytesrejected", "rejected_bytes", "Bytes of batches rejected as too large."),
     ("totalproducerequests", "appends_count", "Appends to partitions."),
@@ -51,9 +52,40 @@ async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> 
             counter(f"{_TOPICS}{name}_total", meaning, samples(attribute))
             for name, attribute, meaning in _COUNTED
         ),
-        # Brokers do not replicate from each other yet.
-        counter(f"{_TOPICS}replicationbytesin_total", "Bytes copied from leaders.", 0),
-        counter(f"{_TOPICS}replicationbytesout_total", "Bytes sent to followers.", 0),
+    ]
+
+
+def replication(traffic: ReplicationTraffic, now: float) -> list[Family]:
+    """Return the bytes of replication, and the rates that can be limited (KIP-73, KIP-352)."""
+    return [
+        counter(
+            f"{_TOPICS}replicationbytesin_total",
+            "Bytes copied from leaders.",
+            traffic.received_bytes,
+        ),
+        counter(
+            f"{_TOPICS}replicationbytesout_total", "Bytes sent to followers.", traffic.sent_bytes
+        ),
+        counter(
+            f"{_TOPICS}reassignmentbytesin_total",
+            "Bytes copied to replicas that a reassignment adds.",
+            traffic.reassigned_received_bytes,
+        ),
+        counter(
+            f"{_TOPICS}reassignmentbytesout_total",
+            "Bytes sent to replicas that a reassignment adds.",
+            traffic.reassigned_sent_bytes,
+        ),
+        gauge(
+            "kafka_server_leaderreplication_byte_rate",
+            "Bytes per second sent to throttled replicas.",
+            traffic.to_followers.bytes_per_second(now),
+        ),
+        gauge(
+            "kafka_server_followerreplication_byte_rate",
+            "Bytes per second copied to throttled replicas.",
+            traffic.from_leaders.bytes_per_second(now),
+        ),
     ]
 
 

@@ -2,7 +2,7 @@
 
 `--generate` proposes the same plan each time; Apache Kafka's tool starts with a random broker.
 
-Not done: `--bootstrap-controller`; `--replica-alter-log-dirs-throttle` has no effect.
+Not done: `--bootstrap-controller`.
 """
 
 import sys
@@ -213,8 +213,8 @@ def _execute(brokers: Brokers, options: Options) -> None:
         f"Current partition replica assignment\n\n{plan_text(current, directories)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
-    limit = options["throttle"]
-    if limit >= 0 or options["replica-alter-log-dirs-throttle"] >= 0:
+    limit, moves_limit = options["throttle"], options["replica-alter-log-dirs-throttle"]
+    if limit >= 0 or moves_limit >= 0:
         out(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure "
             "the throttle is removed."
@@ -226,6 +226,9 @@ def _execute(brokers: Brokers, options: Options) -> None:
         }
         throttles.throttle(brokers, pairs, limit)
         out(f"The inter-broker throttle limit was set to {limit} B/s")
+    if moves_limit >= 0:
+        throttles.throttle_moves(brokers, (replica.broker for replica in targets), moves_limit)
+        out(f"The replica-alter-dir throttle limit was set to {moves_limit} B/s")
     failed = alter_reassignments(brokers, plan)
     if failed:
         lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]

@@ -1,13 +1,14 @@
 """The limits of replication traffic that `kafka-reassign-partitions` sets and clears (KIP-73)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.admin import configs
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.reassignments import Reassignment, TopicPartition
 
+_MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
 _BROKER = ("leader.replication.throttled.rate", "follower.replication.throttled.rate",
-           "replica.alter.log.dirs.io.max.bytes.per.second")  # fmt: skip
+           _MOVES)  # fmt: skip
 _TOPIC = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
@@ -31,6 +32,12 @@ def throttle(
     for topic, (leaders, followers) in topics.items():
         values = [",".join(sorted(leaders)), ",".join(sorted(followers))]
         _set(brokers, configs.ResourceType.TOPIC, topic, dict(zip(_TOPIC, values, strict=True)))
+
+
+def throttle_moves(brokers: Brokers, node_ids: Iterable[int], bytes_per_second: int) -> None:
+    """Limit the moves between the log directories of brokers."""
+    for broker in sorted(set(node_ids)):
+        _set(brokers, configs.ResourceType.BROKER, str(broker), {_MOVES: str(bytes_per_second)})
 
 
 def clear(brokers: Brokers, node_ids: Sequence[int], topics: Sequence[str]) -> None:

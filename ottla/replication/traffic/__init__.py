@@ -1,0 +1,1 @@
+"""The bytes that go through the partitions of a broker: counted, and limited (KIP-73)."""
