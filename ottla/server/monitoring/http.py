@@ -1,13 +1,14 @@
 """A minimal HTTP server on the Net port: GET and HEAD of a few paths, one request per connection.
 
 Prometheus, curl, browsers and load balancers need no more. Only the first line of a request is
-evaluated; anything else than a request gets a 400 and the connection is closed. Every limit is
-finite.
+evaluated: its path and the parameters of its query. Anything else than a request gets a 400 and the
+connection is closed. Every limit is finite.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, cast
+from urllib.parse import parse_qsl, unquote
 
 from ottla.base.errors import ConfigError
 from ottla.base.tasks import Tasks
@@ -31,6 +32,13 @@ _REASONS = {
 }
 
 
+class Request(NamedTuple):
+    """The path of a request, and the parameters of its query; the last one of a name wins."""
+
+    path: str
+    query: Mapping[str, str]
+
+
 class Answer(NamedTuple):
     """The response of a path; the body is produced in pieces."""
 
@@ -39,12 +47,20 @@ class Answer(NamedTuple):
     pieces: list[bytes]
 
 
-Pages = Mapping[str, Callable[[], Awaitable[Answer]]]
+Page = Callable[[Request], Awaitable[Answer]]
+# By path; a path that ends with "/" serves all paths below it.
+Pages = Mapping[str, Page]
 
 
 def plain(status: int, text: str) -> Answer:
     """Return a short response in plain text."""
     return Answer(status, "text/plain; charset=utf-8", [text.encode() + b"\n"])
+
+
+def _request(target: str) -> Request:
+    path, _, query = target.partition("?")
+    parameters = dict(parse_qsl(query, keep_blank_values=True, encoding="utf-8"))
+    return Request(unquote(path), parameters)
 
 
 class HttpServer:
@@ -85,14 +101,19 @@ class HttpServer:
         words = first_line.split()
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return plain(400, "This is the metrics port; it uses HTTP."), True
-        method, target = words[0], words[1].partition(b"?")[0].decode("latin-1")
+        method, request = words[0], _request(words[1].decode("latin-1"))
         if method not in (b"GET", b"HEAD"):
             return plain(405, "Only GET and HEAD are supported."), True
-        page = self.pages.get(target)
+        page = self.pages.get(request.path) or self._page_above(request.path)
         if page is None:
             known = ", ".join(sorted(self.pages))
             return plain(404, f"Page not found; available pages: {known}"), method == b"GET"
-        return await page(), method == b"GET"
+        return await page(request), method == b"GET"
+
+    def _page_above(self, path: str) -> Page | None:
+        """Return the page that serves the paths below it; None if there is none."""
+        folders = [name for name in self.pages if name.endswith("/") and path.startswith(name)]
+        return self.pages[max(folders, key=len)] if folders else None
 
 
 class HttpConnection(asyncio.BufferedProtocol):

@@ -4,7 +4,7 @@ from ottla.base.tasks import Tasks
 from ottla.metrics.exposition import CONTENT_TYPE
 from ottla.net.port import Net
 from ottla.server.monitoring.health import health
-from ottla.server.monitoring.http import Answer, HttpServer
+from ottla.server.monitoring.http import Answer, HttpServer, Request
 from ottla.server.monitoring.scrape import Scraper
 from ottla.server.monitoring.sources import Sources
 
@@ -30,8 +30,8 @@ class MonitoringService:
         """Close every connection."""
         await self._server.close()
 
-    async def _metrics(self) -> Answer:
+    async def _metrics(self, _: Request) -> Answer:
         return Answer(200, CONTENT_TYPE, await self.scraper.text())
 
-    async def _health(self) -> Answer:
+    async def _health(self, _: Request) -> Answer:
         return health(self._node)

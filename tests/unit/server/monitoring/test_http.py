@@ -10,7 +10,7 @@ import pytest
 from ottla.base.tasks import Tasks
 from ottla.net.listener import RealNet
 from ottla.server.monitoring import http
-from ottla.server.monitoring.http import Answer, HttpServer
+from ottla.server.monitoring.http import Answer, HttpServer, Request
 
 # More than the buffers of two sockets can take.
 BODY = [b"x" * 10_000] * 2000
@@ -21,13 +21,16 @@ async def server() -> AsyncIterator[HttpServer]:
     """Return a server of one short and one long page."""
     tasks = Tasks()
 
-    async def page() -> Answer:
+    async def page(_: Request) -> Answer:
         return Answer(200, "text/plain", [b"hello\n"])
 
-    async def large() -> Answer:
+    async def large(_: Request) -> Answer:
         return Answer(200, "text/plain", list(BODY))
 
-    running = HttpServer({"/page": page, "/large": large}, tasks)
+    async def echo(request: Request) -> Answer:
+        return Answer(200, "text/plain", [f"{request.path} {dict(request.query)}".encode()])
+
+    running = HttpServer({"/page": page, "/large": large, "/below/": echo}, tasks)
     await running.open(RealNet(), "127.0.0.1", 0)
     yield running
     await running.close()
@@ -74,6 +77,20 @@ async def test_a_request_is_answered_by_its_first_line(
     assert b"Connection: close\r\n" in answer
     is_page = status == b"200 OK" and request_line.startswith(b"GET")
     assert answer.endswith(b"\r\n\r\nhello\n") == is_page
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (b"/below/", b"/below/ {}"),
+        (b"/below/a%20b?x=1&y=%2C&x=2&empty=", b"/below/a b {'x': '2', 'y': ',', 'empty': ''}"),
+        (b"/below/%ff?%ff", "/below/\ufffd {'\ufffd': ''}".encode()),
+    ],
+)
+async def test_page_gets_path_and_query(server: HttpServer, target: bytes, text: bytes) -> None:
+    """A page whose path ends with a slash serves all paths below it, and sees the parameters."""
+    answer = await ask(server, b"GET " + target + b" HTTP/1.1\r\n\r\n")
+    assert answer.endswith(b"\r\n\r\n" + text)
 
 
 async def test_request_may_arrive_in_pieces(server: HttpServer) -> None:
