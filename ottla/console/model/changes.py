@@ -1,0 +1,21 @@
+"""A change to a cluster, as the audit log stores it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change that has been made.
+
+    `action` is `noun.verb`, such as "topic.create"; `resource` names the entity, such as "orders" or
+    "orders-0". `before` and `after` contain only the values that differ, as text; a sensitive value
+    is "******".
+    """
+
+    cluster: str
+    action: str
+    resource: str
+    before: Mapping[str, str] = field(default_factory=dict)
+    after: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

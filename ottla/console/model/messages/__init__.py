@@ -1,0 +1,1 @@
+"""Records of topics for people: browse, search, tail; decoding, filters, masking."""
