@@ -31,7 +31,7 @@ from ottla.replication.replicas import Replicas
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.membership import Environment, Membership
 from ottla.server.brokers.peers import Peers
-from ottla.server.brokers.replication import replica_fetchers, replication_traffic
+from ottla.server.brokers.replication import limit_traffic, replica_fetchers
 from ottla.server.config import broker_loggers
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
@@ -399,12 +399,9 @@ class Node:
             image=lambda: current.image,
         )
         directories.upkeep.intervals = Intervals.from_options(self._static)
-        replicas.move_bytes_per_second = lambda: current.options.integer(
-            "replica.alter.log.dirs.io.max.bytes.per.second"
-        )
         configs.on_broker.append(lambda _: replicas.update_configs())
         configs.on_topic.append(lambda topic, _: replicas.update_configs(topic))
-        replicas.replication = replication_traffic(current)
+        limit_traffic(replicas, current)
         self._undo.push_async_callback(partial(self._close_storage, replicas))
         return replicas
 

@@ -27,8 +27,11 @@ def fetch_limits(options: Snapshot) -> Limits:
     )
 
 
-def replication_traffic(current: Current) -> ReplicationTraffic:
-    """Return the traffic of a broker, limited by its options (KIP-73)."""
+def limit_traffic(replicas: Replicas, current: Current) -> None:
+    """Limit replication and the moves between log directories by the broker's options (KIP-73)."""
+    replicas.move_bytes_per_second = lambda: current.options.integer(
+        "replica.alter.log.dirs.io.max.bytes.per.second"
+    )
     window = Window(
         current.options.integer("replication.quota.window.num"),
         current.options.integer("replication.quota.window.size.seconds"),
@@ -37,7 +40,7 @@ def replication_traffic(current: Current) -> ReplicationTraffic:
     def throttle(option: str) -> Throttle:
         return Throttle(lambda: current.options.integer(option), window)
 
-    return ReplicationTraffic(
+    replicas.replication = ReplicationTraffic(
         throttle("leader.replication.throttled.rate"),
         throttle("follower.replication.throttled.rate"),
     )
