@@ -2,7 +2,8 @@
 
 Both servers are up during one run. Each figure is measured in rounds that alternate which server goes
 first; the report has the median of the rounds, and the ratio of the medians. Run it on a machine that
-does nothing else. `--page` also fills the figures of docs/performance.md.
+does nothing else. `--page` also fills the figures of docs/performance.md. `--before` adds another
+version of Ottla to the same run, to show what a change costs: `--before ../old/.venv/bin/ottla`.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from bench import servers
 from bench.contest import Contest, Figures, measure_start
-from bench.report import OURS, publish, write
+from bench.report import BEFORE, OURS, publish, write
 
 RESULTS = Path(__file__).parent / "results"
 SUBJECTS = (
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--kafka", default=servers.KAFKA_VERSION)
     parser.add_argument("--only", default="", help=f"comma-separated: {','.join(SUBJECTS)}")
     parser.add_argument("--page", type=Path, help="a page to fill with the figures")
+    parser.add_argument("--before", type=Path, help="the ottla command of an older version")
     words = parser.parse_args()
     peer = f"kafka {words.kafka}"
     about = {
@@ -96,6 +98,8 @@ def main() -> None:
         OURS: servers.start_ottla,
         peer: lambda: servers.start_kafka(words.kafka),
     }
+    if words.before is not None:
+        starts[BEFORE] = lambda: servers.start_ottla(command=words.before)
     figures = measure(starts, words)
     RESULTS.mkdir(exist_ok=True)
     result = RESULTS / f"{time.strftime('%Y-%m-%d-%H%M%S')}.json"

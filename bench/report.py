@@ -15,6 +15,8 @@ from typing import Any
 from bench.aims import AIMS, ratio_of
 
 OURS = "ottla"
+# Another version of Ottla in the same run.
+BEFORE = "before"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 _ROW, _LEFT, _WIDTH, _RIGHT, _TOP = 18, 300, 420, 90, 64
 # The ratios at the edges of the chart; others are drawn at the edge.
@@ -36,17 +38,27 @@ def medians(figures: Figures, peer: str) -> dict[str, tuple[float, float]]:
 
 def table(figures: Figures, peer: str) -> list[str]:
     """Return the lines of a Markdown table of medians and ratios."""
+    has_before = any(BEFORE in values for values in figures.values())
+    more, rule = (" before | ratio to before |", "--:|--:|") if has_before else ("", "")
     lines = [
-        f"| figure | unit | ottla | {peer} | ratio | aim | |",
-        "|---|---|--:|--:|--:|--:|---|",
+        f"| figure | unit | ottla | {peer} | ratio | aim | |{more}",
+        f"|---|---|--:|--:|--:|--:|---|{rule}",
     ]
     for name, (ours, theirs) in medians(figures, peer).items():
         aim = AIMS[name]
         result = "met" if aim.is_met(ours, theirs) else "missed"
         ratio = ratio_of(ours, theirs)
         values = f"{_number(ours)} | {_number(theirs)} | {ratio:.2f}"
-        lines.append(f"| {name} | {aim.unit} | {values} | {aim} | {result} |")
+        line = f"| {name} | {aim.unit} | {values} | {aim} | {result} |"
+        lines.append(line + (_earlier(figures[name], ours) if has_before else ""))
     return lines
+
+
+def _earlier(values: Mapping[str, Sequence[float]], ours: float) -> str:
+    if BEFORE not in values:
+        return " | |"
+    before = statistics.median(values[BEFORE])
+    return f" {_number(before)} | {ratio_of(ours, before):.2f} |"
 
 
 def _number(value: float) -> str:

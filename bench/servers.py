@@ -155,15 +155,20 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start_ottla(options: Mapping[str, str] | None = None, data: Path | None = None) -> Server:
-    """Start `ottla up` on a free port, on a data directory of its own if none is given."""
+def start_ottla(
+    options: Mapping[str, str] | None = None, data: Path | None = None, command: Path | None = None
+) -> Server:
+    """Start `ottla up` on a free port, on a data directory of its own if none is given.
+
+    `command` is the command of another installation.
+    """
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     port = free_port()
-    command = [str(Path(sys.executable).with_name("ottla")), "up", "--port", str(port)]
-    command += ["--data", str(data or folder / "data")]
+    program = command or Path(sys.executable).with_name("ottla")
+    words = [str(program), "up", "--port", str(port), "--data", str(data or folder / "data")]
     for name, value in (options or {}).items():
-        command += ["--option", f"{name}={value}"]
-    return Server("ottla", command, port, folder)
+        words += ["--option", f"{name}={value}"]
+    return Server("ottla", words, port, folder)
 
 
 def start_kafka(version: str = KAFKA_VERSION) -> Server:
