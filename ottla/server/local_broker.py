@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
-from ottla.cluster.image import NO_EPOCH, BrokerImage, PartitionState
+from ottla.cluster.image import NO_EPOCH, BrokerImage, PartitionState, TopicImage
 from ottla.cluster.zk.port import ConnectionSuspended, SessionLost
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
+from ottla.replication import leading
 from ottla.server.context import Broker
 
 # How long a request waits until this broker knows its epochs.
@@ -123,9 +124,19 @@ class LocalBroker:
         # Any broker describes a topic's settings, and the controller needs them for elections.
         await self._read_settings(fence, (topic.name for topic in update.changed))
         self._broker.image = update.apply(self._broker.image, fence)
+        self._apply_published_isrs(update.changed)
         self._on_update(update)
         for name in [name for name in self._arrivals if name in self._broker.image.topics]:
             self._arrivals.pop(name).set_result(None)
+
+    def _apply_published_isrs(self, topics: Iterable[TopicImage]) -> None:
+        for topic in topics:
+            for item in topic.partitions:
+                if item.leader != self._broker.node_id:
+                    continue
+                led = self._broker.replicas.find(topic.name, topic.topic_id, item.partition)
+                if led is not None and led.is_leader:
+                    leading.isr_published(led, item)
 
     async def wait_until_informed(self, seconds: float) -> bool:
         """Return True once a controller that knows this broker has informed it; False after `seconds`."""
