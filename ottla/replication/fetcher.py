@@ -119,6 +119,8 @@ class LeaderFetcher:
         self.fetched_bytes = 0
         self._dependencies = dependencies
         self._partitions: dict[Key, Partition] = {}
+        # With flush.on.ack: logs whose end is not durable yet, as after a restart.
+        self._undurable: dict[Key, Followed] = {}
         self._changed = asyncio.Event()
         self._channel: RequestChannel | None = None
         self._is_waiting = False
@@ -128,13 +130,17 @@ class LeaderFetcher:
     def follow(self, partition: Partition, key: Key) -> None:
         """Fetch a partition from now on, in its present leader epoch."""
         self._partitions[key] = partition
-        self.fetches.follow(following.begin(partition, key))
+        followed = following.begin(partition, key)
+        self.fetches.follow(followed)
+        if not following.is_durable(partition):
+            self._undurable[key] = followed
         self._changed.set()
         self._interrupt()
 
     def unfollow(self, key: Key) -> None:
         """Stop fetching a partition."""
         self._partitions.pop(key, None)
+        self._undurable.pop(key, None)
         self.fetches.unfollow(key)
         self._changed.set()
 
@@ -162,6 +168,8 @@ class LeaderFetcher:
                 await self._pause(limits.backoff_seconds)
                 continue
             self._hold_throttled(clock.monotonic(), limits)
+            if self._undurable:
+                await self._flush_recovered()
             request = self.fetches.next_request(
                 clock.monotonic(), self._dependencies.broker_epoch(), limits
             )
@@ -191,6 +199,26 @@ class LeaderFetcher:
             for key, partition in self._partitions.items():
                 if partition.throttled.as_follower:
                     self.fetches.hold(key, until)
+
+    async def _flush_recovered(self) -> None:
+        """Make the ends of newly followed logs durable: the leader counts a position as stored."""
+        for key, followed in list(self._undurable.items()):
+            partition = self._partitions.get(key)
+            if partition is None or self._undurable.get(key) is not followed:
+                continue
+            try:
+                await self._flush(followed, partition)
+            except (StorageError, OSError) as error:
+                self._delay(followed, error)
+                if not followed.is_failed:
+                    continue
+            if self._undurable.get(key) is followed:
+                del self._undurable[key]
+
+    async def _flush(self, followed: Followed, partition: Partition) -> None:
+        """Flush a log to its end; one flush may miss it if the log changes meanwhile."""
+        while self._is_valid(followed, partition) and not following.is_durable(partition):
+            await partition.log.durability.flush_in_background()
 
     def _connect(self) -> RequestChannel | None:
         """Return the channel to the leader's present address; None while that is unknown."""
@@ -247,7 +275,7 @@ class LeaderFetcher:
             self._count(partition, len(effect.data.records or b""))
             if partition.log.config.flush_on_ack:
                 # The leader considers everything below the next position as stored here.
-                await partition.log.durability.flush_in_background()
+                await self._flush(followed, partition)
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)
             following.truncate(partition, offset)

@@ -32,6 +32,12 @@ def begin(partition: Partition, key: tuple[bytes, int]) -> Followed:
     return followed
 
 
+def is_durable(partition: Partition) -> bool:
+    """Return False if the leader would count records as stored that a power loss could destroy."""
+    log = partition.log
+    return not log.config.flush_on_ack or log.recovery_point >= log.log_end_offset
+
+
 def synchronize(partition: Partition, followed: Followed) -> None:
     """Move the fetch position to the end of the log.
 

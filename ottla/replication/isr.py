@@ -66,11 +66,18 @@ class IsrMachine:
             if replica != node_id
         }
 
-    def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
-        """Apply the controller's replicas and ISR within the same leader epoch."""
+    def assign(
+        self, replicas: Iterable[int], isr: Iterable[int], *, is_decision: bool = True
+    ) -> None:
+        """Apply the controller's replicas and ISR within the same leader epoch.
+
+        `is_decision` is False if the controller repeats the state that this leader knows, as after
+        its own election: a proposal on its way may then still be performed, so it still counts.
+        """
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
-        self.withdraw()
+        if is_decision:
+            self.withdraw()
         former = self.followers
         self.followers = {
             replica: former.get(replica) or FollowerPosition()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.replication.fetched import READ_COMMITTED
+from ottla.cluster.image import PartitionImage
 from ottla.replication.isr import IsrMachine
 from ottla.replication.partition import Partition
 
@@ -50,6 +51,17 @@ def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) 
     partition.isr.assign(partition.replicas, isr)
     partition.advance()
     partition.changed()
+
+
+def isr_published(partition: Partition, published: PartitionImage) -> None:
+    """Apply an ISR that the controller has stored for this leader, and publishes to all brokers.
+
+    The leader missed the answer to its proposal, or gave that proposal up: without this it would
+    wait for a newer state that no request brings, because all its proposals are stale.
+    """
+    is_same_epoch = published.leader_epoch == partition.leader_epoch
+    if is_same_epoch and published.partition_epoch > partition.partition_epoch:
+        isr_decided(partition, published.isr, published.partition_epoch)
 
 
 def preferred_read_replica(

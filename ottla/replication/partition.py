@@ -150,23 +150,24 @@ class Partition:
         if state.leader_epoch == self.leader_epoch and state.partition_epoch < self.partition_epoch:
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
+        is_decision = is_new_epoch or state.partition_epoch > self.partition_epoch
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
         self.replicas, self.adding_replicas = state.replicas, state.adding_replicas
         if state.leader == self.node_id:
-            self._lead(state, is_new_epoch)
+            if self.isr is None or is_new_epoch:
+                self._lead(state)
+            else:
+                self.isr.assign(state.replicas, state.isr, is_decision=is_decision)
+                self.advance()
         else:
             self.is_leader = False
             self.isr = None
         self.changed()
         return True
 
-    def _lead(self, state: PartitionState, is_new_epoch: bool) -> None:
-        if self.isr is not None and not is_new_epoch:
-            self.isr.assign(state.replicas, state.isr)
-            self.advance()
-            return
+    def _lead(self, state: PartitionState) -> None:
         if not self.is_leader:
             self.leading_since_epoch = state.leader_epoch
         self.isr = IsrMachine(

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
-from ottla.cluster.image import NO_EPOCH, BrokerImage, PartitionState
+from ottla.cluster.image import NO_EPOCH, BrokerImage, PartitionState, TopicImage
 from ottla.cluster.zk.port import ConnectionSuspended, SessionLost
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
+from ottla.replication import leading
 from ottla.replication.replicas import Replicas
 from ottla.server.config.store import ConfigStore
 from ottla.server.current import Current
@@ -135,9 +136,19 @@ class LocalBroker:
         # Any broker describes a topic's settings, and the controller needs them for elections.
         await self._read_settings(fence, (topic.name for topic in update.changed))
         self._current.image = update.apply(self._current.image, fence)
+        self._apply_published_isrs(update.changed)
         self._parts.on_update(update)
         for name in [name for name in self._arrivals if name in self._current.image.topics]:
             self._arrivals.pop(name).set_result(None)
+
+    def _apply_published_isrs(self, topics: Iterable[TopicImage]) -> None:
+        for topic in topics:
+            for item in topic.partitions:
+                if item.leader != self._parts.node_id:
+                    continue
+                led = self._parts.replicas.find(topic.name, topic.topic_id, item.partition)
+                if led is not None and led.is_leader:
+                    leading.isr_published(led, item)
 
     async def wait_until_informed(self, seconds: float) -> bool:
         """Return True once a controller that knows this broker has informed it; False after `seconds`."""

@@ -1,5 +1,6 @@
 """Replication between brokers in simulated time: acks=all, fail-over, and the ISR."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -182,6 +183,31 @@ def test_too_few_replicas_refuse_records_with_acks_all(seed: int) -> None:
         assert replicas(cluster)[leader].high_watermark == 0
 
     run(seed, scenario, min_insync_replicas="2")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_restarted_follower_stores_its_records_before_it_counts(seed: int) -> None:
+    """With flush.on.ack, a follower's first fetch counts for acks=all: its recovered log is flushed before."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 1, 3)
+        await cluster.until(lambda: cluster.agrees("t", count=1))
+        leader = leader_of(cluster)
+        follower = next(number for number in cluster.ids if number != leader)
+        disk = cluster.machine(follower).files.disk
+        disk.slowness = 1000.0
+        request = asyncio.ensure_future(produce(cluster, leader, b"x"))
+        await cluster.until(lambda: replicas(cluster)[follower].log.log_end_offset == 1)
+        assert replicas(cluster)[follower].log.recovery_point == 0
+        cluster.kill(follower)
+        disk.slowness = 1.0
+        await cluster.begin(follower)
+        await cluster.until(lambda: is_settled(cluster, 1))
+        assert replicas(cluster)[follower].log.recovery_point == 1
+        assert await request == ErrorCode.NONE
+
+    run(seed, scenario, log_flush_on_ack="true")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

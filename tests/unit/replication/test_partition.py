@@ -1,9 +1,12 @@
 """One replica as leader and as follower, and its high watermark."""
 
+from dataclasses import replace
+
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import PartitionState
+from ottla.replication import leading
 from ottla.replication.partition import ACKS_ALL
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch
 
@@ -42,6 +45,37 @@ async def test_the_same_epoch_may_change_the_isr(broker: LogsBroker) -> None:
     assert partition.apply(state(broker, partition_epoch=1, isr=(NODE,)))
     assert partition.high_watermark == 1
     assert not partition.apply(state(broker, partition_epoch=0))
+
+
+async def test_a_repeated_state_keeps_the_proposal_on_its_way(broker: LogsBroker) -> None:
+    """A new controller repeats the state: a proposed member may still join, and must not miss a record."""
+    broker.create("t", replicas=(NODE, OTHER))
+    partition = broker.partition("t")
+    partition.apply(state(broker, partition_epoch=1, isr=(NODE,)))
+    assert partition.isr is not None
+    partition.isr.joining, partition.isr.is_change_pending = frozenset({OTHER}), True
+    partition.apply(state(broker, partition_epoch=1, isr=(NODE,)))
+    assert partition.isr.is_change_pending
+    broker.write("t", b"a")
+    assert partition.high_watermark == 0
+    partition.apply(state(broker, partition_epoch=2, isr=(NODE,)))
+    assert not partition.isr.is_change_pending
+    assert partition.high_watermark == 1
+
+
+async def test_a_leader_applies_the_isr_that_the_controller_publishes(broker: LogsBroker) -> None:
+    """A leader that missed the answer to its proposal could propose nothing that is accepted."""
+    broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
+    partition = broker.partition("t")
+    assert partition.isr is not None
+    partition.isr.is_change_pending = True
+    stored = replace(broker.image.topics["t"].partitions[0], isr=(NODE,), partition_epoch=7)
+    leading.isr_published(partition, replace(stored, leader_epoch=2))
+    assert partition.isr.is_change_pending
+    leading.isr_published(partition, stored)
+    assert partition.isr.isr == {NODE}
+    assert partition.partition_epoch == 7
+    assert not partition.isr.is_change_pending
 
 
 async def test_a_new_epoch_begins_at_the_end_of_the_log(broker: LogsBroker) -> None:
