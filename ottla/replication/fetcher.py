@@ -71,6 +71,7 @@ class ReplicaFetchers:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
+        self.truncations = following.Truncations(dependencies.tasks)
         self._by_leader: dict[int, LeaderFetcher] = {}
         self._leader_of: dict[Key, int] = {}
 
@@ -82,7 +83,9 @@ class ReplicaFetchers:
             self.unfollow(partition)
         fetcher = self._by_leader.get(leader)
         if fetcher is None:
-            fetcher = self._by_leader[leader] = LeaderFetcher(leader, self._dependencies)
+            fetcher = self._by_leader[leader] = LeaderFetcher(
+                leader, self._dependencies, self.truncations
+            )
         self._leader_of[key] = leader
         fetcher.follow(partition, key)
 
@@ -113,11 +116,14 @@ class ReplicaFetchers:
 class LeaderFetcher:
     """Fetches from one leader until it is stopped."""
 
-    def __init__(self, leader: int, dependencies: Dependencies) -> None:
+    def __init__(
+        self, leader: int, dependencies: Dependencies, truncations: following.Truncations
+    ) -> None:
         self.leader = leader
         self.fetches = FollowerFetches(dependencies.node_id)
         self.fetched_bytes = 0
         self._dependencies = dependencies
+        self._truncations = truncations
         self._partitions: dict[Key, Partition] = {}
         self._changed = asyncio.Event()
         self._channel: RequestChannel | None = None
@@ -224,15 +230,23 @@ class LeaderFetcher:
     async def _perform(self, effects: list[Effect]) -> None:
         slices = Slices(self._dependencies.clock)
         for effect in effects:
-            followed = effect.followed
-            partition = self._partitions.get(followed.key)
-            if partition is None or not self._is_valid(followed, partition):
-                continue
-            try:
-                await self._apply(effect, partition)
-            except (ApiError, StorageError, OSError) as error:
-                self._delay(followed, error)
-            await slices.pause()
+            if isinstance(effect, Fetched):
+                await self._attempt(effect)
+                await slices.pause()
+        # Logs that have to be truncated wait for the device together.
+        others = [self._attempt(effect) for effect in effects if not isinstance(effect, Fetched)]
+        if others:
+            await asyncio.gather(*others)
+
+    async def _attempt(self, effect: Effect) -> None:
+        followed = effect.followed
+        partition = self._partitions.get(followed.key)
+        if partition is None or not self._is_valid(followed, partition):
+            return
+        try:
+            await self._apply(effect, partition)
+        except (ApiError, StorageError, OSError) as error:
+            self._delay(followed, error)
 
     def _is_valid(self, followed: Followed, partition: Partition) -> bool:
         return self.fetches.is_current(followed) and following.is_following(
@@ -250,7 +264,7 @@ class LeaderFetcher:
                 await partition.log.durability.flush_in_background()
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)
-            following.truncate(partition, offset)
+            await self._truncations.run(partition, following.truncate(partition, offset))
         else:
             await self._find_start(effect, partition)
         if self._is_valid(followed, partition):
@@ -273,11 +287,13 @@ class LeaderFetcher:
         if leader_end < log.log_end_offset:
             # An unclean election: this replica has records that the leader never had.
             if self._is_valid(followed, partition):
-                following.truncate(partition, leader_end)
+                work = following.truncate(partition, leader_end)
+                await self._truncations.run(partition, work)
             return
         leader_start = await self._leader_offset(followed, partition, _EARLIEST)
         if leader_start > log.log_end_offset and self._is_valid(followed, partition):
-            following.start_at(partition, leader_start)
+            work = following.start_at(partition, leader_start)
+            await self._truncations.run(partition, work)
 
     async def _leader_offset(self, followed: Followed, partition: Partition, timestamp: int) -> int:
         item = ListOffsetsPartition(
