@@ -127,7 +127,7 @@ class LeaderFetcher:
         self._partitions: dict[Key, Partition] = {}
         self._changed = asyncio.Event()
         self._channel: RequestChannel | None = None
-        self._is_waiting = False
+        self._is_waiting = self._is_interrupted = False
         self._interrupted_at = float("-inf")
         self._task = dependencies.tasks.supervise(self._run, "replica fetcher", f"broker {leader}")
 
@@ -155,6 +155,7 @@ class LeaderFetcher:
         now = self._dependencies.clock.monotonic()
         if self._is_waiting and now - self._interrupted_at >= INTERRUPTION_SECONDS:
             self._interrupted_at = now
+            self._is_interrupted = True
             if self._channel is not None:
                 self._channel.disconnect()
 
@@ -175,7 +176,7 @@ class LeaderFetcher:
                 await self._pause(None)
                 continue
             seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
-            self._is_waiting = True
+            self._is_waiting, self._is_interrupted = True, False
             try:
                 response = await channel.request(request, VERSION, seconds=seconds)
             except OSError as error:
@@ -208,7 +209,7 @@ class LeaderFetcher:
 
     def _failed(self, error: OSError, limits: Limits) -> None:
         now = self._dependencies.clock.monotonic()
-        if now == self._interrupted_at:
+        if self._is_interrupted:
             # Interrupted for a new partition: fetch all of them again at once.
             self.fetches.interrupted(now, 0.0)
             return
