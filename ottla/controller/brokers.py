@@ -62,6 +62,10 @@ class Brokers:
         """Treat a broker as gone until it has proven to be alive in the same registration."""
         self._reachability.watch(broker, self._context.fence_of(broker), is_gone=True)
 
+    def ended(self) -> list[BrokerImage]:
+        """Return the registered brokers whose process has ended."""
+        return self._reachability.ended()
+
     def open_lanes(self, brokers: Mapping[int, BrokerImage]) -> None:
         """Replace all lanes of the outbox by new ones."""
         self._context.outbox.close()

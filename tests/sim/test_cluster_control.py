@@ -11,6 +11,7 @@ from ottla.cluster.zk.port import SessionLost
 from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.planning.requests import TopicRequest
 from ottla.controller.state import StaleController
+from ottla.server.brokers.process_watch import Registration
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.testing.sim.world import World
 from ottla.wire.messages.delete_topics import (
@@ -262,7 +263,8 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
         fence = Fence(1, 1, cluster.nodes[2].broker.controller.broker_epoch)
         channel = cluster.nodes[1]._channels.open("b2", PORT, purpose="controller")
-        port = RemoteBroker(cluster.machine(1).net, cluster.clock, channel)
+        registration = Registration(1, 0, channel.host, channel.port)
+        port = RemoteBroker(cluster.machine(1).net, cluster.clock, channel, registration, set())
         with pytest.raises(ApiError) as refused:
             await port.update_metadata(fence, MetadataUpdate({}, (), ()))
         assert refused.value.code is ErrorCode.STALE_CONTROLLER_EPOCH

@@ -24,6 +24,7 @@ from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
+from ottla.server.brokers.process_watch import Registration
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.replication import isr_updates_of
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
@@ -56,6 +57,8 @@ class Membership:
     def __init__(self, broker: Broker, environment: Environment) -> None:
         self._broker = broker
         self._environment = environment
+        # The registrations of other brokers that this one has connected to.
+        self._reached: set[Registration] = set()
         self._link = ControllerLink(environment.channels, broker)
         self._notices = LocalBroker(
             broker,
@@ -122,7 +125,10 @@ class Membership:
         environment = self._environment
         address = inter_broker_endpoint(broker, environment.options)
         channel = environment.channels.open(address.host, address.port, purpose="controller")
-        return RemoteBroker(environment.net, environment.clock, channel)
+        registration = Registration(broker.id, broker.epoch, address.host, address.port)
+        return RemoteBroker(
+            environment.net, environment.clock, channel, registration, self._reached
+        )
 
     def _image_changed(self, update: MetadataUpdate) -> None:
         if update.deleted:
