@@ -15,6 +15,7 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.cluster.zk.port import Coordination
+from ottla.controller import state
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
 from ottla.controller.term_context import Dependencies
@@ -69,8 +70,13 @@ class Membership:
         self._topics_elsewhere = TopicsElsewhere(self._link, self._notices)
 
     async def join(self, session: Coordination, endpoints: Sequence[Endpoint]) -> None:
-        """Register at these endpoints and become a candidate for the controller's role."""
+        """Register at these endpoints and become a candidate for the controller's role.
+
+        Raises ConfigError if the id or one of the addresses belongs to another broker.
+        """
         broker, environment = self._broker, self._environment
+        registration = self._registration(endpoints)
+        await state.refuse_shared_addresses(session, registration)
         dependencies = Dependencies(
             clock=environment.clock,
             rng=environment.rng,
@@ -83,7 +89,7 @@ class Membership:
             local_image=lambda: broker.image,
             registration_seconds=environment.options.integer("zookeeper.session.timeout.ms") / 1000,
         )
-        controller = Controller(session, self._registration(endpoints), dependencies)
+        controller = Controller(session, registration, dependencies)
         controller.on_new_session += [broker.configs.start, broker.features.start]
         broker.controller = controller
         broker.notices = self._notices
