@@ -1,6 +1,13 @@
 """Brokers that come, leave or lose a log directory, in one controller term.
 
 Follows KafkaController.onBrokerStartup, onBrokerFailure and onReplicasBecomeOffline.
+
+Not done: a broker does not report at registration that its last shutdown was unclean (KIP-966). As
+in Apache Kafka 3.9 on ZooKeeper, neither a registration nor the state of a partition has a field
+for it, nor for the replicas that could lead instead (ELR): the partition would have no leader. A
+broker that restarts leaves the ISR of every partition that has another live member, and has to
+catch up; only the last member of an ISR leads again with what its device has kept. With
+flush.on.ack that is every acknowledged record.
 """
 
 import logging
@@ -61,6 +68,10 @@ class Brokers:
     def presume_gone(self, broker: BrokerImage) -> None:
         """Treat a broker as gone until it has proven to be alive in the same registration."""
         self._reachability.watch(broker, self._context.fence_of(broker), is_gone=True)
+
+    def ended(self) -> list[BrokerImage]:
+        """Return the registered brokers whose process has ended."""
+        return self._reachability.ended()
 
     def open_lanes(self, brokers: Mapping[int, BrokerImage]) -> None:
         """Replace all lanes of the outbox by new ones."""

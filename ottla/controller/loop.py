@@ -61,6 +61,7 @@ class Controller:
         # Unclean elections of former terms.
         self._unclean_elections = 0
         self._is_suspended = False
+        self._ended: Sequence[BrokerImage] = ()
         self._session_state = SessionState.CONNECTED
         self._queue: asyncio.Queue[events.Event] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
@@ -146,9 +147,8 @@ class Controller:
         self.session.on_session(self._session_changed)
         self._broker = replace(self._broker, epoch=NO_EPOCH)
         now_ms = self._dependencies.clock.time_ms()
-        epoch = await state.register(
-            self.session, self._broker, now_ms, self._dependencies.registration_seconds
-        )
+        seconds = self._dependencies.registration_seconds
+        epoch = await state.register(self.session, self._broker, now_ms, seconds)
         self._broker = replace(self._broker, epoch=epoch)
 
     def _session_changed(self, session_state: SessionState) -> None:
@@ -181,7 +181,7 @@ class Controller:
             return []
         if self._term is not None and self._term.term == found:
             return []
-        return await self._begin_term(found)
+        return await self._begin_term(found, self._ended)
 
     async def _take_over(self, event: events.ControllerGone) -> None:
         """Take the role from a controller whose process has ended."""
@@ -191,9 +191,9 @@ class Controller:
         term = await state.take_over(self.session, self._broker.id, now_ms, event.czxid)
         if term is not None:
             _log.warning("role of an ended controller taken over epoch=%d", term.epoch)
-            await self._begin_term(term, event.broker)
+            await self._begin_term(term, [event.broker])
 
-    async def _begin_term(self, term: state.Term, ended: BrokerImage | None = None) -> Deliveries:
+    async def _begin_term(self, term: state.Term, ended: Sequence[BrokerImage]) -> Deliveries:
         self._resign()
         self._succession.stop()
         current = ControllerTerm(
@@ -262,9 +262,12 @@ class Controller:
         if session_state is SessionState.LOST:
             await self._join_again()
         elif session_state is SessionState.CONNECTED:
+            # The next term must not wait for the sessions of processes that have ended meanwhile.
+            self._ended = self._term.brokers.ended() if self._term is not None else self._ended
             # Resign first, so that the tree is read again even within the same term.
             self._resign()
             await self._contend()
+            self._ended = ()
 
     async def _join_again(self) -> None:
         """Start a new session, register and become a candidate; retry until that succeeds."""

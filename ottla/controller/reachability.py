@@ -42,7 +42,7 @@ class Reachability:
             return
         self._end(broker.id)
         port = self._dependencies.port_of(broker)
-        watch = _Watch(self._dependencies, port, fence, self._changed, is_gone=is_gone)
+        watch = _Watch(self._dependencies, broker, port, fence, self._changed, is_gone=is_gone)
         self._watches[broker.id] = watch
 
     def forget_others(self, registered: Container[int]) -> None:
@@ -54,6 +54,10 @@ class Reachability:
         """Return True if the process of this registration has ended."""
         known = self._watches.get(broker.id)
         return known is not None and known.epoch == broker.epoch and known.is_gone
+
+    def ended(self) -> list[BrokerImage]:
+        """Return the registrations whose process has ended."""
+        return [watch.broker for watch in self._watches.values() if watch.is_gone]
 
     def close(self) -> None:
         """End all watches."""
@@ -72,12 +76,14 @@ class _Watch:
     def __init__(
         self,
         dependencies: Dependencies,
+        broker: BrokerImage,
         port: BrokerPort,
         fence: Fence,
         changed: Callable[[], None],
         *,
         is_gone: bool,
     ) -> None:
+        self.broker = broker
         self.epoch = fence.broker_epoch
         self.is_gone = is_gone
         self._clock = dependencies.clock

@@ -82,6 +82,34 @@ async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
         return cluster_id
 
 
+async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) -> None:
+    """Raise ConfigError if another broker advertises one of this broker's addresses.
+
+    Clients would reach only one of the two. Follows KafkaServer.createBrokerInfo; as there, brokers
+    that start at the same moment may miss each other.
+    """
+    own = {(item.host, item.port) for item in broker.every_endpoint()}
+    try:
+        names = await session.children(BrokerIdsNode.PATH)
+    except NoNode:
+        # The first broker of a new cluster.
+        return
+    for other in sorted(map(int, names)):
+        try:
+            data, stat = await session.get(BrokerIdNode.path(other))
+        except NoNode:
+            continue
+        endpoints = BrokerIdNode.decode(other, data, stat.czxid).every_endpoint()
+        shared = {(item.host, item.port) for item in endpoints} & own
+        if other != broker.id and shared:
+            written = ",".join(f"{host}:{port}" for host, port in sorted(shared))
+            raise ConfigError(
+                f"Configured end points {written} in advertised listeners are already registered by "
+                f"broker {other}: give each broker its own advertised.listeners, or wait until the "
+                f"session of broker {other} has ended"
+            )
+
+
 async def register(
     session: Coordination, broker: BrokerImage, now_ms: int, wait_seconds: float = 0.0
 ) -> int:

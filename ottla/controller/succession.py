@@ -32,21 +32,29 @@ class Succession:
         self._dependencies = dependencies
         self._gone = gone
         self._czxid = -1
+        self._has_ended = False
         self._port: BrokerPort | None = None
         self._task: asyncio.Task[None] | None = None
         self._not_before = float("-inf")
 
     def follow(self, controller: BrokerImage, czxid: int) -> None:
-        """Watch a controller, unless it is watched already; `czxid` is that of its node."""
+        """Watch a controller, unless it is watched already; `czxid` is that of its node.
+
+        Calls `gone` again if its process is known to have ended: the caller could not act then.
+        """
         if self._czxid == czxid and self._task is not None:
+            if self._has_ended:
+                self._gone(controller, czxid)
             return
         self.stop()
         self._czxid = czxid
+        self._has_ended = False
         port = self._port = self._dependencies.port_of(controller)
 
         async def watch() -> None:
             await port.wait_until_gone()
             _log.warning("process of the controller has ended broker=%d", controller.id)
+            self._has_ended = True
             self._gone(controller, czxid)
 
         self._task = self._dependencies.tasks.supervise(

@@ -7,7 +7,7 @@ and `term_context` has what they share. Follows KafkaController and ControllerCo
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 class ControllerTerm:
     """The controller role during one term; only the controller's loop calls its methods.
 
-    `ended` is the former controller, if its process has ended but its session has not.
+    `ended` are brokers whose processes are known to have ended, although their sessions have not.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ControllerTerm:
         broker_id: int,
         dependencies: Dependencies,
         post: Callable[[events.Event], None],
-        ended: BrokerImage | None = None,
+        ended: Iterable[BrokerImage] = (),
     ) -> None:
         context = TermContext(session, term, broker_id, dependencies, post)
         context.reload = self.enter
@@ -61,8 +61,8 @@ class ControllerTerm:
             context.tree, dependencies.options, lambda: context.image.topics, post
         )
         self.brokers = Brokers(context, self._deletions)
-        if ended is not None:
-            self.brokers.presume_gone(ended)
+        for broker in ended:
+            self.brokers.presume_gone(broker)
         self.topics = TopicCreation(context, self._deletions.names)
         self.leadership = Leadership(context, self.brokers.eligible)
 

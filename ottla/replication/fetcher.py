@@ -71,6 +71,7 @@ class ReplicaFetchers:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
+        self.truncations = following.Truncations(dependencies.tasks)
         self._by_leader: dict[int, LeaderFetcher] = {}
         self._leader_of: dict[Key, int] = {}
 
@@ -82,7 +83,9 @@ class ReplicaFetchers:
             self.unfollow(partition)
         fetcher = self._by_leader.get(leader)
         if fetcher is None:
-            fetcher = self._by_leader[leader] = LeaderFetcher(leader, self._dependencies)
+            fetcher = self._by_leader[leader] = LeaderFetcher(
+                leader, self._dependencies, self.truncations
+            )
         self._leader_of[key] = leader
         fetcher.follow(partition, key)
 
@@ -113,17 +116,20 @@ class ReplicaFetchers:
 class LeaderFetcher:
     """Fetches from one leader until it is stopped."""
 
-    def __init__(self, leader: int, dependencies: Dependencies) -> None:
+    def __init__(
+        self, leader: int, dependencies: Dependencies, truncations: following.Truncations
+    ) -> None:
         self.leader = leader
         self.fetches = FollowerFetches(dependencies.node_id)
         self.fetched_bytes = 0
         self._dependencies = dependencies
+        self._truncations = truncations
         self._partitions: dict[Key, Partition] = {}
         # With flush.on.ack: logs whose end is not durable yet, as after a restart.
         self._undurable: dict[Key, Followed] = {}
         self._changed = asyncio.Event()
         self._channel: RequestChannel | None = None
-        self._is_waiting = False
+        self._is_waiting = self._is_interrupted = False
         self._interrupted_at = float("-inf")
         self._task = dependencies.tasks.supervise(self._run, "replica fetcher", f"broker {leader}")
 
@@ -155,6 +161,7 @@ class LeaderFetcher:
         now = self._dependencies.clock.monotonic()
         if self._is_waiting and now - self._interrupted_at >= INTERRUPTION_SECONDS:
             self._interrupted_at = now
+            self._is_interrupted = True
             if self._channel is not None:
                 self._channel.disconnect()
 
@@ -177,7 +184,7 @@ class LeaderFetcher:
                 await self._pause(None)
                 continue
             seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
-            self._is_waiting = True
+            self._is_waiting, self._is_interrupted = True, False
             try:
                 response = await channel.request(request, VERSION, seconds=seconds)
             except OSError as error:
@@ -230,7 +237,7 @@ class LeaderFetcher:
 
     def _failed(self, error: OSError, limits: Limits) -> None:
         now = self._dependencies.clock.monotonic()
-        if now == self._interrupted_at:
+        if self._is_interrupted:
             # Interrupted for a new partition: fetch all of them again at once.
             self.fetches.interrupted(now, 0.0)
             return
@@ -252,15 +259,23 @@ class LeaderFetcher:
     async def _perform(self, effects: list[Effect]) -> None:
         slices = Slices(self._dependencies.clock)
         for effect in effects:
-            followed = effect.followed
-            partition = self._partitions.get(followed.key)
-            if partition is None or not self._is_valid(followed, partition):
-                continue
-            try:
-                await self._apply(effect, partition)
-            except (ApiError, StorageError, OSError) as error:
-                self._delay(followed, error)
-            await slices.pause()
+            if isinstance(effect, Fetched):
+                await self._attempt(effect)
+                await slices.pause()
+        # Logs that have to be truncated wait for the device together.
+        others = [self._attempt(effect) for effect in effects if not isinstance(effect, Fetched)]
+        if others:
+            await asyncio.gather(*others)
+
+    async def _attempt(self, effect: Effect) -> None:
+        followed = effect.followed
+        partition = self._partitions.get(followed.key)
+        if partition is None or not self._is_valid(followed, partition):
+            return
+        try:
+            await self._apply(effect, partition)
+        except (ApiError, StorageError, OSError) as error:
+            self._delay(followed, error)
 
     def _is_valid(self, followed: Followed, partition: Partition) -> bool:
         return self.fetches.is_current(followed) and following.is_following(
@@ -278,7 +293,7 @@ class LeaderFetcher:
                 await self._flush(followed, partition)
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)
-            following.truncate(partition, offset)
+            await self._truncations.run(partition, following.truncate(partition, offset))
         else:
             await self._find_start(effect, partition)
         if self._is_valid(followed, partition):
@@ -301,11 +316,13 @@ class LeaderFetcher:
         if leader_end < log.log_end_offset:
             # An unclean election: this replica has records that the leader never had.
             if self._is_valid(followed, partition):
-                following.truncate(partition, leader_end)
+                work = following.truncate(partition, leader_end)
+                await self._truncations.run(partition, work)
             return
         leader_start = await self._leader_offset(followed, partition, _EARLIEST)
         if leader_start > log.log_end_offset and self._is_valid(followed, partition):
-            following.start_at(partition, leader_start)
+            work = following.start_at(partition, leader_start)
+            await self._truncations.run(partition, work)
 
     async def _leader_offset(self, followed: Followed, partition: Partition, timestamp: int) -> int:
         item = ListOffsetsPartition(

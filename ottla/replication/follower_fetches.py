@@ -9,6 +9,7 @@ Follows AbstractFetcherThread.
 Not done: topics without an id, which brokers before Kafka 2.8 created, are not fetched.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,6 +54,7 @@ class Followed:
         "leader_epoch",
         "log_start_offset",
         "offset",
+        "refusals_count",
         "topic",
     )
 
@@ -62,6 +64,8 @@ class Followed:
         self.leader_epoch = leader_epoch
         self.offset = self.log_start_offset = 0
         self.last_epoch = -1
+        # Consecutive answers that the leader does not lead in this epoch, or not yet.
+        self.refusals_count = 0
         # Not requested before this time.
         self.due_at = 0.0
         # Records below the leader's high watermark that this replica did not have after the last
@@ -117,6 +121,18 @@ _RETRIABLE = frozenset(
         ErrorCode.OFFSET_NOT_AVAILABLE,
     }
 )
+# The controller's decision reaches the leader and its followers at different times: after an
+# election the leader is ready within milliseconds, and acknowledgements wait for its followers.
+_NOT_READY = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+# The first pause after such an answer; each further one is twice as long, up to the back-off.
+NOT_READY_SECONDS = 0.02
 # The next request is a full one.
 _SESSION_ERRORS = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -178,11 +194,16 @@ class FollowerFetches:
         ]
         if not due:
             return None
+        # Partitions that are due later are not in this request, and must not wait for it.
+        later = [item.due_at for item in self._followed.values() if item.due_at > now]
+        wait_ms = limits.wait_ms
+        if later:
+            wait_ms = min(wait_ms, math.ceil((min(later) - now) * 1000))
         self._sent = {item.key: (item, item.offset) for item in due}
         session = self._session.next_request({item.key: item.position() for item in due})
         return FetchRequest(
             replica_state=ReplicaState(replica_id=self._replica_id, replica_epoch=broker_epoch),
-            max_wait_ms=limits.wait_ms,
+            max_wait_ms=wait_ms,
             min_bytes=limits.bytes_min,
             max_bytes=limits.response_bytes_max,
             session_id=session.session_id,
@@ -210,21 +231,29 @@ class FollowerFetches:
                 followed, offset = found
                 if not self.is_current(followed) or followed.offset != offset:
                     continue
-                effect = self._effect(followed, data, now + backoff)
+                effect = self._effect(followed, data, now, backoff)
                 if effect is not None:
                     effects.append(effect)
         return effects
 
-    def _effect(self, followed: Followed, data: PartitionData, retry_at: float) -> Effect | None:
+    def _effect(
+        self, followed: Followed, data: PartitionData, now: float, backoff: float
+    ) -> Effect | None:
         error = _code(data.error_code)
         diverging = data.diverging_epoch
+        if error not in _NOT_READY:
+            followed.refusals_count = 0
         if error is ErrorCode.NONE and diverging is not None and diverging.end_offset >= 0:
             return Diverged(followed, diverging.epoch, diverging.end_offset)
         if error is ErrorCode.NONE:
             return Fetched(followed, data)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return OutOfRange(followed)
-        followed.due_at = retry_at
+        pause = backoff
+        if error in _NOT_READY:
+            pause = min(backoff, NOT_READY_SECONDS * 2 ** min(followed.refusals_count, 16))
+            followed.refusals_count += 1
+        followed.due_at = now + pause
         # FENCED_LEADER_EPOCH: the leader knows a newer epoch, which the controller will send.
         followed.is_failed = error not in _RETRIABLE
         return None

@@ -2,17 +2,22 @@
 
 Functions of a Partition that follows, called on the broker's loop; they follow
 ReplicaFetcherThread.processPartitionData and AbstractFetcherThread.getOffsetTruncationState.
-
-Not done: truncation waits on the event loop until the device has stored it.
 """
 
+import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
+from ottla.base.errors import ApiError, StorageError
+from ottla.base.tasks import Tasks
 from ottla.replication.follower_fetches import Followed
 from ottla.replication.partition import Partition
 from ottla.wire.messages.fetch import PartitionData
 
 _log = logging.getLogger(__name__)
+
+Key = tuple[str, int]
 
 
 def is_following(partition: Partition, leader_epoch: int) -> bool:
@@ -93,32 +98,77 @@ def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
     return min(own_end, end_offset, log.log_end_offset)
 
 
-def truncate(partition: Partition, offset: int) -> None:
-    """Cut the log at `offset`; raises StorageError."""
+async def truncate(partition: Partition, offset: int) -> None:
+    """Cut the log at `offset`, waiting for the device off the event loop; raises StorageError."""
     log = partition.log
     _log.info(
         "replica truncated partition=%s-%d from=%d to=%d high_watermark=%d epoch=%d",
         partition.topic, partition.partition, log.log_end_offset, offset,
         partition.high_watermark, partition.leader_epoch,
     )  # fmt: skip
-    log.truncation.truncate_to(offset)
-    _lower_high_watermark(partition)
+    # Only an unclean election makes a committed record disappear.
+    _lower_high_watermark(partition, offset)
+    await log.truncation.truncate_to_in_background(offset, _is_unchanged(partition))
+    _lower_high_watermark(partition, partition.log.log_end_offset)
+    partition.changed()
 
 
-def start_at(partition: Partition, offset: int) -> None:
+async def start_at(partition: Partition, offset: int) -> None:
     """Delete the whole log and continue at `offset`, where the leader's begins."""
     _log.warning(
         "replica starts again partition=%s-%d old_end=%d leader_start=%d",
         partition.topic, partition.partition, partition.log.log_end_offset, offset,
     )  # fmt: skip
-    partition.log.truncation.truncate_fully_and_start_at(offset)
-    partition.high_watermark = partition.log.high_watermark = offset
-    partition.changed()
+    log, is_unchanged = partition.log, _is_unchanged(partition)
+    await log.truncation.restart_in_background(offset, is_unchanged)
+    if is_unchanged():
+        partition.high_watermark = log.high_watermark = offset
+        partition.changed()
 
 
-def _lower_high_watermark(partition: Partition) -> None:
-    # Only an unclean election makes a committed record disappear.
-    end_offset = partition.log.log_end_offset
-    if partition.high_watermark > end_offset:
-        partition.high_watermark = partition.log.high_watermark = end_offset
-    partition.changed()
+def _is_unchanged(partition: Partition) -> Callable[[], bool]:
+    """Return a function that returns False when the log is gone: deleted, offline or moved."""
+    log = partition.log
+    return lambda: partition.log is log and not (partition.is_deleted or partition.is_offline)
+
+
+def _lower_high_watermark(partition: Partition, offset: int) -> None:
+    if partition.high_watermark > offset:
+        partition.high_watermark = partition.log.high_watermark = offset
+
+
+class Truncations:
+    """Truncations that wait for the device; until they end, a replica must not get another role.
+
+    They end even if their caller is cancelled: a half-truncated log would accept appends.
+    """
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._running: dict[Key, asyncio.Task[Exception | None]] = {}
+
+    async def run(self, partition: Partition, work: Coroutine[Any, Any, None]) -> None:
+        """Run `truncate` or `start_at`; raises their errors."""
+        key = (partition.topic, partition.partition)
+        task = self._running[key] = self._tasks.spawn(self._end(key, work), "truncation")
+        error = await asyncio.shield(task)
+        if error is not None:
+            raise error
+
+    async def _end(self, key: Key, work: Coroutine[Any, Any, None]) -> Exception | None:
+        try:
+            await work
+        except (ApiError, StorageError) as error:
+            return error
+        finally:
+            del self._running[key]
+        return None
+
+    async def wait(self, topic: str, partition: int) -> bool:
+        """Return when no truncation of this replica is running; True if one was."""
+        task = self._running.get((topic, partition))
+        if task is None:
+            return False
+        # Its error is the fetcher's.
+        await asyncio.wait([task])
+        return True

@@ -6,8 +6,8 @@ Functions of a Partition that leads, called on the broker's loop. Follows kafka.
 from collections.abc import Callable, Iterable
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.replication.fetched import READ_COMMITTED
 from ottla.cluster.image import PartitionImage
+from ottla.replication.fetched import READ_COMMITTED
 from ottla.replication.isr import IsrMachine
 from ottla.replication.partition import Partition
 

@@ -108,11 +108,18 @@ class LocalBroker:
         apply = self._parts.replicas.apply_leader_and_isr
         slices = Slices(self._parts.clock)
         for state in states:
+            await self._settle(fence, state)
             codes |= apply(fence.controller_epoch, (state,))
             # Creating logs takes a while; requests are served in between.
             if await slices.pause():
                 self._check(fence)
         return codes
+
+    async def _settle(self, fence: Fence, state: PartitionState) -> None:
+        """Wait until a log is no longer being truncated: a leader would append to it."""
+        fetchers = self._parts.replicas.fetchers
+        if fetchers is not None and await fetchers.truncations.wait(state.topic, state.partition):
+            self._check(fence)
 
     async def _read_settings(self, fence: Fence, topics: Iterable[str]) -> None:
         """Read the settings of topics that are new here; BROKER_NOT_AVAILABLE without the tree."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests import strace
 from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
-from tests.process.load import Load
+from tests.process.load import PARTITIONS, Load
 
 pytestmark = pytest.mark.slow
 TOPIC = "orders"
@@ -67,6 +67,38 @@ def test_full_disk_moves_leadership_and_loses_nothing(
         cluster.wait_in_sync(TOPIC)
     load.check(cluster.bootstrap)
     cluster.verify(TOPIC)
+
+
+def test_one_full_directory_of_two_moves_only_its_leaders(small_disk: Path, tmp_path: Path) -> None:
+    """The broker continues with the partitions of its other directory; nothing is lost."""
+    others = tmp_path / "more1"
+    own = {1: {"log.dirs": f"{small_disk},{others}"}}
+    with BrokerCluster(tmp_path, own=own) as cluster:
+        cluster.create_topic(TOPIC)
+        full = {int(path.name.rpartition("-")[2]) for path in small_disk.glob(f"{TOPIC}-*")}
+        assert 0 < len(full) < PARTITIONS
+        with Load(cluster.bootstrap, TOPIC) as load:
+            load.wait_for(2000)
+            kept = {row.partition for row in cluster.partitions(TOPIC) if row.leader == 1} - full
+            assert kept
+            filler = small_disk / "filler"
+            with filler.open("wb") as file, pytest.raises(OSError, match="No space"):
+                while True:
+                    file.write(bytes(1 << 20))
+                    file.flush()
+            wait(lambda: not _led_by_1(cluster) & full, "other brokers lead the full partitions")
+            load.wait_for(4000)
+            assert _led_by_1(cluster) == kept
+            filler.unlink()
+            cluster.kill(1)
+            cluster.start(1)
+            cluster.wait_in_sync(TOPIC)
+        load.check(cluster.bootstrap)
+        cluster.verify(TOPIC)
+
+
+def _led_by_1(cluster: BrokerCluster) -> set[int]:
+    return {row.partition for row in cluster.partitions(TOPIC, 2, 3) if row.leader == 1}
 
 
 @campaign

@@ -261,7 +261,11 @@ def empty_the_isr(patch: pytest.MonkeyPatch) -> None:
 
 def never_truncate(patch: pytest.MonkeyPatch) -> None:
     """A follower keeps the records that its leader lacks."""
-    patch.setattr(following, "truncate", lambda partition, offset: None)
+
+    async def nothing(partition: Partition, offset: int) -> None:
+        """Leave the log as it is."""
+
+    patch.setattr(following, "truncate", nothing)
 
 
 def write_markers_twice(patch: pytest.MonkeyPatch) -> None:

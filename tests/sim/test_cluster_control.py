@@ -13,6 +13,7 @@ from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.planning.requests import TopicRequest
 from ottla.controller.state import StaleController
 from ottla.server.brokers.channels import Channels
+from ottla.server.brokers.process_watch import Registration
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.testing.sim.world import World
 from ottla.wire.messages.delete_topics import (
@@ -266,7 +267,8 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         net, secret = cluster.machine(1).net, cluster.nodes[1].broker.secret
         channels = Channels(net, SeededRng(seed), 1, secret)
         channel = channels.open("b2", PORT, purpose="controller")
-        port = RemoteBroker(net, cluster.clock, channel)
+        registration = Registration(1, 0, channel.host, channel.port)
+        port = RemoteBroker(net, cluster.clock, channel, registration, set())
         with pytest.raises(ApiError) as refused:
             await port.update_metadata(fence, MetadataUpdate({}, (), ()))
         assert refused.value.code is ErrorCode.STALE_CONTROLLER_EPOCH

@@ -16,6 +16,7 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.cluster.zk.port import Coordination
+from ottla.controller import state
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
 from ottla.controller.term_context import Dependencies
@@ -30,6 +31,7 @@ from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
 from ottla.server.brokers.peers import Peers
+from ottla.server.brokers.process_watch import Registration
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.replication import isr_updates_of
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
@@ -83,6 +85,9 @@ class Membership:
         self._connect = connect
         self._groups = groups
         self._environment = environment
+        self._session = session
+        # The registrations of other brokers that this one has connected to.
+        self._reached: set[Registration] = set()
         current, node_id = environment.current, environment.node_id
         peers = Peers(current, environment.channels, "requests")
         self._link = ControllerLink(node_id, current, peers, lambda: self.controller.controller_id)
@@ -98,7 +103,8 @@ class Membership:
                 newest_controller=lambda: self.controller.newest_epoch(),
             )
         )
-        self.controller = self._controller(session, endpoints)
+        self._registered = self._registration(endpoints)
+        self.controller = self._controller()
         self.isr_changes: IsrChanges = IsrProposals(
             node_id, self.controller, self._link, environment.clock, environment.tasks
         )
@@ -106,7 +112,7 @@ class Membership:
             current, environment.replicas, self.isr_changes, environment.clock
         )
 
-    def _controller(self, session: Coordination, endpoints: Sequence[Endpoint]) -> Controller:
+    def _controller(self) -> Controller:
         environment = self._environment
         dependencies = Dependencies(
             clock=environment.clock,
@@ -120,12 +126,16 @@ class Membership:
             local_image=lambda: environment.current.image,
             registration_seconds=environment.options.integer("zookeeper.session.timeout.ms") / 1000,
         )
-        controller = Controller(session, self._registration(endpoints), dependencies)
+        controller = Controller(self._session, self._registered, dependencies)
         controller.on_new_session += [environment.configs.start, environment.features.start]
         return controller
 
     async def join(self) -> None:
-        """Register and become a candidate for the controller's role."""
+        """Register and become a candidate for the controller's role.
+
+        Raises ConfigError if the id or one of the addresses belongs to another broker.
+        """
+        await state.refuse_shared_addresses(self._session, self._registered)
         self._environment.replicas.on_directory_offline.append(self._directory_failed)
         await self.controller.start()
 
@@ -168,7 +178,10 @@ class Membership:
             return self.notices
         address = inter_broker_endpoint(broker, environment.options)
         channel = environment.channels.open(address.host, address.port, purpose="controller")
-        return RemoteBroker(environment.net, environment.clock, channel)
+        registration = Registration(broker.id, broker.epoch, address.host, address.port)
+        return RemoteBroker(
+            environment.net, environment.clock, channel, registration, self._reached
+        )
 
     def _image_changed(self, update: MetadataUpdate) -> None:
         if update.deleted:

@@ -2,12 +2,12 @@
 
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
 broker listens while it is registered. A broker of Apache Kafka registers a moment before it listens,
-so a broker that was never reached has some time. A broker that is only silent (its machine or the
+so a registration that was never reached has some time. A broker that is only silent (its machine or the
 network is down) is not noticed here: its session ends.
 """
 
 import asyncio
-from typing import cast
+from typing import NamedTuple, cast
 
 from ottla.base.clock import Clock
 from ottla.net.port import Net
@@ -25,6 +25,15 @@ PAUSE_SECONDS = 1.0
 REPEAT_SECONDS = 0.02
 # How long a broker that was never reached may refuse connections.
 FIRST_SECONDS = 3.0
+
+
+class Registration(NamedTuple):
+    """A registration of a broker, by the epoch, and its address."""
+
+    broker_id: int
+    epoch: int
+    host: str
+    port: int
 
 
 class _IdleConnection(RequestConnection):
@@ -51,11 +60,19 @@ def _ignore(answer: "asyncio.Future[Message]") -> None:
         answer.exception()
 
 
-async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
-    """Return when connections to the address are refused twice in a row, for three seconds at first."""
+async def wait_until_gone(
+    net: Net, clock: Clock, registration: Registration, reached: set[Registration]
+) -> None:
+    """Return when connections are refused twice in a row, for three seconds at first.
+
+    `reached` are the registrations that have accepted a connection, which may be another one than
+    this watch's; this one is added. The set outlives the watch: in the controller's next term, an
+    ended process is noticed at once.
+    """
     refused_count, pause = 0, REPEAT_SECONDS
     first_until = clock.monotonic() + FIRST_SECONDS
-    while refused_count < 2 or clock.monotonic() < first_until:
+    host, port = registration.host, registration.port
+    while refused_count < 2 or (registration not in reached and clock.monotonic() < first_until):
         started_at = clock.monotonic()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -68,7 +85,8 @@ async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
             refused_count = 0
             await clock.sleep(PAUSE_SECONDS)
             continue
-        refused_count, first_until = 0, started_at
+        refused_count = 0
+        reached.add(registration)
         connection = cast(_IdleConnection, protocol)
         try:
             connection.greet()

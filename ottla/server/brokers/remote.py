@@ -15,7 +15,7 @@ from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartit
 from ottla.net.port import Net
 from ottla.net.requests import RequestChannel
 from ottla.server.brokers import states
-from ottla.server.brokers.process_watch import wait_until_gone
+from ottla.server.brokers.process_watch import Registration, wait_until_gone
 from ottla.server.brokers.states import SentImage
 from ottla.wire.fields import Message
 from ottla.wire.messages.leader_and_isr import (
@@ -53,10 +53,19 @@ METADATA_MAX = 5000
 class RemoteBroker:
     """The BrokerPort of another process; one registration of a broker has its own.
 
-    Only what the broker has not been sent yet is sent next.
+    Only what the broker has not been sent yet is sent next. `reached` is for `wait_until_gone`.
     """
 
-    def __init__(self, net: Net, clock: Clock, channel: RequestChannel) -> None:
+    def __init__(
+        self,
+        net: Net,
+        clock: Clock,
+        channel: RequestChannel,
+        registration: Registration,
+        reached: set[Registration],
+    ) -> None:
+        self._registration = registration
+        self._reached = reached
         self._net = net
         self._clock = clock
         self._channel = channel
@@ -160,7 +169,7 @@ class RemoteBroker:
 
     async def wait_until_gone(self) -> None:
         """Return when the broker's process has ended: nothing listens at its address any more."""
-        await wait_until_gone(self._net, self._clock, self._channel.host, self._channel.port)
+        await wait_until_gone(self._net, self._clock, self._registration, self._reached)
 
     def close(self) -> None:
         """Close the connection."""
@@ -171,6 +180,7 @@ class RemoteBroker:
             answer = await self._channel.request(message, version, seconds=TIMEOUT_SECONDS)
         except OSError as error:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
+        self._reached.add(self._registration)
         assert isinstance(answer, response), "a response has the class of its request"
         return answer
 

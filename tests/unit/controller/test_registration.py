@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from ottla.base.clock import RealClock
+from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
-from ottla.cluster.image import BrokerImage
+from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.znodes import BrokerIdNode, ControllerNode
 from ottla.controller import state
@@ -51,3 +52,23 @@ async def test_role_of_another_broker_is_left_alone(tree: EmbeddedTree) -> None:
     await state.register(former, _BROKER, 0, 1.0)
     await state.register(session, _BROKER, 0, 1.0)
     assert await session.exists(ControllerNode.PATH) is not None
+
+
+async def test_address_of_another_broker_is_refused(tree: EmbeddedTree) -> None:
+    """Clients would reach only one of two brokers that advertise the same address."""
+    other, session = tree.session(), tree.session()
+    await state.refuse_shared_addresses(session, _BROKER)
+    await state.register(other, _BROKER, 0, 1.0)
+    await state.refuse_shared_addresses(session, _BROKER)
+    await state.refuse_shared_addresses(session, replace(_BROKER, id=2, port=9093))
+    inside = Endpoint("INSIDE", "10.0.0.1", 9093)
+    outside = Endpoint("OUTSIDE", "127.0.0.1", 9092)
+    copied = replace(_BROKER, id=2, port=9093, endpoints=(inside, outside))
+    with pytest.raises(ConfigError) as refused:
+        await state.refuse_shared_addresses(session, copied)
+    assert str(refused.value).startswith(
+        "Configured end points 127.0.0.1:9092 in advertised listeners are already registered by "
+        "broker 1"
+    )
+    other.expire()
+    await state.refuse_shared_addresses(session, copied)

@@ -107,14 +107,49 @@ def test_an_offset_out_of_range_is_reported() -> None:
 @pytest.mark.parametrize(
     "error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH]
 )
-def test_a_leader_that_is_not_ready_is_asked_again_after_the_back_off(error: ErrorCode) -> None:
-    """The controller's decision reaches the two brokers at different times."""
+def test_a_leader_that_is_not_ready_is_asked_again_after_a_pause(error: ErrorCode) -> None:
+    """The controller's decision reaches the two brokers at different times.
+
+    The pauses become longer, up to the back-off, until the leader answers.
+    """
+    result, _ = fetches()
+    now, pauses = 10.0, []
+    for _ in range(8):
+        requested(result, now)
+        assert result.received(response(error_code=int(error)), now, BACKOFF) == []
+        assert result.next_request(now + 0.01, 99, LIMITS) is None
+        due_at = result.next_due_at()
+        assert due_at is not None
+        pauses.append(round(due_at - now, 3))
+        now = due_at
+    assert pauses == [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, BACKOFF, BACKOFF]
+    requested(result, now)
+    assert result.received(response(records=b"x"), now, BACKOFF)
+    requested(result, now)
+    result.received(response(error_code=int(error)), now, BACKOFF)
+    assert result.next_due_at() == pytest.approx(now + 0.02)
+
+
+def test_a_damaged_answer_is_asked_for_again_after_the_back_off() -> None:
+    """Nothing suggests that the leader will soon have a better one."""
     result, _ = fetches()
     requested(result)
-    assert result.received(response(error_code=int(error)), 10.0, BACKOFF) == []
-    assert result.next_request(10.9, 99, LIMITS) is None
+    error = int(ErrorCode.CORRUPT_MESSAGE)
+    assert result.received(response(error_code=error), 10.0, BACKOFF) == []
     assert result.next_due_at() == 11.0
-    assert result.next_request(11.0, 99, LIMITS) is not None
+
+
+def test_a_request_does_not_wait_longer_than_other_partitions_pause() -> None:
+    """There is one request at a time: a long wait would delay the partition that is due next."""
+    result, followed = fetches()
+    other = Followed("payments", (b"p" * 16, 0), 4)
+    result.follow(other)
+    followed.due_at = 10.25
+    request = requested(result, 10.0)
+    assert [topic.topic_id for topic in request.topics] == [b"p" * 16]
+    assert request.max_wait_ms == 250
+    followed.due_at = 0.0
+    assert requested(result, 10.1).max_wait_ms == LIMITS.wait_ms
 
 
 def test_a_fenced_follower_waits_for_the_controller() -> None:
