@@ -187,8 +187,8 @@ class ConsumerRecord:
         return DeserializedRecord(self._message, key, value)
 
     def _fields(self) -> tuple[Any, ...]:
-        place = self.topic, self.partition, self.offset, self.timestamp
-        return (*place, self.key, self.value, tuple(self.headers))
+        position = self.topic, self.partition, self.offset, self.timestamp
+        return (*position, self.key, self.value, tuple(self.headers))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConsumerRecord) and self._fields() == other._fields()

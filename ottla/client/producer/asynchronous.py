@@ -103,9 +103,11 @@ class AsyncProducer:
         if on_delivery is not None:
             future._on_delivery = on_delivery
         if self._is_plain:
-            place = -1 if partition is None else partition
+            partition_or_any = -1 if partition is None else partition
             try:
-                self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
+                self._produce(
+                    topic, value, key, partition_or_any, future, future, timestamp or 0, headers
+                )
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 await self._recover(record, future, error)

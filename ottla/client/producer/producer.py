@@ -78,8 +78,10 @@ class Producer:
                 if headers is None and partition is None and timestamp is None:
                     self._produce(topic, value, key, -1, future)
                 else:
-                    place = -1 if partition is None else partition
-                    self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
+                    partition_or_any = -1 if partition is None else partition
+                    self._produce(
+                        topic, value, key, partition_or_any, future, future, timestamp or 0, headers
+                    )
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 self._recover(record, future, error)
@@ -196,10 +198,10 @@ class Producer:
             future._observer = preparation.interceptors.on_acknowledgement
         try:
             record = preparation.prepared(sent)
-            place = -1 if record.partition is None else record.partition
+            partition_or_any = -1 if record.partition is None else record.partition
             try:
                 self._produce(
-                    record.topic, record.value, record.key, place, future, future,
+                    record.topic, record.value, record.key, partition_or_any, future, future,
                     record.timestamp or 0, record.headers,
                 )  # fmt: skip
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
@@ -211,14 +213,14 @@ class Producer:
     def _recover(self, record: PreparedRecord, future: DeliveryFuture, error: Exception) -> None:
         """Wait until the queue has room; complete the future of a record that is too large."""
         deadline = Deadline(self._max_block_s)
-        place = -1 if record.partition is None else record.partition
+        partition_or_any = -1 if record.partition is None else record.partition
         while isinstance(error, BufferError):
             deadline.check(record.topic)
             if not self._server.serve(_STEP_S):
                 self._server.wait()
             try:
                 self._produce(
-                    record.topic, record.value, record.key, place, future, future,
+                    record.topic, record.value, record.key, partition_or_any, future, future,
                     record.timestamp or 0, record.headers,
                 )  # fmt: skip
                 return
@@ -246,12 +248,12 @@ def look_up(producer: Any, topic: str, timeout_s: float) -> list[int]:
     deadline = Deadline(timeout_s)
     while True:
         try:
-            found = producer.list_topics(topic, min(timeout_s, 10.0)).topics[topic]
+            metadata = producer.list_topics(topic, min(timeout_s, 10.0)).topics[topic]
         except transport.LibrdkafkaError as error:
             raise transport.translate(error.args[0]) from error
-        if found.partitions:
-            return list(found.partitions)
-        cause = None if found.error is None else transport.translate(found.error)
+        if metadata.partitions:
+            return list(metadata.partitions)
+        cause = None if metadata.error is None else transport.translate(metadata.error)
         if isinstance(cause, ApiError) and cause.code is not ErrorCode.LEADER_NOT_AVAILABLE:
             raise cause
         deadline.check(topic)

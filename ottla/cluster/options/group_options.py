@@ -216,11 +216,11 @@ def check(settings: Mapping[str, str], broker: Snapshot) -> None:
 
 def effective(settings: Mapping[str, str], broker: Snapshot) -> dict[str, int]:
     """Return a group's own settings, clamped to the broker's current limits."""
-    found = {}
+    bounded = {}
     for name, value in GROUP_OPTIONS.parse(settings).explicit.items():
         low, high = _limits(name, broker)
-        found[name] = min(max(value, low), high)
-    return found
+        bounded[name] = min(max(value, low), high)
+    return bounded
 
 
 def _limits(name: str, broker: Snapshot) -> tuple[int, int]:

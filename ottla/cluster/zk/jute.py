@@ -335,5 +335,5 @@ def multi_reply(parts: Sequence[tuple[int, bytes]]) -> bytes:
 def failed_multi_reply(count: int, failed: int, code: Code) -> bytes:
     """Return the body for a transaction of `count` operations of which number `failed` failed."""
     codes = [Code.OK] * failed + [code] + [Code.RUNTIME_INCONSISTENCY] * (count - failed - 1)
-    parts = [_MULTI.pack(-1, False, each) + _INT.pack(each) for each in codes]
+    parts = [_MULTI.pack(-1, False, code) + _INT.pack(code) for code in codes]
     return b"".join(parts) + _MULTI_END

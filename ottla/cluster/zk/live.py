@@ -220,9 +220,9 @@ class LiveSession:
         while path != ROOT and await self.exists(path) is None:
             missing.append(path)
             path = parent_of(path)
-        for each in reversed(missing):
+        for ancestor in reversed(missing):
             try:
-                await self.create(each)
+                await self.create(ancestor)
             except NodeExists:
                 # Another client has created it meanwhile.
                 continue
@@ -297,14 +297,14 @@ class LiveSession:
     def _forget(self, path: str, watch: Watch, kinds: AbstractSet[str]) -> bool:
         """Remove kinds from the events of a watch; return True if it waited for one of them."""
         waiting = self._watches.get(path, {})
-        found = waiting.get(watch, set()) & kinds
-        if found:
-            waiting[watch].difference_update(found)
+        watched = waiting.get(watch, set()) & kinds
+        if watched:
+            waiting[watch].difference_update(watched)
             if not waiting[watch]:
                 del waiting[watch]
             if not waiting:
                 del self._watches[path]
-        return bool(found)
+        return bool(watched)
 
     def _fire(self, path: str, event: WatchedEvent) -> None:
         kinds = _TAKES.get(event.type, set())

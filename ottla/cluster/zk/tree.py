@@ -92,10 +92,10 @@ class Tree:
 
     def node(self, path: str) -> Node:
         """Return a node; raise NoNode if it does not exist."""
-        found = self.nodes.get(path)
-        if found is None:
+        node = self.nodes.get(path)
+        if node is None:
             raise NoNode(path)
-        return found
+        return node
 
     def stat(self, path: str) -> Stat:
         """Return a node's Stat; raise NoNode if it does not exist."""

@@ -68,12 +68,12 @@ def _chain(error: BaseException) -> Iterator[TracebackType]:
 def shorten(error: BaseException) -> None:
     """Remove the frames that are not the user's, if the innermost frame is the user's."""
     chain = list(_chain(error))
-    kept = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
-    if not kept or kept[-1] is not chain[-1]:
+    users = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
+    if not users or users[-1] is not chain[-1]:
         return
     result: TracebackType | None = None
-    for each in reversed(kept):
-        result = TracebackType(result, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    for entry in reversed(users):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     error.__traceback__ = result
 
 
@@ -90,13 +90,13 @@ def tell_place(
     """
     if any(item.startswith(_RAISED) for item in getattr(error, "__notes__", ())):
         return
-    place = "" if node is None else f", in {node}"
+    node_text = "" if node is None else f", in {node}"
     if metadata is None:
-        error.add_note(f"{_RAISED}outside of a record{place}. {_FIX}.")
+        error.add_note(f"{_RAISED}outside of a record{node_text}. {_FIX}.")
         return
     record = f"topic {metadata.topic}, partition {metadata.partition}, offset {metadata.offset}"
     shown = _advice(error) if advice is None else advice
-    error.add_note(f"{_RAISED}at the record of {record}{place}. {shown}".rstrip())
+    error.add_note(f"{_RAISED}at the record of {record}{node_text}. {shown}".rstrip())
 
 
 def _advice(error: Exception) -> str:
@@ -125,8 +125,8 @@ class UsersErrors:
     Ottla.
     """
 
-    def __init__(self, what: str, kind: type[OttlaError]) -> None:
-        self._what = what
+    def __init__(self, subject: str, kind: type[OttlaError]) -> None:
+        self._what = subject
         self._kind = kind
 
     def __enter__(self) -> None:
@@ -146,8 +146,8 @@ class UsersErrors:
 class LoggedErrors:
     """A context for user code that nothing depends on: its errors are logged and suppressed."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, subject: str) -> None:
+        self._what = subject
 
     def __enter__(self) -> None:
         """Remember the current frame."""

@@ -317,7 +317,7 @@ def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
     return brought
 
 
-def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
+def check_supplier(supplier: Any, subject: str, method: str = "process") -> None:
     """Raise TopologyError if a supplier returns no processor, or always the same one.
 
     The error contains the correct form. `method` is the method that processors must have. A
@@ -325,10 +325,10 @@ def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
     """
     name = getattr(supplier, "__name__", type(supplier).__name__)
     if isinstance(supplier, type) and issubclass(supplier, ProcessorSupplier):
-        raise TopologyError(f"{what} takes an instance of the supplier: {name}(), not {name}")
+        raise TopologyError(f"{subject} takes an instance of the supplier: {name}(), not {name}")
     if not callable(supplier):
         raise TopologyError(
-            f"{what} takes a processor class or a function that returns a processor, because each task has one of "
+            f"{subject} takes a processor class or a function that returns a processor, because each task has one of "
             f"its own; not {supplier!r}"
         )
     if isinstance(supplier, type) and callable(getattr(supplier, "stores", None)):
@@ -338,11 +338,11 @@ def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
     processor = supplier if isinstance(supplier, type) else supplier()
     if not callable(getattr(processor, method, None)):
         raise TopologyError(
-            f"{what} takes a processor class or a function that returns a processor: {name} returns {processor!r}, not a "
+            f"{subject} takes a processor class or a function that returns a processor: {name} returns {processor!r}, not a "
             f"processor with a method {method}"
         )
     if not isinstance(supplier, type) and supplier() is processor:
         raise TopologyError(
-            f"{what} takes a function that returns a processor, because each task has one of its own: {name} "
+            f"{subject} takes a function that returns a processor, because each task has one of its own: {name} "
             f"returns the same {type(processor).__name__} at each call; return a new one"
         )
