@@ -1,5 +1,6 @@
 """Consumer groups: list, describe, delete (ListGroups, DescribeGroups, DeleteGroups)."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,10 +50,26 @@ class Member:
     client_id: str
     host: str
     assignment: tuple[tuple[str, int], ...]
-    said: bytes = b""
-    """What it said when it joined, in the classic protocol: a subscription, where it is of consumers."""
-    told: bytes = b""
-    """What the group's leader told it: an assignment, where it is of consumers."""
+    metadata: bytes = b""
+    """The metadata of its JoinGroup request, in the classic protocol; a consumer's subscription."""
+    assignment_bytes: bytes = b""
+    """The assignment from the group's leader, in the classic protocol, in the leader's own format."""
+
+    @property
+    def said(self) -> bytes:
+        """Return `metadata`; deprecated."""
+        _renamed("said", "metadata")
+        return self.metadata
+
+    @property
+    def told(self) -> bytes:
+        """Return `assignment_bytes`; deprecated."""
+        _renamed("told", "assignment_bytes")
+        return self.assignment_bytes
+
+
+def _renamed(former: str, name: str) -> None:
+    warnings.warn(f"Member.{former} is now Member.{name}", DeprecationWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +212,6 @@ def _member(row: DescribedGroupMember, protocol_type: str) -> Member:
         client_id=row.client_id,
         host=row.client_host.lstrip("/"),
         assignment=tuple(sorted(assignment)),
-        said=bytes(row.member_metadata),
-        told=bytes(row.member_assignment),
+        metadata=bytes(row.member_metadata),
+        assignment_bytes=bytes(row.member_assignment),
     )

@@ -1,4 +1,6 @@
-"""From a caller's record to bytes and a partition: interceptors, serializers, partitioner, in this order."""
+"""From a caller's record to bytes and a partition: interceptors, serializers, partitioner, in this
+order.
+"""
 
 from typing import Any, NamedTuple
 

@@ -111,8 +111,8 @@ async def _members(groups: GroupCoordinator, listed: list[ListedGroup], pace: Pa
 def _members_count(groups: GroupCoordinator, group: ListedGroup) -> int | None:
     """Return the number of members of a group; None while a change of it is being committed."""
     if group.group_type == _CONSUMER:
-        found = groups.describe_consumer_group(group.group_id)
-        return None if isinstance(found, asyncio.Future) else len(found.members)
+        description = groups.describe_consumer_group(group.group_id)
+        return None if isinstance(description, asyncio.Future) else len(description.members)
     request = DescribeGroupsRequest(groups=[group.group_id])
     (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
     return len(described.members)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from ottla.base.errors import OttlaError
+from ottla.base.user_code import LoggedErrors
 from ottla.streams.model.errors import DeserializationError, SerializationError
 from ottla.streams.model.records import RecordMetadata
 
@@ -108,7 +109,7 @@ def _advice(error: Exception) -> str:
     return "" if isinstance(error, OttlaError) else _UNPROCESSED
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Return the text of an error for a terminal: type, message, notes and the user's frames."""
     result = traceback.TracebackException.from_exception(error)
     result.stack = traceback.StackSummary.from_list(
@@ -126,7 +127,7 @@ class UsersErrors:
     """
 
     def __init__(self, subject: str, kind: type[OttlaError]) -> None:
-        self._what = subject
+        self._subject = subject
         self._kind = kind
 
     def __enter__(self) -> None:
@@ -140,26 +141,13 @@ class UsersErrors:
     ) -> None:
         """Raise the error as the given type."""
         if isinstance(error, Exception):
-            raise self._kind(f"{self._what}\n{told(error)}") from error
+            raise self._kind(f"{self._subject}\n{described(error)}") from error
 
 
-class LoggedErrors:
-    """A context for user code that nothing depends on: its errors are logged and suppressed."""
+def logged_errors(subject: str) -> LoggedErrors:
+    """Return a context for user code that nothing depends on; `subject` begins the log line."""
 
-    def __init__(self, subject: str) -> None:
-        self._what = subject
+    def report(error: Exception) -> None:
+        _log.error("%s\n%s", subject, described(error))
 
-    def __enter__(self) -> None:
-        """Remember the current frame."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        """Log and suppress the error."""
-        if not isinstance(error, Exception):
-            return False
-        _log.error("%s\n%s", self._what, told(error))
-        return True
+    return LoggedErrors(report)
