@@ -49,8 +49,8 @@ class ProducerRecord:
 class RecordMetadata:
     """The position of an acknowledged record: topic, partition, offset and timestamp (ms).
 
-    The offset is -1 for acks=0, and for a record that failed.
-    Not done: the sizes of the serialized key and value, which librdkafka's reports would have to copy.
+    The offset is -1 for acks=0, and for a record that failed. Not done: the sizes of the serialized
+    key and value, which librdkafka's reports would have to copy.
     """
 
     __slots__ = ("_report",)

@@ -155,7 +155,8 @@ class FetchLayout:
     def parts_of(
         self, frame: memoryview, position: int, request: FetchRequest
     ) -> tuple[bytes, bytes] | None:
-        """Return key and constant rest of a decoded request; None unless its bytes are the usual ones.
+        """Return key and constant rest of a decoded request; None unless its bytes are the usual
+        ones.
 
         Decoders accept several encodings of the same request.
         """

@@ -1,8 +1,8 @@
 """The administration of a cluster as one object: a method for each admin API.
 
 Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; client
-quotas, replica moves between log directories, feature updates and the abort of hanging transactions,
-for which `ottla` has no command either; TLS and SASL, as in the rest of `admin`.
+quotas, replica moves between log directories, feature updates and the abort of hanging
+transactions, for which `ottla` has no command either; TLS and SASL, as in the rest of `admin`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -36,7 +36,9 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 
 PROGRESS = "ottla-progress"
-"""The metadata of offsets that show how far an application of ottla.streams is: it does not start there."""
+"""The metadata of offsets that show how far an application of ottla.streams is: it does not start
+there.
+"""
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1

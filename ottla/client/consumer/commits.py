@@ -13,7 +13,9 @@ from ottla.client.errors import ClientError, CommitFailed, TimedOut
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 Offsets = ConsumerRecord | Iterable[ConsumerRecord] | Mapping[Any, int | OffsetAndMetadata]
-"""The offsets to commit: records (the next offset of each is committed), or next offsets by partition."""
+"""The offsets to commit: records (the next offset of each is committed), or next offsets by
+partition.
+"""
 Committed = dict[TopicPartition, OffsetAndMetadata]
 OnCommit = Callable[[Committed, Exception | None], None]
 

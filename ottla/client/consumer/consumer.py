@@ -185,7 +185,8 @@ class Consumer(AssignedPartitions):
             yield record
 
     def commit(self, offsets: Offsets | None = None) -> Committed:
-        """Commit and wait: positions, records, or next offsets by partition; return what was committed.
+        """Commit and wait: positions, records, or next offsets by partition; return what was
+        committed.
 
         Partitions that this consumer does not own any more are skipped. Raises CommitFailed, with
         the reason, if the member is no longer in its group.

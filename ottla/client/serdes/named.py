@@ -70,7 +70,9 @@ class Serdes:
 
     @staticmethod
     def float() -> Serde[builtins.float]:
-        """Return the serde of 32-bit floating-point numbers, big-endian; Python's have 64 bits (`double`)."""
+        """Return the serde of 32-bit floating-point numbers, big-endian; Python's have 64 bits
+        (`double`).
+        """
         return FLOAT
 
     @staticmethod

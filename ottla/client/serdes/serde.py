@@ -26,7 +26,9 @@ class Serde(Generic[T]):
     over: "Callable[[Serde[Any]], Serde[T]] | None" = None
     """Creates this serde from the default one, if it was built before the default was known."""
     bind: "Callable[[str, bool], Serde[T]] | None" = None
-    """Creates this serde for a topic's keys (True) or values, on which a registry's subjects depend."""
+    """Creates this serde for a topic's keys (True) or values, on which a registry's subjects
+    depend.
+    """
     kind: Any = None
     """The class that JSON is read into field by field, if any: an engine may use its own reader."""
 

@@ -1,7 +1,8 @@
 """The options of groups of the consumer protocol: the broker's, and those of a single group.
 
 Names, types and limits are those of Apache Kafka 4.3; a default that differs says so in its text.
-Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848, KIP-1263).
+Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848,
+KIP-1263).
 """
 
 from collections.abc import Mapping, Sequence

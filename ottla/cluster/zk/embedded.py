@@ -78,11 +78,11 @@ class EmbeddedTree:
     """One tree and its sessions; in memory if `directory` is None.
 
     Opening replays the journal, blocking, and raises StorageError with a message that names the
-    remedy, DirectoryInUse if another process has the tree open. After a failed write or sync nothing
-    more is acknowledged: every operation raises StorageError, the sessions become SUSPENDED, and
-    `on_failure` is called. `is_shared`: sessions of other processes exist. They outlive this
-    process, so their ephemeral nodes are kept when the tree is opened, and every change is written
-    before it is acknowledged.
+    remedy, DirectoryInUse if another process has the tree open. After a failed write or sync
+    nothing more is acknowledged: every operation raises StorageError, the sessions become
+    SUSPENDED, and `on_failure` is called. `is_shared`: sessions of other processes exist. They
+    outlive this process, so their ephemeral nodes are kept when the tree is opened, and every
+    change is written before it is acknowledged.
     """
 
     def __init__(

@@ -143,7 +143,8 @@ def decode_snapshot(content: bytes) -> Snapshot | None:
 
 
 class Journal:
-    """The files of one tree. `write`, `begin_next` and `store_snapshot` block: call them off the loop.
+    """The files of one tree. `write`, `begin_next` and `store_snapshot` block: call them off the
+    loop.
 
     Used by one flusher at a time; only `store_snapshot` may run beside `write`.
     """

@@ -114,7 +114,8 @@ class LiveSession:
         session_id, password = client.client_id
         self._credentials = int(session_id), bytes(password)
         self._listeners: list[Callable[[SessionState], None]] = []
-        # The type of the last event that was announced, in the names of kazoo (CREATED, CHANGED, …).
+        # The type of the last event that was announced, in the names of kazoo (CREATED, CHANGED,
+        # …).
         self.last_event = ""
         # The events of each watch, by path: kazoo announces a deletion twice to a watch of both
         # kinds.
@@ -269,7 +270,8 @@ class LiveSession:
             await self._loop.run_in_executor(None, partial(_put_away, self._client))
 
     def abandon(self) -> None:
-        """Disconnect without ending the session, as a process that dies does; it cannot be used again.
+        """Disconnect without ending the session, as a process that dies does; it cannot be used
+        again.
 
         For tests of expiry, and for a broker that must not end a session whose state is unknown.
         """

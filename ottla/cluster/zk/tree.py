@@ -30,7 +30,8 @@ NO_OWNER = 0
 
 
 class Node(NamedTuple):
-    """A node's content and counters; replaced, never changed, so that a copy of the map is a snapshot.
+    """A node's content and counters; replaced, never changed, so that a copy of the map is a
+    snapshot.
 
     `creates` counts children ever created here; `owner` is the session of an ephemeral node, or 0.
     """

@@ -215,7 +215,8 @@ class TreeServer:
         return session
 
 
-# -- requests -----------------------------------------------------------------------------------------
+# -- requests
+# -----------------------------------------------------------------------------------------
 
 _Request = Callable[[EmbeddedTree, ServedSession, Reader], Awaitable[bytes]]
 

@@ -1,9 +1,9 @@
 """Notices that the process of another broker has ended, before its session does.
 
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
-broker listens while it is registered. A broker of Apache Kafka registers a moment before it listens,
-so a broker that was never reached has some time. A broker that is only silent (its machine or the
-network is down) is not noticed here: its session ends.
+broker listens while it is registered. A broker of Apache Kafka registers a moment before it
+listens, so a broker that was never reached has some time. A broker that is only silent (its machine
+or the network is down) is not noticed here: its session ends.
 """
 
 import asyncio
@@ -52,7 +52,9 @@ def _ignore(answer: "asyncio.Future[Message]") -> None:
 
 
 async def wait_until_gone(net: Net, clock: Clock, host: str, port: int) -> None:
-    """Return when connections to the address are refused twice in a row, for three seconds at first."""
+    """Return when connections to the address are refused twice in a row, for three seconds at
+    first.
+    """
     refused_count, pause = 0, REPEAT_SECONDS
     first_until = clock.monotonic() + FIRST_SECONDS
     while refused_count < 2 or clock.monotonic() < first_until:

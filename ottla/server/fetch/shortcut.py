@@ -45,8 +45,8 @@ _KNOWN_MAX = 10_000
 class Known(NamedTuple):
     """The meaning of the bytes around the offset, and the templates of the response."""
 
-    # A weak reference, because a deleted partition must be freed. A replica that was replaced serves
-    # no fetch any more.
+    # A weak reference, because a deleted partition must be freed. A replica that was replaced
+    # serves no fetch any more.
     find: Callable[[], Partition | None]
     topic: str
     topic_id: bytes
@@ -218,7 +218,9 @@ class FetchShortcut:
 def known_parts(
     known: Known, session: Session | None, correlation_id: int, isolation: int, fetched: Fetched
 ) -> Sequence[Part]:
-    """Return the response with records and without aborted transactions, and note it in the session."""
+    """Return the response with records and without aborted transactions, and note it in the
+    session.
+    """
     records, high_watermark, stable_offset, log_start_offset, _, _ = fetched
     assert records is not None
     if session is None:

@@ -1,9 +1,9 @@
 """Produce (key 0), versions 3-13: append record batches.
 
 v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467).
-v9: flexible. v10: current leader and endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v12:
-partitions are made part of the transaction (KIP-890, transaction.version 2). v13: topic ids (KIP-516).
-Version 0 is advertised and refused (KAFKA-18659).
+v9: flexible. v10: current leader and endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890).
+v12: partitions are made part of the transaction (KIP-890, transaction.version 2). v13: topic ids
+(KIP-516). Version 0 is advertised and refused (KAFKA-18659).
 
 Not done: nothing.
 """

@@ -28,7 +28,9 @@ class Progress:
     state_bytes: int = 0
     batch_ms: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """The number of records dropped since the queries started, by task: Kafka's dropped-records-total."""
+    """The number of records dropped since the queries started, by task: Kafka's
+    dropped-records-total.
+    """
     misplaced_keys: Mapping[str, int] = field(default_factory=dict)
     """The number of misplaced keys among the checked ones since the queries started, by topic
     (docs/partitioning.md).

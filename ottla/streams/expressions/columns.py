@@ -89,7 +89,9 @@ class Column:
 
     operation: str
     operands: tuple[Any, ...] = ()
-    """Columns; for a literal its value, of a field its path, of a struct names and Columns, of Spark's functions (`spark`) the name first."""
+    """Columns; for a literal its value, of a field its path, of a struct names and Columns, of
+    Spark's functions (`spark`) the name first.
+    """
 
     def __bool__(self) -> bool:
         raise TypeError("a Column is true of some records: use &, | and ~, not and, or and not")

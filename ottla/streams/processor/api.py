@@ -173,7 +173,9 @@ FixedKeyRecord = Record[KFixed, VFixed]
 """The record of a fixed-key processor; forwarding it with another key is an error."""
 
 Supplier = Callable[[], Processor[Any, Any, Any, Any]]
-"""A callable that returns a new processor at each call: a processor class, a ProcessorSupplier or a function."""
+"""A callable that returns a new processor at each call: a processor class, a ProcessorSupplier or a
+function.
+"""
 
 
 class ProcessorSupplier(Generic[KIn, VIn, KOut, VOut]):
@@ -263,11 +265,12 @@ TimestampExtractor = (
     | Column
     | PysparkColumn
 )
-"""A function that returns the timestamp of a record in ms. An object or class with Kafka's method `extract`, or a Column of key
-and value, is also accepted. A negative timestamp is an error; from an `extract` method, it drops the record.
+"""A function that returns the timestamp of a record in ms. An object or class with Kafka's method
+`extract`, or a Column of key and value, is also accepted. A negative timestamp is an error; from an
+`extract` method, it drops the record.
 
-A function of two arguments also gets the largest timestamp of the partition so far, -1 before the first.
-On Spark this is reset with every micro-batch.
+A function of two arguments also gets the largest timestamp of the partition so far, -1 before the
+first. On Spark this is reset with every micro-batch.
 """
 
 
@@ -288,14 +291,18 @@ class RecordContext(NamedTuple):
 
 
 TopicNameExtractor = Callable[..., str] | Column | PysparkColumn
-"""A function that returns a record's topic, from the value, from key and value, or from key, value and a RecordContext."""
+"""A function that returns a record's topic, from the value, from key and value, or from key, value
+and a RecordContext.
+"""
 
 StreamPartitioner = (
     Callable[[str, Any, Any, int], int | Iterable[int] | None] | Column | PysparkColumn
 )
-"""A function that returns a record's partition, from topic, key, value and the number of partitions; or a Column of key and value.
+"""A function that returns a record's partition, from topic, key, value and the number of
+partitions; or a Column of key and value.
 
-None selects the partition by key. For several partitions, each gets the record; for an empty set, it is dropped (KIP-837).
+None selects the partition by key. For several partitions, each gets the record; for an empty set,
+it is dropped (KIP-837).
 """
 
 StoreMap = Mapping[str, Any]

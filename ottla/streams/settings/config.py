@@ -1,6 +1,9 @@
 """Kafka's option names: `StreamsConfig`, and mappings in place of Kafka Streams' Properties.
 
-    config = {StreamsConfig.APPLICATION_ID_CONFIG: "app", StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: "127.0.0.1:9092"}
+    config = {
+        StreamsConfig.APPLICATION_ID_CONFIG: "app",
+        StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: "127.0.0.1:9092",
+    }
     KafkaStreams(builder.build(), config)
 
 Keyword arguments are equivalent: `application_id="app"`. If Kafka's value is the name of a class,

@@ -98,7 +98,9 @@ class CachedTable:
         self.sends_old_values = False
         """If the operators below need the values of the last commit."""
         self.has_listeners = False
-        """If operators get its changes: a key that was added and deleted again is then not forwarded."""
+        """If operators get its changes: a key that was added and deleted again is then not
+        forwarded.
+        """
 
     def opening(self, open_map: OpenMap) -> OpenMap:
         """Wrap the function that opens the store's maps, so that the cache gets the previous

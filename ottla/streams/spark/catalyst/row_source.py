@@ -222,7 +222,9 @@ class FinishedRows:
     settings: Columns
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return the records of a task's batches: those from the JVM, and the others processed here."""
+        """Return the records of a task's batches: those from the JVM, and the others processed
+        here.
+        """
         return map(Finishing(self.settings).finish, batches)
 
 

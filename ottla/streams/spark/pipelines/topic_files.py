@@ -131,7 +131,9 @@ def _own_columns(rows: DataFrame) -> DataFrame:
 
 
 def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, report: Report) -> int:
-    """Write the records of a topic to files in a folder; return their number. `report` as for `load`."""
+    """Write the records of a topic to files in a folder; return their number. `report` as for
+    `load`.
+    """
     options = {
         "kafka.bootstrap.servers": bootstrap,
         "assign": _by_topic(settings.starts, as_list=True),
