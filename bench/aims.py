@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 
 class Aim(NamedTuple):
-    """The aim of a figure: `bound` limits the ratio to Apache Kafka, or with `is_absolute` our own value.
+    """The aim of a figure: `bound` limits the ratio to Apache Kafka, or with `is_absolute` our own
+    value.
 
     `better` is `more` or `less`: the ratio has to be at least, or at most, the bound.
     """

@@ -30,7 +30,9 @@ def json_values(size: int) -> list[bytes]:
 
 
 def program() -> Path | None:
-    """Return bench/client.c, linked with confluent-kafka's own librdkafka; None if that is not possible."""
+    """Return bench/client.c, linked with confluent-kafka's own librdkafka; None if that is not
+    possible.
+    """
     folder = Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs"
     libraries = sorted(folder.glob("librdkafka*.so*"))
     return compiled("client.c", libraries[:1]) if libraries else None

@@ -1,4 +1,5 @@
-"""Compare a cluster of three Ottla brokers with three Apache Kafka 3.9.2 brokers, both on ZooKeeper.
+"""Compare a cluster of three Ottla brokers with three Apache Kafka 3.9.2 brokers, both on
+ZooKeeper.
 
 `python -m bench.cluster` runs both clusters at the same time and alternates between them; each
 figure is the median of several rounds. The topics have three replicas, and every write has acks=all

@@ -1,9 +1,10 @@
 """Compare Ottla with Apache Kafka (`make bench`); prints ratios and saves them in bench/results/.
 
-Both servers are up during one run. Each figure is measured in rounds that alternate which server goes
-first; the report has the median of the rounds, and the ratio of the medians. Run it on a machine that
-does nothing else. `--page` also fills the figures of docs/performance.md. `--before` adds another
-version of Ottla to the same run, to show what a change costs: `--before ../old/.venv/bin/ottla`.
+Both servers are up during one run. Each figure is measured in rounds that alternate which server
+goes first; the report has the median of the rounds, and the ratio of the medians. Run it on a
+machine that does nothing else. `--page` also fills the figures of docs/performance.md. `--before`
+adds another version of Ottla to the same run, to show what a change costs:
+`--before ../old/.venv/bin/ottla`.
 """
 
 import argparse

@@ -9,7 +9,9 @@ from pathlib import Path
 
 
 def compiled(source: str, libraries: Sequence[Path] = ()) -> Path | None:
-    """Return a C file of this folder as a program, linked with shared libraries; None without a compiler."""
+    """Return a C file of this folder as a program, linked with shared libraries; None without a
+    compiler.
+    """
     compiler = shutil.which("cc")
     if compiler is None:
         return None

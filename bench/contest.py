@@ -1,8 +1,8 @@
 """What `bench.compare` measures of one running server.
 
 Fresh page cache is slow on virtual machines that return memory to their host, for whichever server
-writes first: a file of the same size is written and removed before each write, so that the pages are
-there for both.
+writes first: a file of the same size is written and removed before each write, so that the pages
+are there for both.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The report of `bench.compare`: a table, a chart, and the figures of docs/performance.md.
 
-`python -m bench.report RESULT.json [--page docs/performance.md]` draws the chart of a result again, and
-writes its table into the page, between the two marks that the page has for it.
+`python -m bench.report RESULT.json [--page docs/performance.md]` draws the chart of a result again,
+and writes its table into the page, between the two marks that the page has for it.
 """
 
 import argparse

@@ -130,7 +130,8 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Return user and system time so far, of all threads, also of ended ones."""
-        # clock_getcpuclockid(3): the scheduler's nanoseconds, where /proc counts hundredths of a second.
+        # clock_getcpuclockid(3): the scheduler's nanoseconds, where /proc counts hundredths of a
+        # second.
         return time.clock_gettime((~self._process.pid << 3) | _CPU_CLOCK)
 
     def rss_mb(self) -> float:

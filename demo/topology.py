@@ -1,14 +1,14 @@
 """The pipeline: five results of flights, weather, planes and airports, as one topology of
 `ottla.streams`.
 
-| topic            | contents                                        | operators                                        |
-|------------------|-------------------------------------------------|--------------------------------------------------|
-| carrier-delays   | delays by airline in windows of two hours       | hopping windows, emitted once when they close    |
-| weather-delays   | delays by airport and weather                   | join of two streams, then a table                |
-| plane-makers     | delays by the manufacturer of the plane         | join of a stream with a table, then a table      |
-| plane-runs       | flights of a plane without a long pause         | session windows, emitted once when they close    |
-| alerts           | each flight that left two hours late            | join of a stream with a global table             |
-| longest-delays   | the five worst alerts by airport and week       | tumbling windows, emitted with each change       |
+| topic          | contents                               | operators                              |
+|----------------|----------------------------------------|----------------------------------------|
+| carrier-delays | delays by airline, every two hours     | hopping windows, final results         |
+| weather-delays | delays by airport and weather          | join of two streams, a table           |
+| plane-makers   | delays by manufacturer of the plane    | join of a stream with a table, a table |
+| plane-runs     | a plane's flights without a long pause | session windows, final results         |
+| alerts         | each flight that left two hours late   | join of a stream with a global table   |
+| longest-delays | five worst alerts by airport and week  | tumbling windows, every change         |
 
 The record's timestamp is the scheduled departure. The grace of windows is a week, because topics
 are read in parallel, and one may be ahead of another.

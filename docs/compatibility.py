@@ -1,8 +1,8 @@
 """Computes docs/compatibility.md, the foreign clients that run with Ottla, from the tests.
 
-No row is written by hand. A row is a file below tests/compat, its subject the file's first sentence; a
-test counts for a client if its own code, its fixtures, or what they call, uses that client. Versions
-are those that the tests install or fetch.
+No row is written by hand. A row is a file below tests/compat, its subject the file's first
+sentence; a test counts for a client if its own code, its fixtures, or what they call, uses that
+client. Versions are those that the tests install or fetch.
 """
 
 import ast

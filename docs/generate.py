@@ -1,7 +1,8 @@
 """Writes docs/{apis,options,gaps,compatibility,scripts}.md from the code; `--check` only compares.
 
-The pages are computed from the table of supported APIs, the option tables, and the headers of modules
-("Not done:"), so that they agree with the code. tests/law/test_docs.py checks that they are up to date.
+The pages are computed from the table of supported APIs, the option tables, and the headers of
+modules ("Not done:"), so that they agree with the code. tests/law/test_docs.py checks that they are
+up to date.
 """
 
 import ast

@@ -10,8 +10,8 @@ The layers; a package imports only from lower ones::
     layer 0  base  <  metrics
 
 ``|`` separates siblings that never import each other. ``||`` separates two sides: the broker side
-(storage … server) and the client side (client, streams, console) never import each other; they share
-only bytes on the wire. Only ``tools`` and ``testing`` import both.
+(storage … server) and the client side (client, streams, console) never import each other; they
+share only bytes on the wire. Only ``tools`` and ``testing`` import both.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,6 @@
-"""Send asynchronously with a callback, then synchronously with `result()` (the notes' first producer)."""
+"""Send asynchronously with a callback, then synchronously with `result()` (the notes' first
+producer).
+"""
 
 import sys
 from typing import Any

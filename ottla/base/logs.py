@@ -70,10 +70,10 @@ def _template(text: str) -> _Template | None:
     """Return the parts of a template; None if a line is not written as an event."""
     if not TEMPLATE.fullmatch(text):
         return None
-    found = list(_FIELD.finditer(text))
-    name = text[: found[0].start()] if found else text
+    fields = list(_FIELD.finditer(text))
+    name = text[: fields[0].start()] if fields else text
     return _Template(
-        name, tuple((each[1], each[2], len(_CONVERSION.findall(each[2]))) for each in found)
+        name, tuple((field[1], field[2], len(_CONVERSION.findall(field[2]))) for field in fields)
     )
 
 
@@ -86,18 +86,18 @@ def event_of(record: logging.LogRecord) -> Event:
     fields: dict[str, Value] = {}
     position = 0
     for name, form, count in template.fields:
-        taken = arguments[position : position + count]
+        own_arguments = arguments[position : position + count]
         position += count
-        fields[name] = _value(form, taken)
+        fields[name] = _value(form, own_arguments)
     return Event(template.name, fields)
 
 
-def _value(form: str, taken: tuple[object, ...]) -> Value:
+def _value(form: str, arguments: tuple[object, ...]) -> Value:
     """Return the value of a field, with its type unless the format changes the value."""
-    first = taken[0] if len(taken) == 1 else None
+    first = arguments[0] if len(arguments) == 1 else None
     if form in _WHOLE and isinstance(first, str | int | float):
         return first
-    text = form % taken
+    text = form % arguments
     return float(text) if isinstance(first, float) and form.startswith("%.") else text
 
 

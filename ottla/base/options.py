@@ -170,10 +170,10 @@ class Table:
 
     def row(self, name: str) -> Option:
         """Return an option; ConfigError names an unknown one."""
-        found = self.rows.get(name)
-        if found is None:
+        option = self.rows.get(name)
+        if option is None:
             raise ConfigError(f"Unknown configuration {name}")
-        return found
+        return option
 
     def parse(self, settings: Mapping[str, str]) -> Snapshot:
         """Check settings and return a snapshot of them."""

@@ -21,10 +21,10 @@ class Address(NamedTuple):
 
 def parse_bootstrap(text: str) -> list[Address]:
     """Return the addresses of a comma-separated list; ConfigError names the invalid part."""
-    found = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
-    if not found:
+    addresses = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
+    if not addresses:
         raise ConfigError(f"{text!r} names no broker: write host:port, as in {DEFAULT_BOOTSTRAP}")
-    return found
+    return addresses
 
 
 def _parse_address(text: str) -> Address:

@@ -188,31 +188,31 @@ class Brokers:
 
     def topic(self, name: str) -> MetadataResponseTopic:
         """Return a topic's metadata; ApiError if it does not exist."""
-        (found,) = self.metadata([name]).topics
-        if found.error_code:
-            code = ErrorCode(found.error_code)
+        (topic,) = self.metadata([name]).topics
+        if topic.error_code:
+            code = ErrorCode(topic.error_code)
             if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise ApiError(code, f"There is no topic {name!r}.")
             raise ApiError(code, f"Topic {name!r}: {code.message}")
-        return found
+        return topic
 
     def leaders(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """Return the leader of each partition; ApiError if a topic, partition or leader does not
         exist.
         """
-        found: dict[tuple[str, int], int] = {}
+        leaders: dict[tuple[str, int], int] = {}
         for name in sorted({topic for topic, _ in partitions}):
             for partition in self.topic(name).partitions:
-                found[name, partition.partition_index] = partition.leader_id
+                leaders[name, partition.partition_index] = partition.leader_id
         for topic, index in partitions:
-            if (topic, index) not in found:
+            if (topic, index) not in leaders:
                 raise ApiError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     f"Topic {topic!r} has no partition {index}.",
                 )
-            if found[topic, index] < 0:
+            if leaders[topic, index] < 0:
                 raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader.")
-        return {key: found[key] for key in partitions}
+        return {key: leaders[key] for key in partitions}
 
     def address(self, node_id: int) -> Address:
         """Return the address of the broker with this id, from the latest metadata."""

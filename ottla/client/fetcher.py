@@ -201,10 +201,10 @@ class _Patience:
         self._deadline = time.monotonic() + self._timeout_s
         self._pause_s = _PAUSE_S
 
-    def check(self, place: str) -> None:
+    def check(self, source: str) -> None:
         """Raise TimedOut if no data has arrived for too long."""
         if time.monotonic() > self._deadline:
-            raise TimedOut(f"nothing came from {place} for {self._timeout_s:g} s")
+            raise TimedOut(f"nothing came from {source} for {self._timeout_s:g} s")
 
     def pause(self, error: Exception) -> None:
         """Wait before a retry; raise the last error if the time is over."""

@@ -49,8 +49,8 @@ class ProducerRecord:
 class RecordMetadata:
     """The position of an acknowledged record: topic, partition, offset and timestamp (ms).
 
-    The offset is -1 for acks=0, and for a record that failed.
-    Not done: the sizes of the serialized key and value, which librdkafka's reports would have to copy.
+    The offset is -1 for acks=0, and for a record that failed. Not done: the sizes of the serialized
+    key and value, which librdkafka's reports would have to copy.
     """
 
     __slots__ = ("_report",)
@@ -187,8 +187,8 @@ class ConsumerRecord:
         return DeserializedRecord(self._message, key, value)
 
     def _fields(self) -> tuple[Any, ...]:
-        place = self.topic, self.partition, self.offset, self.timestamp
-        return (*place, self.key, self.value, tuple(self.headers))
+        position = self.topic, self.partition, self.offset, self.timestamp
+        return (*position, self.key, self.value, tuple(self.headers))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConsumerRecord) and self._fields() == other._fields()

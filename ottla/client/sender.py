@@ -189,14 +189,14 @@ class ColumnSender:
             request = MetadataRequest(
                 topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True
             )
-            (found,) = self._brokers.ask(request, MetadataResponse).topics
-            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            (topic_metadata,) = self._brokers.ask(request, MetadataResponse).topics
+            if topic_metadata.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 # The topic is being created: the next response has its partitions.
                 raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"There is no topic {topic!r}.")
-            if found.error_code:
-                code = ErrorCode(found.error_code)
+            if topic_metadata.error_code:
+                code = ErrorCode(topic_metadata.error_code)
                 raise ApiError(code, f"Topic {topic!r}: {code.message}")
-            return len(found.partitions)
+            return len(topic_metadata.partitions)
 
         return self._brokers.retry(attempt)
 
@@ -218,7 +218,7 @@ class ColumnSender:
                 self._append(lane, encoded, rows.slice(start, end))
                 start = end
                 self._let_go(lane)
-                while sum(len(each.waiting) for each in self._lanes.values()) > _WAITING_MAX:
+                while sum(len(lane.waiting) for lane in self._lanes.values()) > _WAITING_MAX:
                     self._advance()
                 if lane.renumbered != numbering:
                     break
@@ -327,8 +327,8 @@ class ColumnSender:
         if key not in self._leaders:
             # For the whole topic: with many partitions, one request for each takes longer than
             # writing.
-            for each in self._brokers.topic(lane.topic).partitions:
-                self._leaders[lane.topic, each.partition_index] = each.leader_id
+            for partition in self._brokers.topic(lane.topic).partitions:
+                self._leaders[lane.topic, partition.partition_index] = partition.leader_id
         # Once: a lane that returns here has failed, and the known leader is not to be trusted.
         known = self._leaders.pop(key, -1)
         return known if known >= 0 else self._brokers.leaders([key])[key]
@@ -386,7 +386,7 @@ class ColumnSender:
             parts = others
         else:
             parts = [first.slice(0, count // 2), first.slice(count // 2, count), *others]
-        waited = sum(each.records_count for each in lane.waiting)
+        waited = sum(batch.records_count for batch in lane.waiting)
         lane.sender = lane.sender.before(waited)
         lane.waiting.clear()
         lane.rows.clear()

@@ -79,8 +79,8 @@ def _check_columns(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def _check_partitions(topic: str, wanted: Iterable[int], known: Sequence[int]) -> list[int]:
-    chosen = sorted(set(wanted))
+def _check_partitions(topic: str, partitions: Iterable[int], known: Sequence[int]) -> list[int]:
+    chosen = sorted(set(partitions))
     unknown = [number for number in chosen if number not in known]
     if unknown:
         raise ConfigError(f"Topic {topic!r} has partitions 0 to {len(known) - 1}, no {unknown[0]}")
@@ -101,9 +101,9 @@ class _Bounds:
         self._latest = self._list(LATEST)
 
     def _list(self, timestamp: int) -> dict[int, int]:
-        asked = {(self._topic, partition): timestamp for partition in self._partitions}
-        found = list_offsets(self._brokers, asked, isolation_level=self._isolation_level)
-        return {partition: answer.offset for (_, partition), answer in found.items()}
+        timestamps = {(self._topic, partition): timestamp for partition in self._partitions}
+        answers = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
+        return {partition: answer.offset for (_, partition), answer in answers.items()}
 
     def resolve(self, position: Position) -> dict[int, int]:
         """Return an offset within each partition, or its end."""
@@ -119,9 +119,9 @@ class _Bounds:
         if position == "latest":
             return self._latest
         if isinstance(position, datetime):
-            found = self._list(int(position.timestamp() * 1000))
+            offsets = self._list(int(position.timestamp() * 1000))
             # All records are older: the end.
-            return {key: self._latest[key] if at < 0 else at for key, at in found.items()}
+            return {key: self._latest[key] if at < 0 else at for key, at in offsets.items()}
         if isinstance(position, Mapping):
             missing = [number for number in self._partitions if number not in position]
             if missing:

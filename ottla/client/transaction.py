@@ -91,8 +91,8 @@ class Transaction:
                 AddPartitionsToTxnResponse,
                 max_version=_ADD_PARTITIONS_VERSION_MAX,
             )
-            for found in response.results_by_topic_v3_and_below:
-                for row in found.results_by_partition:
+            for topic_result in response.results_by_topic_v3_and_below:
+                for row in topic_result.results_by_partition:
                     check(row.partition_error_code, subject=f"{topic}-{row.partition_index}")
 
         _settle(brokers, attempt)
@@ -124,9 +124,9 @@ class Transaction:
             response = brokers.ask_coordinator(
                 group_id, request, TxnOffsetCommitResponse, max_version=_VERSION_MAX
             )
-            for found in response.topics:
-                for row in found.partitions:
-                    check(row.error_code, subject=f"Group {group_id!r}, {found.name}")
+            for topic in response.topics:
+                for row in topic.partitions:
+                    check(row.error_code, subject=f"Group {group_id!r}, {topic.name}")
 
         _settle(brokers, commit)
 
@@ -218,27 +218,27 @@ def find_lost(brokers: Brokers, transactions: Iterable[Transaction]) -> list[Tra
             response = brokers.ask_transaction_coordinator(
                 name, request, DescribeTransactionsResponse
             )
-            (found,) = response.transaction_states
-            if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            (state,) = response.transaction_states
+            if state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 return True
-            check(found.error_code, subject=f"Transaction {name!r}")
-            now = Producer(found.producer_id, found.producer_epoch)
-            return found.transaction_state != _ONGOING or now != transaction.producer
+            check(state.error_code, subject=f"Transaction {name!r}")
+            now = Producer(state.producer_id, state.producer_epoch)
+            return state.transaction_state != _ONGOING or now != transaction.producer
 
         return brokers.retry(attempt)
 
-    return [each for each in transactions if is_lost(each)]
+    return [transaction for transaction in transactions if is_lost(transaction)]
 
 
 def list_open(brokers: Brokers, prefix: str) -> list[str]:
     """Return the transactional ids with this prefix that have an open transaction (KIP-664)."""
     request = ListTransactionsRequest(state_filters=[_ONGOING])
-    found: list[str] = []
+    names: list[str] = []
     for node_id in brokers.node_ids():
         response = brokers.ask_node(node_id, request, ListTransactionsResponse)
         check(response.error_code)
-        found += [row.transactional_id for row in response.transaction_states]
-    return sorted(name for name in found if name.startswith(prefix))
+        names += [row.transactional_id for row in response.transaction_states]
+    return sorted(name for name in names if name.startswith(prefix))
 
 
 def _settle(brokers: Brokers, attempt: Callable[[], T]) -> T:

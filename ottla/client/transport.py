@@ -1,8 +1,8 @@
 """Bulk transfer of records through librdkafka: the only module that imports confluent_kafka.
 
 `RecordProducer` and `RecordConsumer` are thin classes with our errors and values, for the tools.
-`Producer` and `Consumer` of this package are built on librdkafka's own objects, which `open_producer`
-and `open_consumer` return. `settings` uses librdkafka's own option names.
+`Producer` and `Consumer` of this package are built on librdkafka's own objects, which
+`open_producer` and `open_consumer` return. `settings` uses librdkafka's own option names.
 librdkafka's threads do the work; each object belongs to one thread.
 """
 

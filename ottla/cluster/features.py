@@ -52,15 +52,15 @@ class ServedApi(Protocol):
 
 def supported(apis: Iterable[ServedApi]) -> dict[str, Range]:
     """Return the features of a broker that serves `apis`."""
-    found = {TRANSACTION_VERSION: Range(0, 2)}
+    ranges = {TRANSACTION_VERSION: Range(0, 2)}
     if any(api.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT for api in apis):
-        found[GROUP_VERSION] = Range(0, 1)
-    return found
+        ranges[GROUP_VERSION] = Range(0, 1)
+    return ranges
 
 
 def defaults(ranges: Mapping[str, Range]) -> dict[str, int]:
     """Return the levels of a new cluster: the highest."""
-    return {name: found.highest for name, found in ranges.items() if found.highest}
+    return {name: levels.highest for name, levels in ranges.items() if levels.highest}
 
 
 def updated(

@@ -220,8 +220,8 @@ class ClusterImage:
 
     def partition(self, topic: str, partition: int) -> PartitionImage | None:
         """Return a partition; None if the topic or the partition does not exist."""
-        found = self.topics.get(topic)
-        return None if found is None else found.partition(partition)
+        topic_image = self.topics.get(topic)
+        return None if topic_image is None else topic_image.partition(partition)
 
     def broker(self, broker_id: int) -> BrokerImage | None:
         """Return a live broker; None if it is not registered."""

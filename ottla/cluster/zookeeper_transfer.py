@@ -104,28 +104,28 @@ async def cluster_id(session: Coordination) -> str | None:
 
 
 async def check_vacant(
-    session: Coordination, place: str, nodes: Sequence[Znode], *, replace: bool
+    session: Coordination, target: str, nodes: Sequence[Znode], *, replace: bool
 ) -> None:
     """Check that `nodes` may be written to a tree, which is called `place` in the ConfigError.
 
     A tree with a cluster is not overwritten, unless it is the same cluster and `replace` is set.
     """
-    found = await cluster_id(session)
-    if found is None:
+    existing_id = await cluster_id(session)
+    if existing_id is None:
         return
     carried = {node.path: node.data for node in nodes}.get(ClusterIdNode.PATH)
-    if carried is None or ClusterIdNode.decode(carried) != found:
-        raise ConfigError(f"{place} contains another cluster, {found}: name an empty place")
+    if carried is None or ClusterIdNode.decode(carried) != existing_id:
+        raise ConfigError(f"{target} contains another cluster, {existing_id}: name an empty place")
     if not replace:
         raise ConfigError(
-            f"{place} already contains a copy of this cluster, {found}: add --replace to replace it"
+            f"{target} already contains a copy of this cluster, {existing_id}: add --replace to replace it"
         )
 
 
 async def remove_others(session: Coordination, nodes: Sequence[Znode]) -> None:
     """Delete the nodes that `read` would return and that are not in `nodes`, children first."""
-    kept = {node.path for node in nodes}
-    others = [Znode(node.path, b"") for node in await read(session) if node.path not in kept]
+    copied = {node.path for node in nodes}
+    others = [Znode(node.path, b"") for node in await read(session) if node.path not in copied]
     for batch in _batches(others[::-1]):
         await session.multi([Delete(node.path) for node in batch])
 

@@ -1,7 +1,7 @@
 """Dynamic configuration: settings, and the notification for every broker.
 
-`configs` decides which settings result; this module reads and writes them, and removes notifications
-once every broker has read them. Follows ConfigAdminManager and AdminZkClient.
+`configs` decides which settings result; this module reads and writes them, and removes
+notifications once every broker has read them. Follows ConfigAdminManager and AdminZkClient.
 """
 
 import asyncio

@@ -226,8 +226,8 @@ class Controller:
                 finally:
                     _refuse(event)
         finally:
-            # Stopped, or ended by a bug: requests are refused. After a bug the task is restarted and
-            # reads the tree again, for which it follows the session's last state.
+            # Stopped, or ended by a bug: requests are refused. After a bug the task is restarted
+            # and reads the tree again, for which it follows the session's last state.
             self._resign()
             while not self._queue.empty():
                 _refuse(self._queue.get_nowait())

@@ -116,8 +116,8 @@ async def register(
     """Register a broker and return its epoch; ConfigError if its id is in use.
 
     A registration of the same id is of an earlier life if it names the same addresses, because this
-    process listens there now: it is replaced. Otherwise it may be of a process that was killed, whose
-    session still lasts: its end is awaited for `wait_seconds`. 0 allows neither.
+    process listens there now: it is replaced. Otherwise it may be of a process that was killed,
+    whose session still lasts: its end is awaited for `wait_seconds`. 0 allows neither.
     """
     for path in PERSISTENT_PATHS:
         await session.ensure(path)

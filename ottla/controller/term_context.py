@@ -43,7 +43,8 @@ async def _nowhere(_: TopicRequest) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """The dependencies of a controller: ports, configuration, connections to brokers and to the tree.
+    """The dependencies of a controller: ports, configuration, connections to brokers and to the
+    tree.
 
     `registration_seconds` is how long the broker waits for the end of its former session;
     `create_elsewhere` has the controller on another broker create a topic unless it exists;

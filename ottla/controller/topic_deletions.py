@@ -1,4 +1,5 @@
-"""The topics that one controller term is deleting: orders to brokers, their answers, the last write.
+"""The topics that one controller term is deleting: orders to brokers, their answers, the last
+write.
 
 `deletion` decides what happens to one topic; this module keeps all of them, sends the orders and
 completes the futures of the callers that wait. Follows TopicDeletionManager.
@@ -21,8 +22,8 @@ _log = logging.getLogger(__name__)
 class TopicDeletions:
     """The deletions of one term, by topic name.
 
-    `remove_nodes` removes a topic's nodes from the tree; it is called once per topic, when no broker
-    holds a log of the topic any more.
+    `remove_nodes` removes a topic's nodes from the tree; it is called once per topic, when no
+    broker holds a log of the topic any more.
     """
 
     def __init__(
@@ -50,7 +51,9 @@ class TopicDeletions:
         self._waiting.setdefault(topic.name, asyncio.get_running_loop().create_future())
 
     def futures(self, names: Iterable[str]) -> "list[asyncio.Future[None]]":
-        """Return futures that complete when these topics are deleted, or wait only for lost brokers."""
+        """Return futures that complete when these topics are deleted, or wait only for lost
+        brokers.
+        """
         return [self._waiting[name] for name in names if name in self._waiting]
 
     async def resume(self, names: Iterable[str], topics: Mapping[str, TopicImage]) -> None:

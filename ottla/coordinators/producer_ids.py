@@ -89,7 +89,9 @@ class ProducerIds:
 
 
 async def claim_block(session: Callable[[], Coordination], broker_id: int) -> ProducerIdBlock:
-    """Allocate the block after the last one that any broker has allocated; raises CoordinationError."""
+    """Allocate the block after the last one that any broker has allocated; raises
+    CoordinationError.
+    """
     while True:
         current = session()
         try:

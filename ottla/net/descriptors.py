@@ -75,7 +75,9 @@ class DescriptorLimit:
 
     def _make_room(self, count: int, now: float) -> int:
         everyone = chain.from_iterable(self._endpoints)
-        idle = sorted((each for each in everyone if _is_idle(each, now)), key=_order)
+        idle = sorted(
+            (connection for connection in everyone if _is_idle(connection, now)), key=_order
+        )
         for connection in idle[:count]:
             connection.close("idle, and its descriptor is needed")
         self.closed_count += len(idle[:count])

@@ -89,7 +89,7 @@ class Endpoint:
 
     def active_since(self, moment: float) -> list[Connection]:
         """Return the connections that received bytes since `moment`, a time of the event loop."""
-        return [each for each in self._connections if each.active_at >= moment]
+        return [connection for connection in self._connections if connection.active_at >= moment]
 
     def limit_descriptors(self, limit: DescriptorLimit) -> None:
         """Refuse connections that would use descriptors needed for files."""
@@ -171,13 +171,13 @@ class Endpoint:
 
     def _silent_connections(self) -> list[Connection]:
         now = asyncio.get_running_loop().time()
-        found = []
+        silent = []
         for connection in self._connections:
             is_established = connection.frames_count > 0
             enough = _ESTABLISHED_SILENT_SECONDS if is_established else _SILENT_SECONDS
             if not connection.is_closed and connection.silent_seconds(now) >= enough:
-                found.append(connection)
-        return sorted(found, key=_reclaim_order)
+                silent.append(connection)
+        return sorted(silent, key=_reclaim_order)
 
     def _reason_to_close(self, connection: Connection, now: float) -> str:
         limits = self.limits

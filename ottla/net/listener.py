@@ -224,8 +224,8 @@ class RealNet:
         """Return the socket of a TCP transport; None for TLS, which encrypts what it sends."""
         if transport.get_extra_info("sslcontext") is not None:
             return None
-        found = transport.get_extra_info("socket")
-        return None if found is None else RealFileSocket(found.fileno())
+        sock = transport.get_extra_info("socket")
+        return None if sock is None else RealFileSocket(sock.fileno())
 
 
 def _bind(family: int, address: tuple[object, ...]) -> socket.socket | None:

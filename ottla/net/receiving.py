@@ -95,27 +95,27 @@ class UnhandledBytes:
         Raises ProtocolError if the frame is too large.
         """
         filled = end - position
-        wanted = PREFIX_BYTES
+        needed_bytes = PREFIX_BYTES
         if filled >= PREFIX_BYTES:
             (size_bytes,) = SIZE.unpack_from(view, position)
             if not 0 < size_bytes <= self._frame_bytes_max:
                 raise impossible_size(size_bytes, self._frame_bytes_max)
-            wanted += size_bytes
-        if may_wait and filled < wanted <= _REST_WANTED_MAX and filled <= _REST_BYTES_MAX:
+            needed_bytes += size_bytes
+        if may_wait and filled < needed_bytes <= _REST_WANTED_MAX and filled <= _REST_BYTES_MAX:
             self._rest = view[position:end].tobytes()
             self.filled = filled
             self.frame_started_at = now
             self._memory.keep(filled)
             return True
         old = self.private
-        self.private = self._buffers.take(self._memory.begin(filled, wanted))
+        self.private = self._buffers.take(self._memory.begin(filled, needed_bytes))
         self.view = memoryview(self.private)
         self.view[:filled] = view[position:end]
-        self.filled, self.wanted = filled, wanted
+        self.filled, self.wanted = filled, needed_bytes
         if old is not None:
             self._buffers.give_back(old)
-        self.frame_started_at = now if filled < wanted else 0.0
-        if filled >= wanted:
+        self.frame_started_at = now if filled < needed_bytes else 0.0
+        if filled >= needed_bytes:
             return False
         return filled < len(self.private) or self._grow()
 

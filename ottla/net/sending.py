@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _SIZE = struct.Struct(">i")
 # Larger parts are written by themselves: joining them would copy record bytes.
 JOIN_BYTES_MAX = 64 * 1024
-# Parts of one gathering write, and their bytes: what the socket does not accept is copied.
+# Parts of one gathering write, and their bytes: the bytes that the socket rejects are copied.
 _PARTS_MAX = 512
 _GATHERED_BYTES_MAX = 256 * 1024
 # Records of at least this size are sent from their file; smaller ones are cheaper to read.

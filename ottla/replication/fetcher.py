@@ -1,8 +1,8 @@
 """The fetchers of a broker: one task for each leader that it follows.
 
 A fetcher sends one request after the other and appends the records of each response before the next
-request, so that the position in a request is the end of this replica's log. Follows ReplicaFetcherManager
-and ReplicaFetcherThread.
+request, so that the position in a request is the end of this replica's log. Follows
+ReplicaFetcherManager and ReplicaFetcherThread.
 
 Not done: num.replica.fetchers; one event loop appends as fast as several fetchers would.
 """

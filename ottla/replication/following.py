@@ -55,7 +55,8 @@ def synchronize(partition: Partition, followed: Followed) -> None:
 def append(partition: Partition, data: PartitionData) -> None:
     """Append the leader's records, and apply its high watermark and log start offset.
 
-    With flush.on.ack, the caller flushes the log before the next fetch. Raises ApiError if the records are damaged or do not continue the log, and StorageError.
+    With flush.on.ack, the caller flushes the log before the next fetch. Raises ApiError if the
+    records are damaged or do not continue the log, and StorageError.
     """
     log = partition.log
     if data.records:

@@ -69,9 +69,9 @@ def preferred_read_replica(
 ) -> int:
     """Return the follower from which a consumer in `rack` should read; -1 for the leader (KIP-392).
 
-    It is in sync, in that rack, and has the offset; among several, the one with the longest log, then
-    the one that was caught up last. `rack_of` returns None for a broker that the consumer cannot
-    reach. Follows RackAwareReplicaSelector and ReplicaManager.findPreferredReadReplica.
+    It is in sync, in that rack, and has the offset; among several, the one with the longest log,
+    then the one that was caught up last. `rack_of` returns None for a broker that the consumer
+    cannot reach. Follows RackAwareReplicaSelector and ReplicaManager.findPreferredReadReplica.
     """
     if not rack or rack_of(isr.node_id) == rack:
         return NO_PREFERENCE

@@ -158,7 +158,9 @@ class LocalBroker:
                     leading.isr_published(led, item)
 
     async def wait_until_informed(self, seconds: float) -> bool:
-        """Return True once a controller that knows this broker has informed it; False after `seconds`."""
+        """Return True once a controller that knows this broker has informed it; False after
+        `seconds`.
+        """
         try:
             async with asyncio.timeout(seconds):
                 await self._is_informed.wait()

@@ -470,7 +470,7 @@ class Node:
         await asyncio.shield(self._begin_stop())
 
     def hurry(self) -> None:
-        """Stop waiting for clients and other brokers during the shutdown; all data is still written."""
+        """Stop waiting for clients and other brokers while stopping; all data is still written."""
         self._is_hurried.set()
         self._listeners.hurry()
 

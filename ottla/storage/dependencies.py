@@ -16,8 +16,8 @@ def _ignore(topic: str, partition: int) -> None:
 class Dependencies(NamedTuple):
     """The ports that a log uses, the path of its log directory, and two callbacks of its owner.
 
-    `on_failure` is called when a file operation fails: the log directory goes offline. `on_damage` is
-    called with topic and partition when a segment is found damaged: the log stays online.
+    `on_failure` is called when a file operation fails: the log directory goes offline. `on_damage`
+    is called with topic and partition when a segment is found damaged: the log stays online.
     """
 
     files: FileSystem

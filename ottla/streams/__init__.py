@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
     names = importlib.import_module(_NAMES)
     if name != "__all__" and name not in names.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals().update({each: getattr(names, each) for each in (*names.__all__, "__all__")})
+    globals().update({name: getattr(names, name) for name in (*names.__all__, "__all__")})
     return globals()[name]
 
 

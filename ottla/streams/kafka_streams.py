@@ -210,10 +210,10 @@ class KafkaStreams(SnakeCase):
         self._check_new("an uncaught exception handler")
         self._instance.handler = handler
 
-    def _check_new(self, what: str) -> None:
+    def _check_new(self, setting: str) -> None:
         if self.state is not State.CREATED:
             raise StreamsError(
-                f"{what} is set before the application starts; it is {self.state.name}"
+                f"{setting} is set before the application starts; it is {self.state.name}"
             )
 
     def start(self) -> None:
@@ -232,16 +232,16 @@ class KafkaStreams(SnakeCase):
         if self._metrics_server is not None:
             self._election.show_metrics(self._metrics_server.start())
         self._instance.start(self._elector)
-        wanted = self._settings.shows_progress
-        if sys.stderr.isatty() if wanted is None else wanted:
+        shows_progress = self._settings.shows_progress
+        if sys.stderr.isatty() if shows_progress is None else shows_progress:
             self._line.start()
 
     def _timed_topics(self) -> list[str]:
         """Return the topics whose latest timestamps show the stream time of what was processed."""
         topology, name = self._topology, self.application_id
-        kept = [store.name for store in topology.stores.values() if store.logging_enabled]
-        if kept:
-            return [changelog_name(name, item) for item in kept]
+        logged = [store.name for store in topology.stores.values() if store.logging_enabled]
+        if logged:
+            return [changelog_name(name, item) for item in logged]
         sinks = [node.topic for node in topology.nodes.values() if isinstance(node, Sink)]
         return [sink for sink in sinks if isinstance(sink, str)]
 
@@ -370,15 +370,15 @@ class KafkaStreams(SnakeCase):
         """
         if isinstance(name, StoreQueryParameters):
             timed = name.queryable_store_type.with_timestamps
-            whole = self.store(name.store_name, with_timestamps=timed, timeout_s=timeout_s)
-            return name.narrow(whole)
+            full_view = self.store(name.store_name, with_timestamps=timed, timeout_s=timeout_s)
+            return name.narrow(full_view)
         deadline = time.monotonic() + timeout_s
         self.await_running(timeout_s)
         with self._lock:
-            place = name, with_timestamps
-            if place not in self._views:
-                self._views[place] = self._open_view(name, with_timestamps=with_timestamps)
-            feed, view = self._views[place]
+            key = name, with_timestamps
+            if key not in self._views:
+                self._views[key] = self._open_view(name, with_timestamps=with_timestamps)
+            feed, view = self._views[key]
         feed.await_caught_up(max(0.0, deadline - time.monotonic()))
         return view
 
@@ -423,7 +423,7 @@ class KafkaStreams(SnakeCase):
             nodes={key: node for key, node in topology.nodes.items() if key in names},
             stores={},
             global_stores={name: topology.global_stores[name]},
-            connected={key: each for key, each in topology.connected.items() if key in names},
+            connected={key: stores for key, stores in topology.connected.items() if key in names},
         )
         settings = _task_settings(self.application_id, self._settings)
         task = Task(cut, settings, lambda _: None, _now_ms)
@@ -433,9 +433,14 @@ class KafkaStreams(SnakeCase):
         (topic,) = (topic for node in group if isinstance(node, Source) for topic in node.topics)
 
         def take(records: list[ConsumedRecord]) -> None:
-            for each in records:
+            for record in records:
                 row = TopicRecord(
-                    each.key, each.value, each.timestamp, each.headers, each.partition, each.offset
+                    record.key,
+                    record.value,
+                    record.timestamp,
+                    record.headers,
+                    record.partition,
+                    record.offset,
                 )
                 view.update(lambda row=row: task.add(topic, row))  # type: ignore[misc]
 

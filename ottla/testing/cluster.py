@@ -32,7 +32,8 @@ from ottla.testing.broker_thread import BrokerThread
 from ottla.testing.tree_thread import BrokerSessions, TreeThread
 from ottla.testing.volatile import VolatileFileSystem
 
-# Tests do not wait for further group members (Kafka: 3 s), nor long for silent brokers (Kafka: 18 s).
+# Tests do not wait for further group members (Kafka: 3 s), nor long for silent brokers (Kafka: 18
+# s).
 TEST_OPTIONS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "zookeeper.session.timeout.ms": "2000",
@@ -74,7 +75,9 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all brokers for clients, as host:port,host:port; also of those that are down."""
+        """The addresses of all brokers for clients, as host:port,host:port; also of those that are
+        down.
+        """
         self._refuse_unless_running()
         return ",".join(f"{_LOOPBACK}:{port}" for port in self._ports.values())
 
@@ -124,7 +127,8 @@ class Cluster:
                 self._forget_data()
 
     def restart(self, broker: int | None = None) -> None:
-        """Stop a broker cleanly, unless it is down, and start it with the same data on the same port.
+        """Stop a broker cleanly, unless it is down, and start it with the same data on the same
+        port.
 
         Restarts the whole cluster if `broker` is omitted.
 

@@ -1,12 +1,14 @@
-"""The pytest plugin: the fixture `ottla_cluster` starts a cluster for each test, by default of one broker.
+"""The pytest plugin: the fixture `ottla_cluster` starts a cluster for each test, by default of one
+broker.
 
     def test_orders(ottla_cluster):
         ottla_cluster.create_topic("orders", partitions=3)
         settings = {"bootstrap.servers": ottla_cluster.bootstrap, "partitioner": "murmur2_random"}
         producer = Producer(settings)
 
-To set broker options for a test, a class or a module, override the fixture `ottla_options`; for more
-brokers, override `ottla_brokers`. The broker is not imported before the first test that uses it.
+To set broker options for a test, a class or a module, override the fixture `ottla_options`; for
+more brokers, override `ottla_brokers`. The broker is not imported before the first test that uses
+it.
 """
 
 from collections.abc import Iterator, Mapping

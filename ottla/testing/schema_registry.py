@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, schema: Schema | None) -> None:
         path = urllib.parse.urlsplit(self.path).path
-        parts = [urllib.parse.unquote(each) for each in path.strip("/").split("/")]
+        parts = [urllib.parse.unquote(part) for part in path.strip("/").split("/")]
         try:
             status, body = 200, self._route(parts, schema)
         except _NotFound as error:

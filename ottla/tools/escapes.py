@@ -1,4 +1,6 @@
-"""The backslash escapes of kcat's delimiters and formats: `\\n`, `\\t`, `\\r`, `\\0`, `\\xNN`, `\\\\`."""
+"""The backslash escapes of kcat's delimiters and formats: `\\n`, `\\t`, `\\r`, `\\0`, `\\xNN`,
+`\\\\`.
+"""
 
 import re
 

@@ -94,7 +94,7 @@ _STREAMS = LazyGroup(
         "describe": Verb("ottla.tools.streams.describe", "Show offsets, lag and instances."),
         "reset": Verb("ottla.tools.streams.reset", "Reset an application (dry run by default)."),
     },
-    help="Run and manage Kafka Streams applications.",
+    help="Run and manage stream applications.",
 )
 _GROUPS = {
     "streams": _STREAMS,
@@ -107,6 +107,11 @@ _GROUPS = {
     "broker": _BROKER,
     "zookeeper": _ZOOKEEPER,
 }
+
+
+def _noun(name: str) -> Verb:
+    """Return the row of a group in the list of all commands."""
+    return Verb("", _GROUPS[name].help or "")
 
 
 class _Root(LazyGroup):
@@ -122,17 +127,17 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
         "ottla",
         {
             "up": Verb("ottla.tools.broker.up", "Start brokers on this machine."),
-            "broker": Verb("", "Run and stop the brokers of a cluster."),
+            "broker": _noun("broker"),
             "produce": Verb("ottla.tools.record.produce", "Write lines as records."),
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
-            "topic": Verb("", "Manage topics."),
-            "group": Verb("", "Manage consumer groups and their offsets."),
-            "replica": Verb("", "Compare the replicas of partitions."),
-            "streams": Verb("", "Run and manage stream applications."),
-            "log": Verb("", "Inspect the files of a log directory."),
-            "zookeeper": Verb("", "Run ZooKeeper, look into it, and copy metadata."),
-            "pipeline": Verb("", "Check, explain and run YAML pipelines."),
-            "spark": Verb("", "Make Spark start faster."),
+            "topic": _noun("topic"),
+            "group": _noun("group"),
+            "replica": _noun("replica"),
+            "streams": _noun("streams"),
+            "log": _noun("log"),
+            "zookeeper": _noun("zookeeper"),
+            "pipeline": _noun("pipeline"),
+            "spark": _noun("spark"),
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),

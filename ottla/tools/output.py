@@ -53,7 +53,8 @@ class Output:
         return RowStream(columns, is_json=self.is_json)
 
     def findings(self, rows: Sequence[Mapping[str, str]]) -> None:
-        """Print the findings of an examination: problems are highlighted, with the remedy on the next line.
+        """Print the findings of an examination: problems are highlighted, with the remedy on the
+        next line.
 
         Each row has a state (ok, warn, fail), a check, the finding, and a remedy, which may be
         empty.
@@ -129,7 +130,9 @@ def note(text: str) -> None:
 
 
 def is_terminal() -> bool:
-    """Return True if standard input and standard error are a terminal, so that a prompt is possible."""
+    """Return True if standard input and standard error are a terminal, so that a prompt is
+    possible.
+    """
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -438,10 +438,10 @@ def refuse_value(label: str, value: object, name: str, version: int) -> NoReturn
 
 def unwritable(message: Message, version: int, error: Exception) -> Exception:
     """Find the value that could not be encoded."""
-    place = find_wrong_value(message, version)
-    if place is None:
+    problem = find_wrong_value(message, version)
+    if problem is None:
         return AssertionError(f"{type(message).__name__} v{version} cannot be encoded: {error}")
-    path, value = place
+    path, value = problem
     name = f"{type(message).__name__}.{path}"
     if value is None:
         return ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name} may not be null in v{version}.")

@@ -53,15 +53,15 @@ def compile_template(encoded: bytes, holes: Mapping[str, int], *, more: str = ""
             places.append((encoded.index(packed), code, name, len(packed)))
     names: dict[str, Any] = {"uvarint": encode_uvarint}
     codes, values, position = "", [], 0
-    for place, code, name, size in [*sorted(places), (len(encoded), "", "", 0)]:
-        if place > position:
+    for start, code, name, size in [*sorted(places), (len(encoded), "", "", 0)]:
+        if start > position:
             constant = f"bytes{position}"
-            names[constant] = encoded[position:place]
-            codes += f"{place - position}s"
+            names[constant] = encoded[position:start]
+            codes += f"{start - position}s"
             values.append(constant)
         codes += code
         values += [name] if name else []
-        position = place + size
+        position = start + size
     names["pack"] = struct.Struct(f">{codes}").pack
     source = f"def fill({', '.join(holes)}):\n    return pack({', '.join(values)}){more}"
     return execute(source, "<template>", names, "fill")
@@ -155,19 +155,20 @@ class FetchLayout:
     def parts_of(
         self, frame: memoryview, position: int, request: FetchRequest
     ) -> tuple[bytes, bytes] | None:
-        """Return key and constant rest of a decoded request; None unless its bytes are the usual ones.
+        """Return key and constant rest of a decoded request; None unless its bytes are the usual
+        ones.
 
         Decoders accept several encodings of the same request.
         """
         if frame[position:] != self._encode(request):
             return None
-        wanted = request.topics[0].partitions[0]
+        fetched = request.topics[0].partitions[0]
         end = self.key_end(frame, position)
         if end + self.numbers.size > len(frame):
             return None
         is_there = self.numbers.unpack_from(frame, end) == (
-            wanted.fetch_offset,
-            wanted.partition_max_bytes,
+            fetched.fetch_offset,
+            fetched.partition_max_bytes,
         )
         key, rest = frame[position + self.head.size : end], frame[end + self.numbers.size :]
         return (key.tobytes(), rest.tobytes()) if is_there else None

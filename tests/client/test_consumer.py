@@ -298,7 +298,9 @@ def test_own_offset_store_is_exactly_once(cluster: Cluster, topic: str) -> None:
 
 
 def test_record_that_cannot_be_deserialized_can_be_skipped(cluster: Cluster, topic: str) -> None:
-    """Records before it are returned, then an error has its position, until the caller seeks past it."""
+    """Records before it are returned, then an error has its position, until the caller seeks past
+    it.
+    """
     numbers = [Serdes.long().serialize(number) for number in range(2)]
     words = {"bootstrap_servers": cluster.bootstrap, "enable_idempotence": False}
     with Producer(words) as producer:

@@ -27,7 +27,8 @@ def test_topic_is_a_table_in_every_library(cluster: Cluster, topic: str) -> None
     assert values == [b"%d" % number for number in range(9)]
     assert sorted(view.to_pandas()["value"]) == values
     assert sorted(view.to_polars(start=1)["offset"].to_list()) == [1, 1, 1, 2, 2, 2]
-    # In a process of its own: when a test run ends, DuckDB reports every object that is still alive.
+    # In a process of its own: when a test run ends, DuckDB reports every object that is still
+    # alive.
     script = _DUCKDB.format(topic=topic, bootstrap=cluster.bootstrap)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "(5, 1)", done.stderr

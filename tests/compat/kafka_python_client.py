@@ -1,7 +1,8 @@
-"""A client of kafka-python in a process of its own: writes half, waits for a line, writes the rest, reads.
+"""A client of kafka-python in a process of its own: writes half, waits for a line, writes the rest,
+reads.
 
-In the test's process, the sockets that it leaves open after it failed to connect to a dead broker would
-be reported as leaks. Arguments: the bootstrap servers, the topic, the number of records.
+In the test's process, the sockets that it leaves open after it failed to connect to a dead broker
+would be reported as leaks. Arguments: the bootstrap servers, the topic, the number of records.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """Foreign clients on a cluster of three brokers: nothing acknowledged is lost, whatever dies.
 
-Records are written in the order of their numbers with acks=all; afterwards every acknowledged number
-must be in the topic exactly once, in order within its partition, and the three replicas must be
-the same bytes.
+Records are written in the order of their numbers with acks=all; afterwards every acknowledged
+number must be in the topic exactly once, in order within its partition, and the three replicas must
+be the same bytes.
 """
 
 import logging

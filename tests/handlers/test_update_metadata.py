@@ -1,4 +1,4 @@
-"""UpdateMetadata: what this broker tells clients about the cluster."""
+"""UpdateMetadata: the metadata that this broker returns to clients."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def request(before: ClusterImage, after: ClusterImage, kind: int = 0) -> UpdateM
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_topics_and_brokers_arrive(broker: LogsBroker, version: int) -> None:
-    """Every field that clients are told survives."""
+    """Every field of the metadata reaches the image of the broker."""
     after = ClusterImage().with_brokers(BROKERS).with_topics([topic("t", 2)])
     assert (
         await broker.ask(update_metadata, request(ClusterImage(), after), version)

@@ -1,7 +1,9 @@
-"""Reads the prose of Python files and pages, and counts the words that CONTRIBUTING.md asks to avoid.
+"""Reads the prose of Python files and pages, and counts the words that CONTRIBUTING.md asks to
+avoid.
 
-A figure is a rate: matches per 1 000 words, or, for sentences and docstrings, a share in percent. Run as a program it
-prints the figures of the given folders: `python -m tests.law.prose ottla tests/sim`.
+A figure is a rate: matches per 1 000 words, or, for sentences and docstrings, a share in percent.
+Run as a program it prints the figures of the given folders: `python -m tests.law.prose ottla
+tests/sim`.
 """
 
 import ast

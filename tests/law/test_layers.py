@@ -1,4 +1,6 @@
-"""The layers are the same in README.md, the package docstring and .importlinter, and imports respect them."""
+"""The layers are the same in README.md, the package docstring and .importlinter, and imports
+respect them.
+"""
 
 import os
 import re

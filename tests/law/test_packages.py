@@ -62,6 +62,34 @@ def test_no_class_has_more_than_20_public_methods() -> None:
     assert source.complaints("public-methods", offences, "Split these classes:") == []
 
 
+def _levels() -> dict[str, int]:
+    """Return the position of each package in the layers of .importlinter, the highest first."""
+    contracts = (source.ROOT / ".importlinter").read_text(encoding="utf-8")
+    layers = contracts.split("layers =")[1].split("\n\n")[0].strip().splitlines()
+    return {
+        package: level
+        for level, layer in enumerate(layers)
+        for package in re.findall(r"[a-z_]+", layer)
+    }
+
+
+def test_an_import_by_name_counts_as_an_import() -> None:
+    """A module that is named in a text, for `importlib`, is in the same package or a lower layer."""
+    levels = _levels()
+    assert levels["tools"] < levels["streams"] < levels["base"]
+    offences = {}
+    for item in source.sources():
+        package = [*item.module.split("."), ""][1]
+        if "import_module" not in item.text or not package:
+            continue
+        for node in ast.walk(item.tree):
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            for name in re.findall(r"^ottla\.([a-z_]+)", node.value) if is_text else ():
+                if name != package and levels[name] <= levels[package]:
+                    offences[f"{item.path}:{name}"] = f"line {node.lineno}"
+    assert source.complaints("layers-by-name", offences, "Import from a lower layer:") == []
+
+
 def test_imports_by_name_are_listed() -> None:
     """Each use of `importlib.import_module`, which can hide a cycle or an upward import, has a
     reason.

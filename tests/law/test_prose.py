@@ -1,8 +1,10 @@
-"""The prose is plain English: words that we avoid are counted by package, and their limits only fall.
+"""The prose is plain English: words that we avoid are counted by package, and their limits only
+fall.
 
-The limits are twice the highest rate of six packages whose prose we take as a model (kafka-python, aiokafka, click,
-httpx, PySpark, hypothesis), measured with `tests/law/prose.py`. `prose.toml` has a higher ceiling for each part that is
-not rewritten yet; a ceiling that is higher than it needs to be fails, too.
+The limits are twice the highest rate of six packages whose prose we take as a model (kafka-python,
+aiokafka, click, httpx, PySpark, hypothesis), measured with `tests/law/prose.py`. `prose.toml` has a
+higher ceiling for each part that is not rewritten yet; a ceiling that is higher than it needs to be
+fails, too.
 """
 
 import ast

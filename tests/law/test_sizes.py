@@ -1,6 +1,9 @@
 """Files and functions are small, with few parameters and little nesting."""
 
 import ast
+import re
+import tomllib
+from collections.abc import Iterator
 
 from tests.law import source
 
@@ -10,6 +13,9 @@ TEST_LINES = 60
 PARAMETERS = 7
 NESTING = 4
 LINE_LENGTH = 100
+# `# type: ignore[…]` and the like stay on the line that they are about.
+_PRAGMA = re.compile(r"\s*# (type|noqa|fmt|pragma)\b.*$")
+_FOLDERS = ("ottla", "tests", "bench", "demo", "examples", "docs")
 
 _BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 
@@ -23,6 +29,47 @@ def _nesting(node: ast.AST, depth: int = 0) -> int:
         if not isinstance(child, source.FunctionNode):
             deepest = max(deepest, _nesting(child, level))
     return deepest
+
+
+def _length(line: str) -> int:
+    """Return the length of a line without pragmas and without the quotes that close a docstring."""
+    return len(_PRAGMA.sub("", line).rstrip().removesuffix('"""'))
+
+
+def _values(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the literal texts, which are not broken; docstrings are not among them."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.JoinedStr) or (
+            isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+        )
+        if is_text and id(node) not in docstrings:
+            assert isinstance(node, ast.expr)
+            yield node
+
+
+def test_no_line_is_longer_than_100_characters() -> None:
+    """Code, comments and docstrings fit beside each other on a screen; literal texts stay whole."""
+    offences = {}
+    for folder in _FOLDERS:
+        for item in source.sources(folder):
+            lines = item.text.splitlines()
+            long = [at for at, line in enumerate(lines, 1) if _length(line) > LINE_LENGTH]
+            if not long:
+                continue
+            texts = {
+                at
+                for node in _values(item.tree)
+                for at in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            }
+            offences |= {f"{item.path}:{at}": "too long" for at in long if at not in texts}
+    assert source.complaints("line-length", offences, "Break these lines:") == []
+
+
+def test_the_limit_of_lines_is_that_of_the_formatter() -> None:
+    """`make fix` breaks code at the same length."""
+    with (source.ROOT / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["tool"]["ruff"]["line-length"] == LINE_LENGTH
 
 
 def test_no_file_is_longer_than_600_lines() -> None:

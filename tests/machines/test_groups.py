@@ -3,11 +3,13 @@
 `group_*.txt` are executed line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write the current
 effects into the files, and review the difference like code.
 
-    join T [member= instance= client= type= protocols=NAME:TEXT,… session= rebalance= version= reason=]
+    join T [member= instance= client= type= protocols=NAME:TEXT,…
+            session= rebalance= version= reason=]
     sync T member= generation= [instance= assign=MEMBER:TEXT,… type= protocol=]
     heartbeat T member= generation= [instance=]
     leave T members=MEMBER,@INSTANCE,MEMBER@INSTANCE
-    touch MEMBER · timer join|sync|session:MEMBER · stored N · failed N CODE [written] · loaded · unloaded
+    touch MEMBER · timer join|sync|session:MEMBER
+    stored N · failed N CODE [written] · loaded · unloaded
     settings [delay= max=] · now MS · reload (a new machine from the last stored state) · show
 
 T is the ticket of a request. New members are called client-1, client-2, … in the order of joins.

@@ -3,7 +3,8 @@
 `txn_*.txt` are executed line by line. Set OTTLA_REWRITE_TRANSCRIPTS=1 to write the current effects
 into the files, and review the difference like code.
 
-    init [timeout= id= epoch= fresh=]    (id, epoch: of a producer that continues; fresh: an unused id)
+    init [timeout= id= epoch= fresh=]
+        (id, epoch: of a producer that continues; fresh: an unused id)
     add id= epoch= partitions=TOPIC-N,… [bump=1]
     verify id= epoch= partition=TOPIC-N
     commit id= epoch= [bump=1 fresh=] · abort (bump: EndTxn 5; fresh: if epochs are exhausted)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-# A network that nobody routes (RFC 5737, TEST-NET-2).
+# A network that is not routed (RFC 5737, TEST-NET-2).
 _NETWORK = "198.51.100"
 GATEWAY = f"{_NETWORK}.1"
 

@@ -202,7 +202,9 @@ def test_broker_of_a_configuration_file_runs_until_it_is_stopped(
 async def test_sessions_survive_kill_9_of_the_broker_that_serves_the_metadata(
     start: Start, tmp_path: Path
 ) -> None:
-    """Another broker takes over: same session, same ephemeral node, and the cluster has a controller."""
+    """Another broker takes over: same session, same ephemeral node, and the cluster has a
+    controller.
+    """
     port = free_port(is_any=True)
     files = [configuration(tmp_path, number, port) for number in (1, 2, 3)]
     brokers = [
@@ -260,7 +262,9 @@ def _wide_terminal() -> dict[str, str]:
 async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
     start: Start, tmp_path: Path
 ) -> None:
-    """A holder that was stopped longer than a session's timeout does not expire it when it continues."""
+    """A holder that was stopped longer than a session's timeout does not expire it when it
+    continues.
+    """
     address = f"127.0.0.1:{free_port(is_any=True)}"
     words = (
         "--port",

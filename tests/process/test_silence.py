@@ -1,4 +1,6 @@
-"""Brokers that fall silent: SIGSTOP, sessions that end, ZooKeeper that is down, networks that are cut."""
+"""Brokers that fall silent: SIGSTOP, sessions that end, ZooKeeper that is down, networks that are
+cut.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,7 +108,7 @@ def test_broker_that_bounces_faster_than_its_session(cluster: BrokerCluster) -> 
 def test_records_are_written_while_zookeeper_is_down(
     cluster: BrokerCluster, ensemble: ZooKeeper
 ) -> None:
-    """Leaders go on, nothing changes, and everything works after its return (scenario 16)."""
+    """Leaders continue to write, nothing is elected, and all works after its return (scenario 16)."""
     with Load(cluster.bootstrap, TOPIC) as load:
         before = cluster.partitions(TOPIC)
         processes = [cluster.process_id(number) for number in cluster.ids]

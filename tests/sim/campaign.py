@@ -4,7 +4,8 @@
     python -m tests.sim.campaign replay power 17  # one run: its digest and its problems
     python -m tests.sim.campaign shrink power 17  # a shorter schedule that fails, too
 
-`OTTLA_SIM_FIRST_SEED` is the first seed (default 0), `OTTLA_SIM_PROCESSES` the number of processes (default 2).
+`OTTLA_SIM_FIRST_SEED` is the first seed (default 0), `OTTLA_SIM_PROCESSES` the number of processes
+(default 2).
 """
 
 import logging

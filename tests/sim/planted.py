@@ -1,7 +1,8 @@
 """Mistakes planted in the broker, each of which the cluster simulation must find.
 
-`PLANTED` names, for each, the scenario and a seed that finds it. A seed changes its meaning when the broker or
-the simulation changes: run `python -m tests.sim.planted NAME` to search for another one.
+`PLANTED` names, for each, the scenario and a seed that finds it. A seed changes its meaning when
+the broker or the simulation changes: run `python -m tests.sim.planted NAME` to search for another
+one.
 
 Not done: bugs without a seed have not been found yet; only a few seeds of each have been tried.
 """

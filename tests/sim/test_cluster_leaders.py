@@ -1,4 +1,6 @@
-"""The leaders and the ISRs of several brokers, in simulated time: shutdown, reassignment, elections."""
+"""The leaders and the ISRs of several brokers, in simulated time: shutdown, reassignment,
+elections.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,9 @@
-"""Clusters of brokers under faults: nothing acknowledged is lost, doubled or reordered, and all recover.
+"""Clusters of brokers under faults: nothing acknowledged is lost, doubled or reordered, and all
+recover.
 
-Each scenario is a file in `scenarios/`. The quick tests play one seed of each, `make test` `SEEDS` of them, and
-`make campaign SEEDS=5000` as many as it is given. Replay one: `python -m tests.sim.campaign replay SCENARIO SEED`.
+Each scenario is a file in `scenarios/`. The quick tests play one seed of each, `make test` `SEEDS`
+of them, and `make campaign SEEDS=5000` as many as it is given. Replay one: `python -m
+tests.sim.campaign replay SCENARIO SEED`.
 """
 
 import os

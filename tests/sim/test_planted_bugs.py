@@ -1,7 +1,7 @@
 """The cluster simulation finds bugs that are planted in the broker, and nothing without them.
 
-The quick tests replay the recorded seeds of a few bugs, `make test` those of all; the search for new seeds is
-`python -m tests.sim.planted NAME`.
+The quick tests replay the recorded seeds of a few bugs, `make test` those of all; the search for
+new seeds is `python -m tests.sim.planted NAME`.
 """
 
 import pytest

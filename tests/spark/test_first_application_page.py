@@ -1,4 +1,6 @@
-"""Runs the three files of docs/first-application.md: the topology, its test, and the program on Spark."""
+"""Runs the three files of docs/first-application.md: the topology, its test, and the program on
+Spark.
+"""
 
 import re
 import subprocess

@@ -261,7 +261,8 @@ def test_a_topic_is_mirrored_with_its_groups(
     source = read_table("mirror-in", bootstrap=broker.bootstrap, columns=columns)
     target = read_table("mirror-out", bootstrap=broker.bootstrap, columns=[*columns, "offset"])
     assert target.select(columns).to_pylist() == source.to_pylist()
-    # Partition 0 was read to its end: nothing is seen again. Of partition 1, less than a micro-batch is.
+    # Partition 0 was read to its end: nothing is seen again. Of partition 1, less than a
+    # micro-batch is.
     offsets = {p: moved["mirror-out", p].offset for p in (0, 1)}
     assert run.sinks["copy"].translated == {"billing": offsets, "unused": {}}
     rest = {

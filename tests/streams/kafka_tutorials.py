@@ -238,7 +238,9 @@ def dynamic_topics() -> Topology:
 
 
 def temperatures() -> Topology:
-    """Average temperatures in sliding windows, final results only (how-to: sliding windows, suppress)."""
+    """Average temperatures in sliding windows, final results only (how-to: sliding windows,
+    suppress).
+    """
     builder = StreamsBuilder()
     windows = SlidingWindows.of_time_difference_and_grace(timedelta(minutes=1), timedelta(0))
 

@@ -1,7 +1,7 @@
 """Writes tests/wire/golden/*.txt: one message of every kind and version, as foreign encoders write
 it.
 
-    python -m tests.wire.make_golden --kafka-libs DIRECTORY_OF_APACHE_KAFKA_4.3_JARS [--only STEM ...]
+    python -m tests.wire.make_golden --kafka-libs DIRECTORY_OF_KAFKA_4.3_JARS [--only STEM ...]
 
 The APIs that exist only with ZooKeeper need the jars of Apache Kafka 3.9 instead, and `--only`.
 Each entry names the message, its version and the encoders that produced exactly these bytes, then

@@ -1,8 +1,8 @@
 """The administration of a cluster as one object: a method for each admin API.
 
 Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; client
-quotas, replica moves between log directories, feature updates and the abort of hanging transactions,
-for which `ottla` has no command either; TLS and SASL, as in the rest of `admin`.
+quotas, replica moves between log directories, feature updates and the abort of hanging
+transactions, for which `ottla` has no command either; TLS and SASL, as in the rest of `admin`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,13 +34,13 @@ class _Connected:
     """A connection to one cluster."""
 
     def __init__(self, config: Config, settings: Mapping[str, Any]) -> None:
-        given = read_settings(Role.CONSUMER, config, settings).given
-        if str(given.get("security.protocol", "PLAINTEXT")).upper() != "PLAINTEXT":
+        merged = read_settings(Role.CONSUMER, config, settings).given
+        if str(merged.get("security.protocol", "PLAINTEXT")).upper() != "PLAINTEXT":
             raise ConfigError("AdminClient supports security.protocol=PLAINTEXT only")
         self._open: Brokers | None = Brokers(
-            given["bootstrap.servers"],
-            timeout_s=float(given.get("default.api.timeout.ms", _TIMEOUT_MS)) / 1000,
-            client_id=str(given.get("client.id", "ottla")),
+            merged["bootstrap.servers"],
+            timeout_s=float(merged.get("default.api.timeout.ms", _TIMEOUT_MS)) / 1000,
+            client_id=str(merged.get("client.id", "ottla")),
         )
 
     @property
@@ -61,8 +61,8 @@ class _TopicMethods(_Connected):
 
     def list_topics(self, *, include_internal: bool = False) -> list[topics.Topic]:
         """Return the topics by name."""
-        found = topics.list_topics(self._brokers)
-        return [row for row in found if include_internal or not row.is_internal]
+        listed = topics.list_topics(self._brokers)
+        return [row for row in listed if include_internal or not row.is_internal]
 
     def describe_topic(self, name: str) -> topics.Topic:
         """Return a topic with leaders, replicas and ISR; ApiError if there is none."""
@@ -145,10 +145,10 @@ class _GroupMethods(_Connected):
 
     def list_group_offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group; empty if it does not exist."""
-        found = offsets.committed_offsets(self._brokers, group_id)
+        committed = offsets.committed_offsets(self._brokers, group_id)
         return {
             TopicPartition(*key): OffsetAndMetadata(row.offset, row.metadata)
-            for key, row in found.items()
+            for key, row in committed.items()
         }
 
     def alter_group_offsets(

@@ -89,8 +89,8 @@ def describe_config(
             response = brokers.ask_node(int(resource.name), request, DescribeConfigsResponse)
         else:
             response = brokers.ask(request, DescribeConfigsResponse)
-        (found,) = response.results
-        check(found.error_code, found.error_message)
+        (result,) = response.results
+        check(result.error_code, result.error_message)
         return [
             ConfigEntry(
                 name=row.name,
@@ -100,7 +100,7 @@ def describe_config(
                 is_sensitive=row.is_sensitive,
                 documentation=row.documentation or "",
             )
-            for row in sorted(found.configs, key=lambda row: row.name)
+            for row in sorted(result.configs, key=lambda row: row.name)
         ]
 
     return brokers.retry(attempt)

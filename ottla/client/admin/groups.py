@@ -1,5 +1,6 @@
 """Consumer groups: list, describe, delete (ListGroups, DescribeGroups, DeleteGroups)."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,10 +50,26 @@ class Member:
     client_id: str
     host: str
     assignment: tuple[tuple[str, int], ...]
-    said: bytes = b""
-    """What it said when it joined, in the classic protocol: a subscription, where it is of consumers."""
-    told: bytes = b""
-    """What the group's leader told it: an assignment, where it is of consumers."""
+    metadata: bytes = b""
+    """The metadata of its JoinGroup request, in the classic protocol; a consumer's subscription."""
+    assignment_bytes: bytes = b""
+    """The assignment from the group's leader, in the classic protocol, in the leader's own format."""
+
+    @property
+    def said(self) -> bytes:
+        """Return `metadata`; deprecated."""
+        _renamed("said", "metadata")
+        return self.metadata
+
+    @property
+    def told(self) -> bytes:
+        """Return `assignment_bytes`; deprecated."""
+        _renamed("told", "assignment_bytes")
+        return self.assignment_bytes
+
+
+def _renamed(former: str, name: str) -> None:
+    warnings.warn(f"Member.{former} is now Member.{name}", DeprecationWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +95,12 @@ def list_groups(brokers: Brokers, *, states: Sequence[str] = ()) -> list[GroupLi
             for row in response.groups
         ]
 
-    found = [
+    listings = [
         listing
         for node_id in brokers.node_ids()
         for listing in brokers.retry(partial(ask, node_id))
     ]
-    return sorted(found, key=lambda listing: listing.group_id)
+    return sorted(listings, key=lambda listing: listing.group_id)
 
 
 def describe_group(brokers: Brokers, group_id: str) -> Group:
@@ -92,20 +109,20 @@ def describe_group(brokers: Brokers, group_id: str) -> Group:
 
     def attempt() -> Group:
         response = brokers.ask_coordinator(group_id, request, DescribeGroupsResponse)
-        (found,) = response.groups
+        (group,) = response.groups
         # Before version 6 (KIP-1043) a group that does not exist is described as dead.
-        if found.group_state == _DEAD or found.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        if group.group_state == _DEAD or group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             other = _consumer_group(brokers, group_id)
             if other is not None:
                 return other
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group_id!r}.")
-        check(found.error_code, found.error_message, subject=f"Group {group_id!r}")
+        check(group.error_code, group.error_message, subject=f"Group {group_id!r}")
         return Group(
             group_id=group_id,
-            state=found.group_state,
-            protocol_type=found.protocol_type,
-            assignor=found.protocol_data,
-            members=tuple(_member(row, found.protocol_type) for row in found.members),
+            state=group.group_state,
+            protocol_type=group.protocol_type,
+            assignor=group.protocol_data,
+            members=tuple(_member(row, group.protocol_type) for row in group.members),
         )
 
     return brokers.retry(attempt)
@@ -118,15 +135,15 @@ def _consumer_group(brokers: Brokers, group_id: str) -> Group | None:
         response = brokers.ask_coordinator(group_id, request, ConsumerGroupDescribeResponse)
     except Unsupported:
         return None
-    (found,) = response.groups
-    if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+    (group,) = response.groups
+    if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
-    check(found.error_code, found.error_message, subject=f"Group {group_id!r}")
+    check(group.error_code, group.error_message, subject=f"Group {group_id!r}")
     return Group(
         group_id=group_id,
-        state=found.group_state,
+        state=group.group_state,
         protocol_type=_CONSUMER,
-        assignor=found.assignor_name if found.members else "",
+        assignor=group.assignor_name if group.members else "",
         members=tuple(
             Member(
                 member_id=row.member_id,
@@ -141,7 +158,7 @@ def _consumer_group(brokers: Brokers, group_id: str) -> Group | None:
                     for partition in sorted(topic.partitions)
                 ),
             )
-            for row in found.members
+            for row in group.members
         ),
     )
 
@@ -166,18 +183,18 @@ def remove_members(brokers: Brokers, group: Group, *, reason: str = "") -> None:
     """
     leaving = [
         MemberIdentity(
-            member_id=each.member_id, group_instance_id=each.instance_id, reason=reason or None
+            member_id=member.member_id, group_instance_id=member.instance_id, reason=reason or None
         )
-        for each in group.members
+        for member in group.members
     ]
     request = LeaveGroupRequest(group_id=group.group_id, members=leaving)
 
     def attempt() -> None:
         response = brokers.ask_coordinator(group.group_id, request, LeaveGroupResponse)
         check(response.error_code, subject=f"Group {group.group_id!r}")
-        for each in response.members:
-            if each.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
-                check(each.error_code, subject=f"Group {group.group_id!r}, {each.member_id}")
+        for member in response.members:
+            if member.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+                check(member.error_code, subject=f"Group {group.group_id!r}, {member.member_id}")
 
     brokers.retry(attempt)
 
@@ -195,6 +212,6 @@ def _member(row: DescribedGroupMember, protocol_type: str) -> Member:
         client_id=row.client_id,
         host=row.client_host.lstrip("/"),
         assignment=tuple(sorted(assignment)),
-        said=bytes(row.member_metadata),
-        told=bytes(row.member_assignment),
+        metadata=bytes(row.member_metadata),
+        assignment_bytes=bytes(row.member_assignment),
     )

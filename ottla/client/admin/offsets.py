@@ -36,7 +36,9 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 
 PROGRESS = "ottla-progress"
-"""The metadata of offsets that show how far an application of ottla.streams is: it does not start there."""
+"""The metadata of offsets that show how far an application of ottla.streams is: it does not start
+there.
+"""
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
@@ -79,13 +81,13 @@ def list_offsets(
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
         for key, leader in brokers.leaders(list(timestamps)).items():
             by_leader[leader].append(key)
-        found: dict[TopicPartition, FoundOffset] = {}
+        offsets: dict[TopicPartition, FoundOffset] = {}
         for leader, keys in by_leader.items():
-            asked = {key: timestamps[key] for key in keys}
-            request = _list_offsets_request(asked, isolation_level)
+            remaining = {key: timestamps[key] for key in keys}
+            request = _list_offsets_request(remaining, isolation_level)
             response = brokers.ask_node(leader, request, ListOffsetsResponse)
-            found.update(_found_offsets(response))
-        return {key: found[key] for key in timestamps}
+            offsets.update(_found_offsets(response))
+        return {key: offsets[key] for key in timestamps}
 
     return brokers.retry(attempt)
 
@@ -94,10 +96,10 @@ def offsets_at(
     brokers: Brokers, partitions: Sequence[TopicPartition], timestamp_ms: int
 ) -> dict[TopicPartition, int]:
     """Return the first offset at or after a timestamp; the end if every record is older."""
-    found = list_offsets(brokers, dict.fromkeys(partitions, max(timestamp_ms, 0)))
-    late = [key for key, answer in found.items() if answer.offset < 0]
+    offsets = list_offsets(brokers, dict.fromkeys(partitions, max(timestamp_ms, 0)))
+    late = [key for key, answer in offsets.items() if answer.offset < 0]
     ends = list_offsets(brokers, dict.fromkeys(late, LATEST)) if late else {}
-    return {key: ends.get(key, answer).offset for key, answer in found.items()}
+    return {key: ends.get(key, answer).offset for key, answer in offsets.items()}
 
 
 def committed_offsets(
@@ -113,14 +115,14 @@ def committed_offsets(
     def attempt() -> dict[TopicPartition, CommittedOffset]:
         response = brokers.ask_coordinator(group_id, request, OffsetFetchResponse, max_version=7)
         check(response.error_code, subject=f"Group {group_id!r}")
-        found = {}
+        offsets = {}
         for topic in response.topics:
             for row in topic.partitions:
                 check(row.error_code, subject=f"Group {group_id!r}, {topic.name}")
-                found[topic.name, row.partition_index] = CommittedOffset(
+                offsets[topic.name, row.partition_index] = CommittedOffset(
                     row.committed_offset, row.committed_leader_epoch, row.metadata or ""
                 )
-        return dict(sorted(found.items()))
+        return dict(sorted(offsets.items()))
 
     return brokers.retry(attempt)
 
@@ -152,8 +154,8 @@ def commit_offsets(
         response = brokers.ask_coordinator(group_id, request, OffsetCommitResponse, max_version=9)
         for topic in response.topics:
             for row in topic.partitions:
-                place = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
-                check(row.error_code, subject=place)
+                subject = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
+                check(row.error_code, subject=subject)
 
     brokers.retry(attempt)
 
@@ -172,14 +174,14 @@ def _list_offsets_request(
 
 
 def _found_offsets(response: ListOffsetsResponse) -> dict[TopicPartition, FoundOffset]:
-    found = {}
+    offsets = {}
     for topic in response.topics:
         for row in topic.partitions:
             check(row.error_code, subject=f"{topic.name}-{row.partition_index}")
-            found[topic.name, row.partition_index] = FoundOffset(
+            offsets[topic.name, row.partition_index] = FoundOffset(
                 row.offset, row.timestamp, row.leader_epoch
             )
-    return found
+    return offsets
 
 
 def delete_offsets(brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]) -> None:
@@ -199,7 +201,7 @@ def delete_offsets(brokers: Brokers, group_id: str, partitions: Iterable[TopicPa
         check(response.error_code, subject=f"Group {group_id!r}")
         for topic in response.topics:
             for row in topic.partitions:
-                place = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
-                check(row.error_code, subject=place)
+                subject = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
+                check(row.error_code, subject=subject)
 
     brokers.retry(attempt)

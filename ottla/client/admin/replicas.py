@@ -150,7 +150,7 @@ def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
             node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
         )
         check(response.error_code)
-        found = []
+        directories = []
         for result in response.results:
             check(result.error_code, subject=result.log_dir)
             replicas = {
@@ -160,9 +160,9 @@ def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
                 for topic in result.topics
                 for row in topic.partitions
             }
-            found.append(
+            directories.append(
                 LogDirectory(result.log_dir, result.total_bytes, result.usable_bytes, replicas)
             )
-        return found
+        return directories
 
     return brokers.retry(attempt)

@@ -106,9 +106,11 @@ def create_topic(
 
     def attempt() -> CreatedTopic:
         response = brokers.ask_controller(request, CreateTopicsResponse)
-        (made,) = response.topics
-        check(made.error_code, made.error_message)
-        return CreatedTopic(name, made.topic_id, made.num_partitions, made.replication_factor)
+        (created,) = response.topics
+        check(created.error_code, created.error_message)
+        return CreatedTopic(
+            name, created.topic_id, created.num_partitions, created.replication_factor
+        )
 
     return brokers.retry(attempt)
 

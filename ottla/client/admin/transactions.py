@@ -66,8 +66,8 @@ def list_transactions(brokers: Brokers, *, states: Sequence[str] = ()) -> list[T
             for row in response.transaction_states
         ]
 
-    found = [row for node in brokers.node_ids() for row in brokers.retry(partial(ask, node))]
-    return sorted(found, key=lambda row: row.transactional_id)
+    listings = [row for node in brokers.node_ids() for row in brokers.retry(partial(ask, node))]
+    return sorted(listings, key=lambda row: row.transactional_id)
 
 
 def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction:
@@ -108,13 +108,13 @@ def describe_producers(brokers: Brokers, topic: str, partition: int) -> list[Act
         check(row.error_code, row.error_message, subject=f"{topic}-{partition}")
         return [
             ActiveProducer(
-                each.producer_id,
-                each.producer_epoch,
-                each.last_sequence,
-                each.last_timestamp,
-                each.current_txn_start_offset,
+                producer.producer_id,
+                producer.producer_epoch,
+                producer.last_sequence,
+                producer.last_timestamp,
+                producer.current_txn_start_offset,
             )
-            for each in row.active_producers
+            for producer in row.active_producers
         ]
 
     return brokers.retry(attempt)

@@ -104,7 +104,7 @@ def assignors_of(value: Any) -> str:
 def interceptors_of(value: Any) -> list[Any]:
     """Return interceptors as objects; classes are instantiated, names are refused."""
     rows = [value] if isinstance(value, str) or not isinstance(value, list | tuple) else value
-    found = []
+    interceptors = []
     for row in rows:
         if isinstance(row, str):
             if not row.strip():
@@ -113,5 +113,5 @@ def interceptors_of(value: Any) -> list[Any]:
                 f"interceptor.classes={row!r} is refused: a file must not choose the code that "
                 "runs; pass the interceptor itself in code, as interceptors=[…]"
             )
-        found.append(row() if isinstance(row, type) else row)
-    return found
+        interceptors.append(row() if isinstance(row, type) else row)
+    return interceptors

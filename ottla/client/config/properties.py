@@ -18,8 +18,8 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
     """
     settings: dict[str, str] = {}
     for number, line in _logical_lines(text):
-        name, found, value = _split(line)
-        if not found or not name:
+        name, has_separator, value = _split(line)
+        if not has_separator or not name:
             raise ConfigError(f"{source}, line {number}: {line!r} is not of the form name=value")
         settings[_unescape(name)] = _unescape(value)
     return settings
@@ -43,12 +43,12 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
         stripped = line.strip() if joined is None else line.lstrip()
         if joined is None and (not stripped or stripped.startswith(_COMMENT)):
             continue
-        whole = (joined or "") + stripped
+        logical_line = (joined or "") + stripped
         # An even number of backslashes is a sequence of escaped backslashes.
-        if (len(whole) - len(whole.rstrip("\\"))) % 2:
-            joined = whole[:-1]
+        if (len(logical_line) - len(logical_line.rstrip("\\"))) % 2:
+            joined = logical_line[:-1]
             continue
-        lines.append((number, whole.rstrip()))
+        lines.append((number, logical_line.rstrip()))
         joined = None
     if joined:
         lines.append((len(text.splitlines()), joined.rstrip()))
@@ -56,15 +56,15 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, bool, str]:
-    found = _SEPARATOR.search(line)
-    if found is None:
+    separator = _SEPARATOR.search(line)
+    if separator is None:
         return line, False, ""
-    return line[: found.start()], True, line[found.end() :]
+    return line[: separator.start()], True, line[separator.end() :]
 
 
 def _unescape(text: str) -> str:
-    def replace(found: re.Match[str]) -> str:
-        word = found.group(1)
+    def replace(escape: re.Match[str]) -> str:
+        word = escape.group(1)
         return chr(int(word[1:], 16)) if len(word) == 5 else _NAMED.get(word, word)
 
     return _ESCAPE.sub(replace, text)

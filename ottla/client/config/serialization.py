@@ -17,9 +17,9 @@ SerdeFunction = Callable[[str, Any], Any]
 def function_from(option: str, value: Any, configs: Mapping[str, Any]) -> SerdeFunction | None:
     """Return the function that `value` means for an option; None if bytes are used as they are.
 
-    `value` is a serde, a class name, a function of the data, or an object with
-    `serialize(topic, value)` or `deserialize(topic, data)` and perhaps `configure(configs, is_key)`,
-    as in Java. Raises TypeError for anything else, ConfigError for an unknown name.
+    `value` is a serde, a class name, a function of the data, or an object with `serialize(topic,
+    value)` or `deserialize(topic, data)` and perhaps `configure(configs, is_key)`, as in Java.
+    Raises TypeError for anything else, ConfigError for an unknown name.
     """
     if value is None:
         return None

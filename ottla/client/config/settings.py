@@ -61,14 +61,14 @@ def read_settings(role: Role, config: Config, words: Mapping[str, Any]) -> Clien
     of client. In files such names are ignored: one file may serve producers and consumers.
     """
     is_file = isinstance(config, str | Path)
-    given = _from_file(config) if isinstance(config, str | Path) else _dotted(config or {})
-    given.update(_dotted({name: value for name, value in words.items() if value is not None}))
-    given = {_ALIASES.get(name, name): value for name, value in given.items()}
-    given.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
-    given["bootstrap.servers"] = _addresses(given["bootstrap.servers"])
-    own = {name: value for name, value in given.items() if name in OWN[role]}
+    merged = _from_file(config) if isinstance(config, str | Path) else _dotted(config or {})
+    merged.update(_dotted({name: value for name, value in words.items() if value is not None}))
+    merged = {_ALIASES.get(name, name): value for name, value in merged.items()}
+    merged.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    merged["bootstrap.servers"] = _addresses(merged["bootstrap.servers"])
+    own = {name: value for name, value in merged.items() if name in OWN[role]}
     native: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in merged.items():
         if name in OWN[role] or name in IGNORED:
             continue
         if name in OF_THE_OTHER[role]:
@@ -76,9 +76,9 @@ def read_settings(role: Role, config: Config, words: Mapping[str, Any]) -> Clien
                 continue
             other = Role.CONSUMER if role is Role.PRODUCER else Role.PRODUCER
             raise ConfigError(f"{name!r} is an option of a {other.value}, not of a {role.value}")
-        if not _is_level_of_another_codec(name, given.get("compression.type")):
+        if not _is_level_of_another_codec(name, merged.get("compression.type")):
             native.update(_native(name, value))
-    return ClientSettings(native, own, given)
+    return ClientSettings(native, own, merged)
 
 
 def hint(role: Role, name: str) -> str:

@@ -40,24 +40,24 @@ class AssignedPartitions:
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each assigned partition that has one."""
         self._check_open()
-        found = {}
+        positions = {}
         for row in self._consumer.position(
             transport.partitions(dict.fromkeys(self._membership.assignment, STORED))
         ):
             if row.offset >= 0:
-                found[TopicPartition(row.topic, row.partition)] = int(row.offset)
+                positions[TopicPartition(row.topic, row.partition)] = int(row.offset)
         for message in reversed(self._undecoded):
-            found[TopicPartition(message.topic(), message.partition())] = message.offset()
+            positions[TopicPartition(message.topic(), message.partition())] = message.offset()
         for record in reversed(self._batch[self._taken :]):
-            found[record.topic_partition] = record.offset
+            positions[record.topic_partition] = record.offset
         starts = self._membership.starts
-        return {**found, **{key: offset for key, offset in starts.items() if offset >= 0}}
+        return {**positions, **{key: offset for key, offset in starts.items() if offset >= 0}}
 
     def committed(self, partitions: Partitions | None = None) -> Committed:
         """Return the committed offsets of these partitions, or of the assigned ones."""
         self._check_open()
-        asked = self.assignment if partitions is None else partitions
-        return self._lookups.committed(asked)
+        chosen = self.assignment if partitions is None else partitions
+        return self._lookups.committed(chosen)
 
     def seek(self, partition: tuple[str, int], offset: int) -> None:
         """Read an assigned partition from an offset next."""
@@ -80,8 +80,8 @@ class AssignedPartitions:
 
     def seek_to_time(self, timestamp: float, partitions: Partitions | None = None) -> None:
         """Read from the first record at or after a time (ms since 1970), or from the end."""
-        asked = self.assignment if partitions is None else list(partitions)
-        for partition, offset in self.offsets_for_times(dict.fromkeys(asked, timestamp)).items():
+        chosen = self.assignment if partitions is None else list(partitions)
+        for partition, offset in self.offsets_for_times(dict.fromkeys(chosen, timestamp)).items():
             self.seek(partition, transport.LATEST if offset is None else offset)
 
     def pause(self, partitions: Partitions | None = None) -> None:

@@ -13,7 +13,9 @@ from ottla.client.errors import ClientError, CommitFailed, TimedOut
 from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 Offsets = ConsumerRecord | Iterable[ConsumerRecord] | Mapping[Any, int | OffsetAndMetadata]
-"""The offsets to commit: records (the next offset of each is committed), or next offsets by partition."""
+"""The offsets to commit: records (the next offset of each is committed), or next offsets by
+partition.
+"""
 Committed = dict[TopicPartition, OffsetAndMetadata]
 OnCommit = Callable[[Committed, Exception | None], None]
 
@@ -61,8 +63,8 @@ class Commits:
 
     def finished(self) -> list[tuple[Committed, Exception | None, OnCommit | None]]:
         """Return the results of commits in the background since the last call, in order."""
-        found, self._finished = self._finished, []
-        return found
+        finished, self._finished = self._finished, []
+        return finished
 
     def wait(self, offsets: Committed) -> Committed:
         """Commit after all commits that were started before; CommitFailed, TimedOut or ApiError.
@@ -118,14 +120,14 @@ def next_offsets(offsets: Offsets) -> Committed:
     """Return the offsets to commit: those after records, or the caller's own."""
     if isinstance(offsets, ConsumerRecord):
         offsets = [offsets]
-    found: Committed = {}
+    committed: Committed = {}
     if isinstance(offsets, Mapping):
         for (topic, partition), value in offsets.items():
             plain = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
-            found[TopicPartition(topic, partition)] = plain
-        return found
+            committed[TopicPartition(topic, partition)] = plain
+        return committed
     for record in offsets:
         key = record.topic_partition
-        if key not in found or found[key].offset <= record.offset:
-            found[key] = OffsetAndMetadata(record.offset + 1)
-    return found
+        if key not in committed or committed[key].offset <= record.offset:
+            committed[key] = OffsetAndMetadata(record.offset + 1)
+    return committed

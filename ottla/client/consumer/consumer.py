@@ -127,7 +127,7 @@ class Consumer(AssignedPartitions):
             partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, start)
         )
         self._forget_unread(self.assignment)
-        self._membership.assign({TopicPartition(*key): place for key, place in offsets.items()})
+        self._membership.assign({TopicPartition(*key): offset for key, offset in offsets.items()})
 
     def unsubscribe(self) -> None:
         """Leave the group and drop the assignment."""
@@ -185,7 +185,8 @@ class Consumer(AssignedPartitions):
             yield record
 
     def commit(self, offsets: Offsets | None = None) -> Committed:
-        """Commit and wait: positions, records, or next offsets by partition; return what was committed.
+        """Commit and wait: positions, records, or next offsets by partition; return what was
+        committed.
 
         Partitions that this consumer does not own any more are skipped. Raises CommitFailed, with
         the reason, if the member is no longer in its group.
@@ -275,15 +276,15 @@ class Consumer(AssignedPartitions):
 
     def _good(self, messages: list[Any]) -> list[Any]:
         """Return the messages that are records; an error is raised after them."""
-        found = [message for message in messages if message.error() is None]
-        if len(found) < len(messages):
+        good = [message for message in messages if message.error() is None]
+        if len(good) < len(messages):
             for message in messages:
                 if message.error() is not None:
                     self._take_error(message.error())
-            if not found and self._error is not None:
+            if not good and self._error is not None:
                 error, self._error = self._error, None
                 raise error
-        return found
+        return good
 
     def _take_error(self, cause: Any) -> None:
         code = cause.code()

@@ -13,12 +13,12 @@ _FENCED = ("FENCED", "STATIC")
 class Departures(logging.Handler):
     """Collects what librdkafka reports about a membership; a handler for its log lines."""
 
-    def __init__(self, group_id: str, given: Mapping[str, Any]) -> None:
+    def __init__(self, group_id: str, settings: Mapping[str, Any]) -> None:
         super().__init__()
         self._group = f"the member left group {group_id!r}"
-        self._poll_limit_ms = int(given.get("max.poll.interval.ms", 300_000))
-        self._session_ms = int(given.get("session.timeout.ms", 45_000))
-        self._instance = given.get("group.instance.id")
+        self._poll_limit_ms = int(settings.get("max.poll.interval.ms", 300_000))
+        self._session_ms = int(settings.get("session.timeout.ms", 45_000))
+        self._instance = settings.get("group.instance.id")
         self._polled = time.monotonic()
         self._is_member = False
         self.reason: str | None = None

@@ -13,22 +13,22 @@ class Deserialization:
     """The deserializers of one consumer."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        own, given = settings.own, settings.given
-        self._key = function_from("key.deserializer", own.get("key.deserializer"), given)
-        self._value = function_from("value.deserializer", own.get("value.deserializer"), given)
+        own, merged = settings.own, settings.given
+        self._key = function_from("key.deserializer", own.get("key.deserializer"), merged)
+        self._value = function_from("value.deserializer", own.get("value.deserializer"), merged)
         self.is_plain = self._key is None and self._value is None
 
     def records(self, messages: Sequence[Any]) -> list[ConsumerRecord]:
         """Return the records up to the first that cannot be deserialized; raise if it is the first."""
         if self.is_plain:
             return [ConsumerRecord(message) for message in messages]
-        found: list[ConsumerRecord] = []
+        records: list[ConsumerRecord] = []
         for message in messages:
             try:
-                found.append(self._record(message))
+                records.append(self._record(message))
             except UNFIT as error:
-                if found:
-                    return found
+                if records:
+                    return records
                 topic, partition, offset = message.topic(), message.partition(), message.offset()
                 raise DeserializationError(
                     f"the record of topic {topic!r}, partition {partition}, offset {offset} cannot "
@@ -37,7 +37,7 @@ class Deserialization:
                     partition,
                     offset,
                 ) from error
-        return found
+        return records
 
     def _record(self, message: Any) -> ConsumerRecord:
         topic = message.topic()

@@ -30,10 +30,12 @@ class Lookups:
 
     def partitions_for(self, topic: str) -> list[int]:
         """Return the partitions of a topic; ApiError if there is none."""
-        found = self._call(lambda: self._consumer.list_topics(topic, self._timeout_s)).topics[topic]
-        if found.error is not None:
-            raise transport.translate(found.error)
-        return sorted(found.partitions)
+        metadata = self._call(lambda: self._consumer.list_topics(topic, self._timeout_s)).topics[
+            topic
+        ]
+        if metadata.error is not None:
+            raise transport.translate(metadata.error)
+        return sorted(metadata.partitions)
 
     def ends(self, partitions: Partitions) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset, and the offset after the last record, of each partition."""
@@ -50,21 +52,21 @@ class Lookups:
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset at or after a time (ms) in each partition; None if there is none."""
         rows = transport.partitions({key: int(at) for key, at in times.items()})
-        found = self._call(lambda: self._consumer.offsets_for_times(rows, self._timeout_s))
-        return {key: offset if offset >= 0 else None for key, offset in _checked(found).items()}
+        positions = self._call(lambda: self._consumer.offsets_for_times(rows, self._timeout_s))
+        return {key: offset if offset >= 0 else None for key, offset in _checked(positions).items()}
 
     def committed(self, partitions: Partitions) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of the group; partitions without one are missing."""
         rows = transport.partitions(dict.fromkeys(partitions, transport.STORED))
         if not rows:
             return {}
-        found = self._call(lambda: self._consumer.committed(rows, self._timeout_s))
-        _checked(found)
+        committed = self._call(lambda: self._consumer.committed(rows, self._timeout_s))
+        _checked(committed)
         return {
             TopicPartition(row.topic, row.partition): OffsetAndMetadata(
                 row.offset, row.metadata or ""
             )
-            for row in found
+            for row in committed
             if row.offset >= 0
         }
 
@@ -103,7 +105,7 @@ def _timed_out(error: Exception) -> Exception:
 
 
 def _checked(rows: Iterable[Any]) -> dict[TopicPartition, int]:
-    found = {}
+    offsets = {}
     for row in rows:
         if row.error is not None:
             error = transport.translate(row.error)
@@ -111,5 +113,5 @@ def _checked(rows: Iterable[Any]) -> dict[TopicPartition, int]:
                 text = f"There is no partition {row.topic}-{row.partition}."
                 raise ApiError(error.code, text)
             raise error
-        found[TopicPartition(row.topic, row.partition)] = int(row.offset)
-    return found
+        offsets[TopicPartition(row.topic, row.partition)] = int(row.offset)
+    return offsets

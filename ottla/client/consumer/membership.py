@@ -17,8 +17,9 @@ STORED = transport.STORED
 class RebalanceListener:
     """Base class of listeners (ConsumerRebalanceListener); override what you need.
 
-    The methods run in `poll` and `close`, in the thread that calls them. In `on_partitions_assigned`,
-    `seek` sets where the partitions start. In `on_partitions_revoked`, offsets can still be committed.
+    The methods run in `poll` and `close`, in the thread that calls them. In
+    `on_partitions_assigned`, `seek` sets where the partitions start. In `on_partitions_revoked`,
+    offsets can still be committed.
     """
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:

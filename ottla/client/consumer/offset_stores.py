@@ -47,12 +47,12 @@ class SqliteOffsetStore:
 
     def load(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the stored offsets of these partitions."""
-        found = {}
+        offsets = {}
         for partition in partitions:
             row = self._connection.execute(self._select, tuple(partition)).fetchone()
             if row is not None:
-                found[partition] = int(row[0])
-        return found
+                offsets[partition] = int(row[0])
+        return offsets
 
     def save(self, *records: ConsumerRecord) -> None:
         """Store that these records are processed, in the open transaction."""

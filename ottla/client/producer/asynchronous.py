@@ -13,24 +13,21 @@ from typing import Any
 
 from ottla.base.errors import ApiError
 from ottla.client import transport
-from ottla.client.config.names import Role
-from ottla.client.config.settings import Config, read_settings
+from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.futures import OnDelivery
-from ottla.client.producer.options import open_producer
-from ottla.client.producer.partitioners import Topology
-from ottla.client.producer.preparation import Preparation, PreparedRecord, plain_type_error
-from ottla.client.producer.producer import look_up, refusal
-from ottla.client.producer.serving import LoggedErrors
-from ottla.client.producer.transactions import GroupMember, Offsets, Transactions
+from ottla.client.producer.parts import open_parts
+from ottla.client.producer.preparation import PreparedRecord, plain_type_error
+from ottla.client.producer.producer import refusal
+from ottla.client.producer.serving import logged_errors
+from ottla.client.producer.transactions import GroupMember, Offsets
 from ottla.client.records import Headers, ProducerRecord, RecordMetadata, unsent
 
-_MAX_BLOCK_MS = 60_000.0
 _SERVED_EVERY = 15
 _TICK_S = 0.002
 _log = logging.getLogger("ottla.client")
-_user_code = LoggedErrors("the callback of a record")
+_user_code = logged_errors("the callback of a record")
 
 
 class AsyncDelivery(asyncio.Future[RecordMetadata]):
@@ -70,13 +67,11 @@ class AsyncProducer:
     """
 
     def __init__(self, config: Config = None, /, **settings: Any) -> None:
-        self._settings = read_settings(Role.PRODUCER, config, settings)
-        self._preparation = Preparation(self._settings, Topology(self._look_up))
-        self._is_plain = self._preparation.is_plain
-        self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
-        self._producer = open_producer(self._settings)
+        self._parts = parts = open_parts(config, settings)
+        self._producer, self._preparation = parts.producer, parts.preparation
+        self._transactions = parts.transactions
         self._produce = self._producer.produce
-        self._transactions = Transactions(self._producer, self._max_block_s)
+        self._is_plain = self._preparation.is_plain
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.TimerHandle | None = None
         self._sent = 0
@@ -103,9 +98,11 @@ class AsyncProducer:
         if on_delivery is not None:
             future._on_delivery = on_delivery
         if self._is_plain:
-            place = -1 if partition is None else partition
+            partition_or_any = -1 if partition is None else partition
             try:
-                self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
+                self._produce(
+                    topic, value, key, partition_or_any, future, future, timestamp or 0, headers
+                )
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 await self._recover(record, future, error)
@@ -120,7 +117,9 @@ class AsyncProducer:
         return future
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout` s."""
+        """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
+        s.
+        """
         self._check_open()
         deadline = None if timeout is None else self._now() + timeout
         while left := len(self._producer):
@@ -142,8 +141,7 @@ class AsyncProducer:
     async def transaction(self) -> AsyncIterator["AsyncProducer"]:
         """Send the records of the block atomically, as `Producer.transaction` does."""
         self._check_open()
-        if "transactional.id" not in self._settings.given:
-            raise ClientError("transactions need the option transactional_id")
+        self._parts.check_transactional()
         await asyncio.to_thread(self._transactions.begin)
         try:
             yield self
@@ -223,7 +221,7 @@ class AsyncProducer:
     async def _recover(
         self, record: PreparedRecord, future: AsyncDelivery, error: Exception
     ) -> None:
-        deadline = Deadline(self._max_block_s)
+        deadline = Deadline(self._parts.max_block_s)
         while isinstance(error, BufferError):
             deadline.check(record.topic)
             self._serve()
@@ -255,9 +253,6 @@ class AsyncProducer:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-    def _look_up(self, topic: str) -> list[int]:
-        return look_up(self._producer, topic, self._max_block_s)
 
     def _check_open(self) -> None:
         if self._is_closed:

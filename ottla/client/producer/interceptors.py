@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ottla.client.errors import ClientError
-from ottla.client.producer.serving import LoggedErrors
+from ottla.client.producer.serving import logged_errors
 from ottla.client.records import ProducerRecord, RecordMetadata
 
 
@@ -37,7 +37,7 @@ class ProducerInterceptors:
     """A chain of interceptors, in the order of the settings."""
 
     def __init__(self, chain: Sequence[Any], configs: Mapping[str, Any]) -> None:
-        self._chain = [(row, LoggedErrors(f"the interceptor {_name(row)}")) for row in chain]
+        self._chain = [(row, logged_errors(f"the interceptor {_name(row)}")) for row in chain]
         for interceptor in chain:
             if hasattr(interceptor, "configure"):
                 interceptor.configure(configs)

@@ -88,14 +88,14 @@ def partitioner_from(value: Any, configs: Mapping[str, Any]) -> Any:
         return None
     if value == "round_robin":
         return RoundRobin()
-    found = value() if isinstance(value, type) else value
-    if not hasattr(found, "partition"):
-        if not callable(found):
+    partitioner = value() if isinstance(value, type) else value
+    if not hasattr(partitioner, "partition"):
+        if not callable(partitioner):
             raise ConfigError(f"a partitioner is a function or has `partition`: {value!r} has not")
-        return FunctionPartitioner(found)
-    if hasattr(found, "configure"):
-        found.configure(configs)
-    return found
+        return FunctionPartitioner(partitioner)
+    if hasattr(partitioner, "configure"):
+        partitioner.configure(configs)
+    return partitioner
 
 
 def checked(partition: Any, topic: str, partitions: Sequence[int]) -> int:

@@ -1,4 +1,6 @@
-"""From a caller's record to bytes and a partition: interceptors, serializers, partitioner, in this order."""
+"""From a caller's record to bytes and a partition: interceptors, serializers, partitioner, in this
+order.
+"""
 
 from typing import Any, NamedTuple
 
@@ -26,15 +28,15 @@ class Preparation:
     """The steps in front of librdkafka, for one producer."""
 
     def __init__(self, settings: ClientSettings, topology: Topology) -> None:
-        own, given = settings.own, settings.given
+        own, merged = settings.own, settings.given
         self.topology = topology
         self.interceptors = ProducerInterceptors(
-            interceptors_of(own.get("interceptor.classes") or []), given
+            interceptors_of(own.get("interceptor.classes") or []), merged
         )
-        self._key = function_from("key.serializer", own.get("key.serializer"), given)
-        self._value = function_from("value.serializer", own.get("value.serializer"), given)
+        self._key = function_from("key.serializer", own.get("key.serializer"), merged)
+        self._value = function_from("value.serializer", own.get("value.serializer"), merged)
         self._ignores_keys = settings.flag("partitioner.ignore.keys", False)
-        self.partitioner = partitioner_from(partitioner_of(own.get("partitioner.class")), given)
+        self.partitioner = partitioner_from(partitioner_of(own.get("partitioner.class")), merged)
 
     @property
     def is_plain(self) -> bool:

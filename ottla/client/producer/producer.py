@@ -1,6 +1,5 @@
 """The producer, for threads: `send` returns a future, callbacks run in the thread that serves them."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -8,19 +7,16 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
-from ottla.client.config.names import Role
-from ottla.client.config.settings import Config, read_settings
+from ottla.client.config.settings import Config
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer.back_pressure import Deadline
 from ottla.client.producer.futures import DeliveryFuture, OnDelivery
-from ottla.client.producer.options import open_producer
-from ottla.client.producer.partitioners import Topology
-from ottla.client.producer.preparation import Preparation, PreparedRecord, plain_type_error
+from ottla.client.producer.parts import open_parts
+from ottla.client.producer.preparation import PreparedRecord, plain_type_error
 from ottla.client.producer.serving import ReportServer
-from ottla.client.producer.transactions import GroupMember, Offsets, Transactions
+from ottla.client.producer.transactions import GroupMember, Offsets
 from ottla.client.records import Headers, ProducerRecord, unsent
 
-_MAX_BLOCK_MS = 60_000.0
 # Reports are served after every 16th record: each time costs as much as sending a record.
 _SERVED_EVERY = 15
 _STEP_S = 0.05
@@ -29,7 +25,8 @@ _STEP_S = 0.05
 class Producer:
     """Sends records to a cluster; thread-safe, and a context manager that ends with `close`.
 
-        with Producer(bootstrap_servers="localhost:9092", value_serializer=Serdes.json()) as producer:
+        address = "localhost:9092"
+        with Producer(bootstrap_servers=address, value_serializer=Serdes.json()) as producer:
             producer.send("orders", {"id": 1}, key="a")
 
     Settings have Kafka's names in snake_case, or are in `config`, a dict or the path of a
@@ -40,16 +37,13 @@ class Producer:
     """
 
     def __init__(self, config: Config = None, /, **settings: Any) -> None:
-        self._settings = read_settings(Role.PRODUCER, config, settings)
-        # First what may be refused: a producer that does not come into being must leave no thread.
-        self._preparation = Preparation(self._settings, Topology(self._look_up))
-        self._is_plain = self._preparation.is_plain
-        self._max_block_s = self._settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
-        self._producer = open_producer(self._settings)
+        self._parts = parts = open_parts(config, settings)
+        self._producer, self._preparation = parts.producer, parts.preparation
+        self._transactions = parts.transactions
         self._produce = self._producer.produce
         self._server = ReportServer(self._producer)
         self._new_future = DeliveryFuture.class_for(self._server)
-        self._transactions = Transactions(self._producer, self._max_block_s)
+        self._is_plain = self._preparation.is_plain
         self._sent = 0
         self._is_closed = False
 
@@ -79,8 +73,10 @@ class Producer:
                 if headers is None and partition is None and timestamp is None:
                     self._produce(topic, value, key, -1, future)
                 else:
-                    place = -1 if partition is None else partition
-                    self._produce(topic, value, key, place, future, future, timestamp or 0, headers)
+                    partition_or_any = -1 if partition is None else partition
+                    self._produce(
+                        topic, value, key, partition_or_any, future, future, timestamp or 0, headers
+                    )
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 self._recover(record, future, error)
@@ -95,7 +91,8 @@ class Producer:
         return future
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout` s.
+        """Send every queued record now and wait for its acknowledgement; TimedOut after `timeout`
+        s.
 
         Errors of single records are in their futures.
         """
@@ -133,8 +130,7 @@ class Producer:
     def begin_transaction(self) -> None:
         """Begin a transaction; `transaction` is the safer form."""
         self._check_open()
-        if "transactional.id" not in self._settings.given:
-            raise ClientError("transactions need the option transactional_id")
+        self._parts.check_transactional()
         self._transactions.begin()
 
     def commit_transaction(self) -> None:
@@ -197,10 +193,10 @@ class Producer:
             future._observer = preparation.interceptors.on_acknowledgement
         try:
             record = preparation.prepared(sent)
-            place = -1 if record.partition is None else record.partition
+            partition_or_any = -1 if record.partition is None else record.partition
             try:
                 self._produce(
-                    record.topic, record.value, record.key, place, future, future,
+                    record.topic, record.value, record.key, partition_or_any, future, future,
                     record.timestamp or 0, record.headers,
                 )  # fmt: skip
             except (BufferError, TypeError, transport.LibrdkafkaError) as error:
@@ -211,15 +207,15 @@ class Producer:
 
     def _recover(self, record: PreparedRecord, future: DeliveryFuture, error: Exception) -> None:
         """Wait until the queue has room; complete the future of a record that is too large."""
-        deadline = Deadline(self._max_block_s)
-        place = -1 if record.partition is None else record.partition
+        deadline = Deadline(self._parts.max_block_s)
+        partition_or_any = -1 if record.partition is None else record.partition
         while isinstance(error, BufferError):
             deadline.check(record.topic)
             if not self._server.serve(_STEP_S):
                 self._server.wait()
             try:
                 self._produce(
-                    record.topic, record.value, record.key, place, future, future,
+                    record.topic, record.value, record.key, partition_or_any, future, future,
                     record.timestamp or 0, record.headers,
                 )  # fmt: skip
                 return
@@ -234,29 +230,9 @@ class Producer:
         with self._server.user_code:
             future.finish(unsent(record.topic, record.partition), raised)
 
-    def _look_up(self, topic: str) -> list[int]:
-        return look_up(self._producer, topic, self._max_block_s)
-
     def _check_open(self) -> None:
         if self._is_closed:
             _closed()
-
-
-def look_up(producer: Any, topic: str, timeout_s: float) -> list[int]:
-    """Return the partitions of a topic, which the broker may create; ApiError if it does not."""
-    deadline = Deadline(timeout_s)
-    while True:
-        try:
-            found = producer.list_topics(topic, min(timeout_s, 10.0)).topics[topic]
-        except transport.LibrdkafkaError as error:
-            raise transport.translate(error.args[0]) from error
-        if found.partitions:
-            return list(found.partitions)
-        cause = None if found.error is None else transport.translate(found.error)
-        if isinstance(cause, ApiError) and cause.code is not ErrorCode.LEADER_NOT_AVAILABLE:
-            raise cause
-        deadline.check(topic)
-        time.sleep(_STEP_S)
 
 
 def refusal(record: PreparedRecord, cause: Any) -> Exception:

@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Protocol
 
+from ottla.base.user_code import LoggedErrors
 from ottla.client import transport
 from ottla.client.errors import ClientError
 
@@ -25,26 +25,16 @@ _IDLE_TICK_S = 0.5
 _STEP_S = 0.1
 
 
-class LoggedErrors:
-    """A context for code of the user whose exceptions are logged and skipped, as Kafka does."""
+def logged_errors(subject: str) -> LoggedErrors:
+    """Return a context for user code; `subject` is the subject of the log line of an exception.
 
-    def __init__(self, subject: str) -> None:
-        self._subject = subject
+    Errors of librdkafka are raised: they are not the user's.
+    """
 
-    def __enter__(self) -> None:
-        """Enter; the context holds no state."""
+    def report(error: Exception) -> None:
+        _log.error("%s failed: %r", subject, error, exc_info=error)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        """Log an Exception and continue after the block; Ctrl-C and exits are raised."""
-        if not isinstance(error, Exception) or isinstance(error, transport.LibrdkafkaError):
-            return False
-        _log.error("%s failed: %r", self._subject, error, exc_info=error)
-        return True
+    return LoggedErrors(report, raised=(transport.LibrdkafkaError,))
 
 
 class Awaited(Protocol):
@@ -66,7 +56,7 @@ class ReportServer:
     def __init__(self, producer: Any) -> None:
         self.creation = threading.Lock()
         """Protects the creation of a future's own lock."""
-        self.user_code = LoggedErrors("the callback of a record")
+        self.user_code = logged_errors("the callback of a record")
         self._producer = producer
         self._poll = producer.poll
         self._serving = threading.Lock()

@@ -69,9 +69,9 @@ def avro_serde(
     avro = _avro(schema, kind)
     if registry is None:
         return Serde(avro.encode, avro.decode, f"avro({avro.name})")
-    asked = Schema(avro.text), registry
+    schema_source = Schema(avro.text), registry
     return registered(
-        lambda result: _framed(avro, Registration(*asked, result, registers)),
+        lambda result: _framed(avro, Registration(*schema_source, result, registers)),
         subject,
         f"avro({avro.name})",
     )

@@ -35,8 +35,10 @@ def json_schema_serde(
     name = f"json_schema({title})"
     plain: Serde[Any] = json_serde(kind)
 
-    def framed(found: str | None) -> Serde[Any]:
-        return _framed(plain, Registration(Schema(text, _KIND), registry, found, registers), name)
+    def framed(subject_name: str | None) -> Serde[Any]:
+        return _framed(
+            plain, Registration(Schema(text, _KIND), registry, subject_name, registers), name
+        )
 
     return registered(framed, subject, name)
 

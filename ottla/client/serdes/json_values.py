@@ -83,10 +83,10 @@ def reader(kind: Any) -> Callable[[Any], Any]:
         return _optional_reader(arguments)
     if origin is list:
         item = reader(arguments[0])
-        return lambda values: [item(each) for each in values]
+        return lambda values: [item(entry) for entry in values]
     if origin is dict:
         value = reader(arguments[1])
-        return lambda values: {key: value(each) for key, each in values.items()}
+        return lambda values: {key: value(entry) for key, entry in values.items()}
     if origin is tuple or kind in (tuple, set, frozenset):
         return origin or kind  # type: ignore[no-any-return]
     return _class_reader(kind)

@@ -27,7 +27,7 @@ def _lists(inner: Serde[T]) -> Serde[list[T | None]]:
     def write(entries: list[T | None]) -> bytes:
         parts = [_CONSTANT if length else _VARIABLE]
         if length:
-            missing = [place for place, entry in enumerate(entries) if entry is None]
+            missing = [index for index, entry in enumerate(entries) if entry is None]
             parts += map(_INT.pack, (len(missing), *missing))
         parts.append(_INT.pack(len(entries)))
         for entry in entries:
@@ -58,7 +58,7 @@ def _lists(inner: Serde[T]) -> Serde[list[T | None]]:
 def _read_constant(inner: Serde[T], data: bytes, length: int) -> list[T | None]:
     (missing_count,) = _INT.unpack_from(data, 1)
     middle = 5 + 4 * missing_count
-    missing = {_INT.unpack_from(data, place)[0] for place in range(5, middle, 4)}
+    missing = {_INT.unpack_from(data, start)[0] for start in range(5, middle, 4)}
     (count,) = _INT.unpack_from(data, middle)
     results: list[T | None] = []
     position = middle + 4

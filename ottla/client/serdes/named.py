@@ -70,7 +70,9 @@ class Serdes:
 
     @staticmethod
     def float() -> Serde[builtins.float]:
-        """Return the serde of 32-bit floating-point numbers, big-endian; Python's have 64 bits (`double`)."""
+        """Return the serde of 32-bit floating-point numbers, big-endian; Python's have 64 bits
+        (`double`).
+        """
         return FLOAT
 
     @staticmethod
@@ -110,11 +112,11 @@ class Serdes:
         """
         if deserializer is not None:
             return Serde(kind, deserializer)
-        found = _BY_TYPE.get(kind)
-        if found is None:
-            known = ", ".join(each.__name__ for each in _BY_TYPE)
+        serde = _BY_TYPE.get(kind)
+        if serde is None:
+            known = ", ".join(known_type.__name__ for known_type in _BY_TYPE)
             raise TypeError(f"serde_from supports {known}; for {kind!r} use Serdes.json(…) or avro")
-        return found
+        return serde
 
     @staticmethod
     def json(kind: type[T] | None = None) -> Serde[T]:
@@ -152,8 +154,8 @@ class Serdes:
         Data written with other schemas of the subject is converted to this one.
         """
         door = open_door("ottla.client.serdes.avro", "fastavro", "ottla[avro]")
-        found: Serde[T] = door.avro_serde(schema, kind, registry, subject, registers)
-        return found
+        serde: Serde[T] = door.avro_serde(schema, kind, registry, subject, registers)
+        return serde
 
     @staticmethod
     def protobuf(
@@ -169,5 +171,5 @@ class Serdes:
         `avro`.
         """
         door = open_door("ottla.client.serdes.protobuf", "protobuf", "ottla[protobuf]")
-        found: Serde[T] = door.protobuf_serde(kind, registry, subject, registers)
-        return found
+        serde: Serde[T] = door.protobuf_serde(kind, registry, subject, registers)
+        return serde

@@ -68,7 +68,7 @@ def _decode(kind: Any, data: bytes) -> Any:
 
 
 def _framed(kind: Any, registry: Registry, subject: str | None, registers: bool) -> Serde[Any]:
-    place = write_indexes(_indexes(kind.DESCRIPTOR))
+    indexes = write_indexes(_indexes(kind.DESCRIPTOR))
     beginning: list[bytes] = []
 
     def write(message: Any) -> bytes:
@@ -76,7 +76,7 @@ def _framed(kind: Any, registry: Registry, subject: str | None, registers: bool)
         if not beginning:
             schema = _schema(kind.DESCRIPTOR.file, registry, registers)
             number = Registration(schema, registry, subject, registers).schema_id()
-            beginning.append(header(number) + place)
+            beginning.append(header(number) + indexes)
         return beginning[0] + data
 
     def read(data: bytes) -> Any:

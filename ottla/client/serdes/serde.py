@@ -26,7 +26,9 @@ class Serde(Generic[T]):
     over: "Callable[[Serde[Any]], Serde[T]] | None" = None
     """Creates this serde from the default one, if it was built before the default was known."""
     bind: "Callable[[str, bool], Serde[T]] | None" = None
-    """Creates this serde for a topic's keys (True) or values, on which a registry's subjects depend."""
+    """Creates this serde for a topic's keys (True) or values, on which a registry's subjects
+    depend.
+    """
     kind: Any = None
     """The class that JSON is read into field by field, if any: an engine may use its own reader."""
 
@@ -50,14 +52,14 @@ def check_serdes(*serdes: Any) -> None:
     """Raise TypeError, with the correct form, for arguments that are not serdes; None is the
     default.
     """
-    for each in serdes:
-        if each is None or isinstance(each, Serde):
+    for serde in serdes:
+        if serde is None or isinstance(serde, Serde):
             continue
-        name = getattr(each, "__name__", repr(each))
-        if isinstance(each, type):
+        name = getattr(serde, "__name__", repr(serde))
+        if isinstance(serde, type):
             hint = f"Serdes.serde_from({name}) or Serdes.json({name})"
         else:
-            hint = f"Serdes.{name}()" if callable(each) else "one of Serdes"
+            hint = f"Serdes.{name}()" if callable(serde) else "one of Serdes"
         raise TypeError(f"expected a serde, not {name}: use {hint}")
 
 
@@ -93,39 +95,39 @@ _FLOAT = struct.Struct(">f")
 
 
 # Module-level functions, not closures: Spark workers compare and load them by name.
-def _read_one(what: str, packed: struct.Struct, data: bytes) -> Any:
+def _read_one(type_name: str, packed: struct.Struct, data: bytes) -> Any:
     if len(data) != packed.size:
-        raise ValueError(f"{what} has {packed.size} bytes, not {len(data)}")
+        raise ValueError(f"{type_name} has {packed.size} bytes, not {len(data)}")
     return packed.unpack(data)[0]
 
 
 def _read_double(data: bytes) -> float:
-    found: float = _read_one("a double", _DOUBLE, data)
-    return found
+    number: float = _read_one("a double", _DOUBLE, data)
+    return number
 
 
 def _read_int(data: bytes) -> int:
-    found: int = _read_one("an integer", _INT, data)
-    return found
+    number: int = _read_one("an integer", _INT, data)
+    return number
 
 
 def read_long(data: bytes) -> int:
     """Read a 64-bit number, big-endian; ValueError for data of another length."""
     try:
-        found: int = _LONG.unpack(data)[0]
+        number: int = _LONG.unpack(data)[0]
     except struct.error:
         raise ValueError(f"a long has {_LONG.size} bytes, not {len(data)}") from None
-    return found
+    return number
 
 
 def _read_short(data: bytes) -> int:
-    found: int = _read_one("a short", _SHORT, data)
-    return found
+    number: int = _read_one("a short", _SHORT, data)
+    return number
 
 
 def _read_float(data: bytes) -> float:
-    found: float = _read_one("a float", _FLOAT, data)
-    return found
+    number: float = _read_one("a float", _FLOAT, data)
+    return number
 
 
 STRING: Serde[str] = Serde(str.encode, bytes.decode, "string")

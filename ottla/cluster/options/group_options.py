@@ -1,7 +1,8 @@
 """The options of groups of the consumer protocol: the broker's, and those of a single group.
 
 Names, types and limits are those of Apache Kafka 4.3; a default that differs says so in its text.
-Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848, KIP-1263).
+Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848,
+KIP-1263).
 """
 
 from collections.abc import Mapping, Sequence
@@ -216,11 +217,11 @@ def check(settings: Mapping[str, str], broker: Snapshot) -> None:
 
 def effective(settings: Mapping[str, str], broker: Snapshot) -> dict[str, int]:
     """Return a group's own settings, clamped to the broker's current limits."""
-    found = {}
+    bounded = {}
     for name, value in GROUP_OPTIONS.parse(settings).explicit.items():
         low, high = _limits(name, broker)
-        found[name] = min(max(value, low), high)
-    return found
+        bounded[name] = min(max(value, low), high)
+    return bounded
 
 
 def _limits(name: str, broker: Snapshot) -> tuple[int, int]:

@@ -142,10 +142,10 @@ def _protocol_map(text: str) -> dict[str, str]:
 
 def _parse_listener(text: str, option: str, protocols: Mapping[str, str]) -> Listener:
     refusal = BROKER_OPTIONS.row(option).refusal
-    scheme, found, address = text.partition("://")
+    scheme, scheme_end, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     name = scheme.upper()
-    if not (found and colon and port.isdecimal() and int(port) < 65536):
+    if not (scheme_end and colon and port.isdecimal() and int(port) < 65536):
         raise refusal(text, "it must look like PLAINTEXT://host:port")
     if name not in protocols:
         raise refusal(text, f"listener.security.protocol.map names no protocol for {scheme}")
@@ -181,8 +181,8 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Return the name that is most similar to a mistyped one; None if none is similar."""
-    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.75)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.75)
+    return matches[0] if matches else None
 
 
 def unknown_names(settings: Mapping[str, str]) -> list[str]:

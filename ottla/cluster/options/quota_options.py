@@ -1,7 +1,7 @@
 """The options of quotas, of throttled replication and of client metrics.
 
-Names, types and limits are those of Apache Kafka 4.3. Follows org.apache.kafka.server.config.QuotaConfig
-and org.apache.kafka.server.metrics.MetricConfigs.
+Names, types and limits are those of Apache Kafka 4.3. Follows
+org.apache.kafka.server.config.QuotaConfig and org.apache.kafka.server.metrics.MetricConfigs.
 """
 
 from ottla.base.options import OptionType, Scope

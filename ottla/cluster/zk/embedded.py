@@ -78,11 +78,11 @@ class EmbeddedTree:
     """One tree and its sessions; in memory if `directory` is None.
 
     Opening replays the journal, blocking, and raises StorageError with a message that names the
-    remedy, DirectoryInUse if another process has the tree open. After a failed write or sync nothing
-    more is acknowledged: every operation raises StorageError, the sessions become SUSPENDED, and
-    `on_failure` is called. `is_shared`: sessions of other processes exist. They outlive this
-    process, so their ephemeral nodes are kept when the tree is opened, and every change is written
-    before it is acknowledged.
+    remedy, DirectoryInUse if another process has the tree open. After a failed write or sync
+    nothing more is acknowledged: every operation raises StorageError, the sessions become
+    SUSPENDED, and `on_failure` is called. `is_shared`: sessions of other processes exist. They
+    outlive this process, so their ephemeral nodes are kept when the tree is opened, and every
+    change is written before it is acknowledged.
     """
 
     def __init__(
@@ -194,21 +194,21 @@ class EmbeddedTree:
         if node is None:
             await self.settle()
             raise NoNode(path)
-        found = node.data, self._tree.stat(path)
+        result = node.data, self._tree.stat(path)
         if watch is not None:
             self._data_watches.setdefault(path, {})[session, watch] = None
         await self.settle()
-        return found
+        return result
 
     async def exists(
         self, session: "EmbeddedSession", path: str, watch: Watch | None
     ) -> Stat | None:
         """Return a node's Stat or None, and set a watch in both cases."""
-        found = self._tree.stat(path) if path in self._tree.nodes else None
+        stat = self._tree.stat(path) if path in self._tree.nodes else None
         if watch is not None:
             self._data_watches.setdefault(path, {})[session, watch] = None
         await self.settle()
-        return found
+        return stat
 
     async def children(
         self, session: "EmbeddedSession", path: str, watch: Watch | None
@@ -262,9 +262,9 @@ class EmbeddedTree:
         """Forget the watches of a session, as ZooKeeper does when its connection ends."""
         for watches in (self._data_watches, self._child_watches):
             for path in list(watches):
-                kept = {key: None for key in watches[path] if key[0] is not session}
-                watches[path] = kept
-                if not kept:
+                remaining = {key: None for key in watches[path] if key[0] is not session}
+                watches[path] = remaining
+                if not remaining:
                     del watches[path]
 
     def _record(self, outcome: Outcome) -> None:
@@ -413,16 +413,16 @@ class EmbeddedSession:
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Return data and Stat; raise NoNode, without setting a watch, if the node does not exist."""
         self._refuse_unless_connected(path)
-        found = await self._tree.get(self, path, watch)
+        result = await self._tree.get(self, path, watch)
         self._refuse_unless_connected(path)
-        return found
+        return result
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Return the Stat or None; the watch fires on creation, change and deletion."""
         self._refuse_unless_connected(path)
-        found = await self._tree.exists(self, path, watch)
+        stat = await self._tree.exists(self, path, watch)
         self._refuse_unless_connected(path)
-        return found
+        return stat
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Return the names of the children, sorted; the watch fires when one comes or goes."""

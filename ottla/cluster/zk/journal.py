@@ -143,7 +143,8 @@ def decode_snapshot(content: bytes) -> Snapshot | None:
 
 
 class Journal:
-    """The files of one tree. `write`, `begin_next` and `store_snapshot` block: call them off the loop.
+    """The files of one tree. `write`, `begin_next` and `store_snapshot` block: call them off the
+    loop.
 
     Used by one flusher at a time; only `store_snapshot` may run beside `write`.
     """
@@ -171,10 +172,10 @@ class Journal:
         except OSError as error:
             raise self._failure("cannot be opened", error) from error
 
-    def _failure(self, what: str, error: OSError) -> StorageError:
+    def _failure(self, failure: str, error: OSError) -> StorageError:
         return StorageError(
             self._directory,
-            f"the coordination tree {what}: {error}. Check the disk and the permissions of the"
+            f"the coordination tree {failure}: {error}. Check the disk and the permissions of the"
             " directory, then start again.",
         )
 

@@ -1,11 +1,12 @@
 """ZooKeeper's wire format (jute): requests to operations of the tree, results to replies. Pure.
 
-Every number is big-endian; strings and buffers have a length of four bytes, -1 for null; every packet
-has its length in front. Versions do not exist: the format is that of ZooKeeper 3.4 to 3.9. Follows
-zookeeper.jute, org.apache.zookeeper.ZooDefs and org.apache.zookeeper.MultiOperationRecord.
+Every number is big-endian; strings and buffers have a length of four bytes, -1 for null; every
+packet has its length in front. Versions do not exist: the format is that of ZooKeeper 3.4 to 3.9.
+Follows zookeeper.jute, org.apache.zookeeper.ZooDefs and org.apache.zookeeper.MultiOperationRecord.
 
 Not done: access control lists (every node is open to everyone), containers and nodes with a
-time-to-live, reconfiguration, persistent watches, times of creation and change in a Stat (they are 0).
+time-to-live, reconfiguration, persistent watches, times of creation and change in a Stat (they are
+0).
 """
 
 import struct
@@ -206,7 +207,8 @@ class Reader:
         return data
 
 
-# -- requests -----------------------------------------------------------------------------------------
+# -- requests
+# -----------------------------------------------------------------------------------------
 
 
 def read_connect(packet: bytes) -> ConnectRequest:
@@ -280,7 +282,8 @@ def _check(path: str, *, is_written: bool, may_end_open: bool = False) -> None:
         raise RequestRefused(Code.NO_AUTH)
 
 
-# -- replies ------------------------------------------------------------------------------------------
+# -- replies
+# ------------------------------------------------------------------------------------------
 
 
 def framed(packet: bytes) -> bytes:
@@ -291,7 +294,9 @@ def framed(packet: bytes) -> bytes:
 def connect_reply(
     timeout_ms: int, session_id: int, password: bytes, *, knows_read_only: bool
 ) -> bytes:
-    """Return the packet that answers a ConnectRequest; a timeout of 0 means that the session expired."""
+    """Return the packet that answers a ConnectRequest; a timeout of 0 means that the session
+    expired.
+    """
     fields = _CONNECT_REPLY.pack(0, timeout_ms, session_id)
     return framed(fields + buffer(password) + (b"\0" if knows_read_only else b""))
 
@@ -335,5 +340,5 @@ def multi_reply(parts: Sequence[tuple[int, bytes]]) -> bytes:
 def failed_multi_reply(count: int, failed: int, code: Code) -> bytes:
     """Return the body for a transaction of `count` operations of which number `failed` failed."""
     codes = [Code.OK] * failed + [code] + [Code.RUNTIME_INCONSISTENCY] * (count - failed - 1)
-    parts = [_MULTI.pack(-1, False, each) + _INT.pack(each) for each in codes]
+    parts = [_MULTI.pack(-1, False, code) + _INT.pack(code) for code in codes]
     return b"".join(parts) + _MULTI_END

@@ -114,7 +114,8 @@ class LiveSession:
         session_id, password = client.client_id
         self._credentials = int(session_id), bytes(password)
         self._listeners: list[Callable[[SessionState], None]] = []
-        # The type of the last event that was announced, in the names of kazoo (CREATED, CHANGED, …).
+        # The type of the last event that was announced, in the names of kazoo (CREATED, CHANGED,
+        # …).
         self.last_event = ""
         # The events of each watch, by path: kazoo announces a deletion twice to a watch of both
         # kinds.
@@ -220,9 +221,9 @@ class LiveSession:
         while path != ROOT and await self.exists(path) is None:
             missing.append(path)
             path = parent_of(path)
-        for each in reversed(missing):
+        for ancestor in reversed(missing):
             try:
-                await self.create(each)
+                await self.create(ancestor)
             except NodeExists:
                 # Another client has created it meanwhile.
                 continue
@@ -269,7 +270,8 @@ class LiveSession:
             await self._loop.run_in_executor(None, partial(_put_away, self._client))
 
     def abandon(self) -> None:
-        """Disconnect without ending the session, as a process that dies does; it cannot be used again.
+        """Disconnect without ending the session, as a process that dies does; it cannot be used
+        again.
 
         For tests of expiry, and for a broker that must not end a session whose state is unknown.
         """
@@ -297,14 +299,14 @@ class LiveSession:
     def _forget(self, path: str, watch: Watch, kinds: AbstractSet[str]) -> bool:
         """Remove kinds from the events of a watch; return True if it waited for one of them."""
         waiting = self._watches.get(path, {})
-        found = waiting.get(watch, set()) & kinds
-        if found:
-            waiting[watch].difference_update(found)
+        watched = waiting.get(watch, set()) & kinds
+        if watched:
+            waiting[watch].difference_update(watched)
             if not waiting[watch]:
                 del waiting[watch]
             if not waiting:
                 del self._watches[path]
-        return bool(found)
+        return bool(watched)
 
     def _fire(self, path: str, event: WatchedEvent) -> None:
         kinds = _TAKES.get(event.type, set())

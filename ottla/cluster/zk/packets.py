@@ -1,6 +1,7 @@
 """A connection of the tree's server: packets in, replies out in the order of the requests.
 
-Also answers ZooKeeper's commands of four letters (`ruok`, `srvr`), with which scripts test a server.
+Also answers ZooKeeper's commands of four letters (`ruok`, `srvr`), with which scripts test a
+server.
 """
 
 import asyncio
@@ -77,7 +78,7 @@ class PacketConnection(asyncio.BufferedProtocol):
             self._transport.write(packet)
 
     def close(self) -> None:
-        """Close the connection; what was sent before is delivered."""
+        """Close the connection after all packets that were sent before."""
         self._is_closing = True
         if self._transport is not None:
             self._transport.close()

@@ -2,8 +2,8 @@
 
     /zookeeper/sessions/0x100000001    {"timeout_ms":18000,"password_sha256":"…"}
 
-The nodes are below ZooKeeper's own `/zookeeper`, which copies of a cluster's metadata leave out. Only
-a hash of the password is stored: every client can read the tree.
+The nodes are below ZooKeeper's own `/zookeeper`, which copies of a cluster's metadata leave out.
+Only a hash of the password is stored: every client can read the tree.
 """
 
 import hashlib

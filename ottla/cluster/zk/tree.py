@@ -30,7 +30,8 @@ NO_OWNER = 0
 
 
 class Node(NamedTuple):
-    """A node's content and counters; replaced, never changed, so that a copy of the map is a snapshot.
+    """A node's content and counters; replaced, never changed, so that a copy of the map is a
+    snapshot.
 
     `creates` counts children ever created here; `owner` is the session of an ephemeral node, or 0.
     """
@@ -92,10 +93,10 @@ class Tree:
 
     def node(self, path: str) -> Node:
         """Return a node; raise NoNode if it does not exist."""
-        found = self.nodes.get(path)
-        if found is None:
+        node = self.nodes.get(path)
+        if node is None:
             raise NoNode(path)
-        return found
+        return node
 
     def stat(self, path: str) -> Stat:
         """Return a node's Stat; raise NoNode if it does not exist."""

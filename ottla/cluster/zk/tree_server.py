@@ -179,9 +179,9 @@ class TreeServer:
 
     async def _connect(self, connection: PacketConnection, request: jute.ConnectRequest) -> bytes:
         if request.session_id:
-            found = self._tree.sessions.get(request.session_id)
+            former = self._tree.sessions.get(request.session_id)
             password = request.password
-            session = found if isinstance(found, ServedSession) else None
+            session = former if isinstance(former, ServedSession) else None
             if session is None or not session.stored.accepts(password):
                 connection.close_after_reply()
                 return jute.connect_reply(
@@ -215,7 +215,8 @@ class TreeServer:
         return session
 
 
-# -- requests -----------------------------------------------------------------------------------------
+# -- requests
+# -----------------------------------------------------------------------------------------
 
 _Request = Callable[[EmbeddedTree, ServedSession, Reader], Awaitable[bytes]]
 

@@ -1,1 +1,3 @@
-"""The decisions of the controller: pure functions from images and requests to images, writes and notices."""
+"""The decisions of the controller: pure functions from images and requests to images, writes and
+notices.
+"""

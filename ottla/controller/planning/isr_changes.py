@@ -14,7 +14,9 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 class IsrRequest(NamedTuple):
-    """A proposed ISR: the members, with the broker epoch of each (-1 if the leader does not know it)."""
+    """A proposed ISR: the members, with the broker epoch of each (-1 if the leader does not know
+    it).
+    """
 
     topic_id: bytes
     partition: int

@@ -146,7 +146,9 @@ class Transition:
     def answer_join_error(
         self, member_id: str, code: ErrorCode, *, response_member_id: str | None = None
     ) -> None:
-        """Answer a waiting join with an error; `response_member_id` defaults to the member's own id."""
+        """Answer a waiting join with an error; `response_member_id` defaults to the member's own
+        id.
+        """
         named = member_id if response_member_id is None else response_member_id
         self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=named))
 

@@ -17,7 +17,7 @@ from ottla.coordinators.groups.shard import GroupShard
 from ottla.coordinators.naming import fresh_text
 from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import R, Reply, Waiter
-from ottla.coordinators.runtime import decide_on
+from ottla.coordinators.runtime import Decision, decide_on
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -87,15 +87,12 @@ class Membership:
         def refuse(code: ErrorCode) -> SyncGroupResponse:
             return SyncGroupResponse(error_code=group_error(code))
 
-        shard = self._shard_of(request.group_id)
-        if isinstance(shard, ErrorCode):
-            return refuse(shard)
-        if _uses_consumer_protocol(shard, request.group_id):
-            return decide_on(
-                shard.host, shard, lambda shard: consumers.sync(shard, request), refuse
-            )
-        waiter: Waiter[SyncGroupResponse] = Waiter()
-        return _feed(shard, request.group_id, Sync(waiter, request), waiter, refuse)
+        return self._to_member(
+            request.group_id,
+            lambda shard: consumers.sync(shard, request),
+            lambda waiter: Sync(waiter, request),
+            refuse,
+        )
 
     def heartbeat(self, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
         """Keep a membership alive; answered immediately."""
@@ -106,15 +103,12 @@ class Membership:
                 return HeartbeatResponse()
             return HeartbeatResponse(error_code=group_error(code))
 
-        shard = self._shard_of(request.group_id)
-        if isinstance(shard, ErrorCode):
-            return refuse(shard)
-        if _uses_consumer_protocol(shard, request.group_id):
-            return decide_on(
-                shard.host, shard, lambda shard: consumers.pulse(shard, request), refuse
-            )
-        waiter: Waiter[HeartbeatResponse] = Waiter()
-        return _feed(shard, request.group_id, Heartbeat(waiter, request), waiter, refuse)
+        return self._to_member(
+            request.group_id,
+            lambda shard: consumers.pulse(shard, request),
+            lambda waiter: Heartbeat(waiter, request),
+            refuse,
+        )
 
     def leave_group(self, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
         """Remove members; the request names its members as version 3 does."""
@@ -133,15 +127,12 @@ class Membership:
                 ]
             )
 
-        shard = self._shard_of(request.group_id)
-        if isinstance(shard, ErrorCode):
-            return refuse(shard)
-        if _uses_consumer_protocol(shard, request.group_id):
-            return decide_on(
-                shard.host, shard, lambda shard: consumers.leave(shard, request), refuse
-            )
-        waiter: Waiter[LeaveGroupResponse] = Waiter()
-        return _feed(shard, request.group_id, Leave(waiter, request), waiter, refuse)
+        return self._to_member(
+            request.group_id,
+            lambda shard: consumers.leave(shard, request),
+            lambda waiter: Leave(waiter, request),
+            refuse,
+        )
 
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, *, api_version: int, client: Client
@@ -164,8 +155,23 @@ class Membership:
             shard.host, shard, lambda shard: consumers.decide(shard, request, client), refuse
         )
 
-    def _shard_of(self, group_id: str) -> GroupShard | ErrorCode:
-        return self._find_shard(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+    def _to_member(
+        self,
+        group_id: str,
+        decide: Callable[[GroupShard], Decision[R]],
+        event: Callable[[Waiter[R]], Event],
+        refuse: Callable[[ErrorCode], R],
+    ) -> Reply[R]:
+        """Serve a request of a member: `decide` for the consumer protocol, `event` for the classic."""
+        shard = self._find_shard(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+        if isinstance(shard, ErrorCode):
+            return refuse(shard)
+        if _uses_consumer_protocol(shard, group_id):
+            return decide_on(shard.host, shard, decide, refuse)
+        waiter: Waiter[R] = Waiter()
+        if not shard.feed(group_id, event(waiter)):
+            return refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        return waiter.reply()
 
 
 def _uses_consumer_protocol(shard: GroupShard, group_id: str, *, gives_way: bool = False) -> bool:
@@ -178,16 +184,3 @@ def _uses_consumer_protocol(shard: GroupShard, group_id: str, *, gives_way: bool
     if group is None:
         return False
     return bool(group.members) or not (gives_way and shard.end_empty(group))
-
-
-def _feed(
-    shard: GroupShard,
-    group_id: str,
-    event: Event,
-    waiter: Waiter[R],
-    refuse: Callable[[ErrorCode], R],
-) -> Reply[R]:
-    """Pass the event to a classic group that exists."""
-    if not shard.feed(group_id, event):
-        return refuse(ErrorCode.UNKNOWN_MEMBER_ID)
-    return waiter.reply()

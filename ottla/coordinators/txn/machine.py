@@ -1,7 +1,7 @@
 """The state machine of a transactional id. Pure.
 
-Each decision takes the current state of the id and returns an `TransitionResult`: the state to store, if
-any, and the response that is sent once it is stored. Follows TransactionCoordinator and
+Each decision takes the current state of the id and returns an `TransitionResult`: the state to
+store, if any, and the response that is sent once it is stored. Follows TransactionCoordinator and
 TransactionMetadata.
 
 With transaction.version 2 (KIP-890) each end of a transaction bumps the epoch, so that its late

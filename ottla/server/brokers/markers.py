@@ -165,10 +165,10 @@ def _codes(response: WriteTxnMarkersResponse) -> dict[int, dict[TopicPartition, 
     """Return the code of each partition, by producer."""
     codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
     for marker in response.markers:
-        found = codes.setdefault(marker.producer_id, {})
+        of_producer = codes.setdefault(marker.producer_id, {})
         for topic in marker.topics:
             for item in topic.partitions:
-                found[topic.name, item.partition_index] = known_code(item.error_code)
+                of_producer[topic.name, item.partition_index] = known_code(item.error_code)
     return codes
 
 

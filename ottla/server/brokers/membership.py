@@ -1,4 +1,5 @@
-"""This broker as a member of its cluster: registration, notices of the controller, controlled shutdown.
+"""This broker as a member of its cluster: registration, notices of the controller, controlled
+shutdown.
 
 Assembles the controller with the ways to other brokers. `join` is the last step of a start, and
 `leave` the first one of a stop.

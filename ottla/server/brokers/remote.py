@@ -1,7 +1,8 @@
 """The port through which the controller reaches another broker.
 
 Requests have the versions of Apache Kafka 3.4 to 3.9 (KIP-866); a large one is split, so that
-neither broker's loop is busy with it for long. Follows ControllerChannelManager and RequestSendThread.
+neither broker's loop is busy with it for long. Follows ControllerChannelManager and
+RequestSendThread.
 """
 
 from collections.abc import Mapping, Sequence
@@ -111,7 +112,7 @@ class RemoteBroker:
         }
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
-        """Send UpdateMetadata: what the broker does not know yet, and always all brokers."""
+        """Send UpdateMetadata with the changes since the last request, and with all brokers."""
         changes = self._sent.changes(update)
         chunks = list(states.in_chunks(changes, fence.controller_epoch, METADATA_MAX)) or [[]]
         if update.brokers is not None:

@@ -214,8 +214,8 @@ def metadata_update(
 ) -> MetadataUpdate:
     """Return the update of `image` that an UpdateMetadata request contains.
 
-    A topic whose partitions have the leader -2 is being deleted. ApiError INVALID_REQUEST for values
-    that no controller sends.
+    A topic whose partitions have the leader -2 is being deleted. ApiError INVALID_REQUEST for
+    values that no controller sends.
     """
     changed: dict[str, TopicImage] = {}
     deleted = []

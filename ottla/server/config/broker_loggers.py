@@ -46,11 +46,11 @@ def levels() -> dict[str, str]:
 
 def own_levels() -> dict[str, int]:
     """Return the loggers' own levels by name, for `restore`."""
-    found = {}
+    levels = {}
     for name, logger in list(logging.getLogger().manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and f"{name}.".startswith(f"{_TOP}."):
-            found[name] = logger.level
-    return found
+            levels[name] = logger.level
+    return levels
 
 
 def restore(former: Mapping[str, int]) -> None:
@@ -67,10 +67,10 @@ def _level_of(name: str) -> str:
 
 def alter(changes: Iterable[ConfigChange], *, validate_only: bool) -> None:
     """Change levels, all or none; raises ApiError INVALID_CONFIG or INVALID_REQUEST."""
-    wanted = [_checked(change) for change in changes]
+    levels = [_checked(change) for change in changes]
     if validate_only:
         return
-    for name, number in wanted:
+    for name, number in levels:
         logging.getLogger(name).setLevel(number)
         _log.info("log level changed name=%s level=%s", name, _level_of(name))
 

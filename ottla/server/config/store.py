@@ -120,11 +120,11 @@ class ConfigStore:
         """Return the current options of a topic; a topic without settings has the defaults."""
         if name not in self._topics:
             return self._topic_default
-        found = self._topic_snapshots.get(name)
-        if found is None:
-            found = option_tables.topic_snapshot(self._broker, self._topics[name])
-            self._topic_snapshots[name] = found
-        return found
+        snapshot = self._topic_snapshots.get(name)
+        if snapshot is None:
+            snapshot = option_tables.topic_snapshot(self._broker, self._topics[name])
+            self._topic_snapshots[name] = snapshot
+        return snapshot
 
     def entities(self, entity_type: str) -> Mapping[str, Mapping[str, str]]:
         """Return the settings of all clients, users, addresses or subscriptions, by path."""
@@ -241,13 +241,13 @@ class ConfigStore:
             return is_other
         return entity_type in _PLAIN_TYPES and self._keep_entity((entity_type, entity), written)
 
-    def _keep_entity(self, place: tuple[str, str], written: dict[str, str]) -> bool:
-        if written == self._entities.get(place, {}):
+    def _keep_entity(self, entity: tuple[str, str], written: dict[str, str]) -> bool:
+        if written == self._entities.get(entity, {}):
             return False
         if written:
-            self._entities[place] = written
+            self._entities[entity] = written
         else:
-            del self._entities[place]
+            del self._entities[entity]
         return True
 
     def _keep_topic(self, name: str, written: Mapping[str, str]) -> bool:
@@ -349,8 +349,8 @@ class ConfigStore:
 
     def describe_client_metrics(self, name: str) -> list[Described]:
         """Return every option of a subscription; one that does not exist has the defaults."""
-        place = (ConfigNode.CLIENT_METRICS, ConfigNode.sanitize(name))
-        own = self._entities.get(place, {})
+        entity = (ConfigNode.CLIENT_METRICS, ConfigNode.sanitize(name))
+        own = self._entities.get(entity, {})
         described = []
         for row in CLIENT_METRICS_OPTIONS.rows.values():
             if row.name in own:
@@ -394,24 +394,24 @@ class ConfigStore:
             (ConfigSource.DYNAMIC_BROKER_CONFIG, self._brokers.get(self._node, {})),
             (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, self._brokers.get(ConfigNode.DEFAULT, {})),
         )
-        found = []
+        synonyms = []
         for source, settings in layers:
             for name in names:
                 if name in settings:
                     row = BROKER_OPTIONS.rows[name]
-                    found.append(_synonym(row, row.parse(settings[name]), source))
+                    synonyms.append(_synonym(row, row.parse(settings[name]), source))
         for name in names:
             if name in self._static.explicit:
                 row = BROKER_OPTIONS.rows[name]
                 value = self._static.explicit[name]
-                found.append(_synonym(row, value, ConfigSource.STATIC_BROKER_CONFIG))
+                synonyms.append(_synonym(row, value, ConfigSource.STATIC_BROKER_CONFIG))
         for name in names:
             row = BROKER_OPTIONS.rows[name]
             if row.default is not None:
-                found.append(_synonym(row, row.default, ConfigSource.DEFAULT_CONFIG))
+                synonyms.append(_synonym(row, row.default, ConfigSource.DEFAULT_CONFIG))
         # Kafka omits the sources before the first one with the option's own name.
-        own = [index for index, synonym in enumerate(found) if synonym.name in names[:1]]
-        return found[own[0] :] if own else []
+        own = [index for index, synonym in enumerate(synonyms) if synonym.name in names[:1]]
+        return synonyms[own[0] :] if own else []
 
 
 def _synonym(row: Option, value: object, source: ConfigSource) -> Synonym:

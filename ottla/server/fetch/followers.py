@@ -1,8 +1,8 @@
 """Fetches of followers: their positions, the end of the log, and where their logs diverge.
 
 A follower reads uncommitted records, up to the end of the log. The offset that it fetches is the
-end of its log, so it moves the high watermark and may bring the follower into the ISR. Only a broker of the
-cluster is served, on the listener for brokers (CVE-2018-1288). Follows
+end of its log, so it moves the high watermark and may bring the follower into the ISR. Only a
+broker of the cluster is served, on the listener for brokers (CVE-2018-1288). Follows
 ReplicaManager.readFromLog and Partition.fetchRecords.
 """
 

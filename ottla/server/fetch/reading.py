@@ -286,7 +286,7 @@ def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> Pa
 def _leader(broker: FetchBroker, fetch: PartitionFetch) -> LeaderIdAndEpoch | None:
     """Return the partition's leader according to the cluster image (KIP-951)."""
     name = fetch.topic or broker.current.image.topic_names.get(fetch.topic_id, "")
-    found = broker.current.image.partition(name, fetch.partition)
-    if found is None:
+    partition = broker.current.image.partition(name, fetch.partition)
+    if partition is None:
         return None
-    return LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
+    return LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)

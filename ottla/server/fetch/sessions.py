@@ -47,21 +47,21 @@ class PartitionFetch:
         "topic_id",
     )
 
-    def __init__(self, topic: FetchTopic, wanted: FetchPartition) -> None:
+    def __init__(self, topic: FetchTopic, requested: FetchPartition) -> None:
         self.topic = topic.topic
         self.topic_id = topic.topic_id
-        self.partition = wanted.partition
+        self.partition = requested.partition
         self.told_high_watermark = self.told_log_start_offset = _NEVER_TOLD
-        self.want(wanted)
+        self.want(requested)
 
-    def want(self, wanted: FetchPartition) -> None:
+    def want(self, requested: FetchPartition) -> None:
         """Update the partition from a request."""
         # Fetch treats every value below 0 as no epoch; the other APIs only -1.
-        epoch = max(wanted.current_leader_epoch, NO_EPOCH)
+        epoch = max(requested.current_leader_epoch, NO_EPOCH)
         # The end and the start of a follower's log.
-        self.last_fetched_epoch = wanted.last_fetched_epoch
-        self.log_start_offset = wanted.log_start_offset
-        self.go_on(wanted.fetch_offset, wanted.partition_max_bytes, epoch)
+        self.last_fetched_epoch = requested.last_fetched_epoch
+        self.log_start_offset = requested.log_start_offset
+        self.go_on(requested.fetch_offset, requested.partition_max_bytes, epoch)
 
     def go_on(self, offset: int, max_bytes: int, leader_epoch: int) -> None:
         """Continue at `offset`."""
@@ -145,13 +145,13 @@ class Session:
             self.look_at_all()
         for topic in request.topics:
             name: str | bytes = topic.topic_id if self.uses_topic_ids else topic.topic
-            for wanted in topic.partitions:
-                key = (name, wanted.partition)
+            for requested in topic.partitions:
+                key = (name, requested.partition)
                 known = partitions.get(key)
                 if known is None:
-                    known = partitions[key] = PartitionFetch(topic, wanted)
+                    known = partitions[key] = PartitionFetch(topic, requested)
                 else:
-                    known.want(wanted)
+                    known.want(requested)
                 due[key] = known
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
@@ -263,13 +263,13 @@ class FetchPlan:
         session = self.session
         if session is None:
             return answers
-        told = []
+        changed = []
         for fetch, answer in answers:
             if fetch.must_tell(answer) or not self.is_incremental:
-                told.append((fetch, answer))
+                changed.append((fetch, answer))
             if answer.records and self.is_incremental:
                 session.serve_last(fetch)
-        return told
+        return changed
 
     def wait_on_idle(self, ended: Iterable[Ended]) -> None:
         """Make the session wait on partitions that have no data and no change to report."""

@@ -45,8 +45,8 @@ _KNOWN_MAX = 10_000
 class Known(NamedTuple):
     """The meaning of the bytes around the offset, and the templates of the response."""
 
-    # A weak reference, because a deleted partition must be freed. A replica that was replaced serves
-    # no fetch any more.
+    # A weak reference, because a deleted partition must be freed. A replica that was replaced
+    # serves no fetch any more.
     find: Callable[[], Partition | None]
     topic: str
     topic_id: bytes
@@ -89,11 +89,11 @@ class FetchShortcut:
 
         `position` is where the request's body begins in the frame.
         """
-        asked = self._recognize(frame, position, correlation_id)
-        if asked is None:
+        recognized = self._recognize(frame, position, correlation_id)
+        if recognized is None:
             return False
         known, partition, session, _, max_wait_ms, min_bytes, max_bytes, isolation, offset, size = (
-            asked
+            recognized
         )
         try:
             fetched = partition.fetch(
@@ -118,7 +118,7 @@ class FetchShortcut:
         if records and is_enough and not fetched.aborted:
             connection.send(known_parts(known, session, correlation_id, isolation, fetched))
         else:
-            lone = LoneFetch(self, connection, asked, fetch)
+            lone = LoneFetch(self, connection, recognized, fetch)
             if not is_enough and max_wait_ms > 0:
                 lone.park(fetched, started_at)
                 return True
@@ -181,10 +181,10 @@ class FetchShortcut:
         parts = self._layout.parts_of(frame, position, request)
         if parts is None or request.forgotten_topics_data or selects_by_rack(self.broker, request):
             return
-        topic, wanted = topics[0], topics[0].partitions[0]
+        topic, requested = topics[0], topics[0].partitions[0]
         name = topic.topic_id if self._layout.has_topic_ids else topic.topic
         replicas = self.broker.replicas
-        partition = replicas.find(topic.topic, topic.topic_id, wanted.partition)
+        partition = replicas.find(topic.topic, topic.topic_id, requested.partition)
         if partition is None:
             return
         key, rest = parts
@@ -196,7 +196,7 @@ class FetchShortcut:
         end = b""
         for is_committed in (False, True):
             fill, end = fetch_template(
-                topic.topic, topic.topic_id, wanted.partition, self.encode,
+                topic.topic, topic.topic_id, requested.partition, self.encode,
                 is_committed=is_committed, has_sessions=self._layout.has_sessions,
             )  # fmt: skip
             fills.append(fill)
@@ -206,9 +206,9 @@ class FetchShortcut:
             weakref.ref(partition),
             topic.topic,
             topic.topic_id,
-            wanted.partition,
-            max(wanted.current_leader_epoch, NO_EPOCH),
-            (name, wanted.partition),
+            requested.partition,
+            max(requested.current_leader_epoch, NO_EPOCH),
+            (name, requested.partition),
             rest,
             (fills[0], fills[1]),
             end,
@@ -218,7 +218,9 @@ class FetchShortcut:
 def known_parts(
     known: Known, session: Session | None, correlation_id: int, isolation: int, fetched: Fetched
 ) -> Sequence[Part]:
-    """Return the response with records and without aborted transactions, and note it in the session."""
+    """Return the response with records and without aborted transactions, and note it in the
+    session.
+    """
     records, high_watermark, stable_offset, log_start_offset, _, _ = fetched
     assert records is not None
     if session is None:
@@ -271,13 +273,13 @@ class LoneFetch:
         self,
         shortcut: FetchShortcut,
         connection: Connection,
-        asked: Asked,
+        recognized: Asked,
         fetch: PartitionFetch | None,
     ) -> None:
         self._shortcut = shortcut
         self._connection = connection
-        self._asked = asked
-        self._known, self._partition, self._session, self._correlation_id, *numbers = asked
+        self._asked = recognized
+        self._known, self._partition, self._session, self._correlation_id, *numbers = recognized
         self._max_wait_ms, self._min_bytes, self._max_bytes, self._isolation, *numbers = numbers
         self._offset, self._size = numbers
         self._fetch = fetch
@@ -381,14 +383,14 @@ class LoneFetch:
     def _partition_fetch(self) -> PartitionFetch:
         if self._fetch is None:
             known = self._known
-            wanted = FetchPartition(
+            requested = FetchPartition(
                 partition=known.partition,
                 current_leader_epoch=known.leader_epoch,
                 fetch_offset=self._offset,
                 partition_max_bytes=self._size,
             )
             self._fetch = PartitionFetch(
-                FetchTopic(topic=known.topic, topic_id=known.topic_id), wanted
+                FetchTopic(topic=known.topic, topic_id=known.topic_id), requested
             )
         return self._fetch
 

@@ -33,7 +33,7 @@ def handle(
         )
 
     broker = context.broker
-    place = (OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+    partition = (OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
     producer = Producer(request.producer_id, request.producer_epoch)
-    reply = broker.transactions.add_partitions(request.transactional_id, producer, (place,))
+    reply = broker.transactions.add_partitions(request.transactional_id, producer, (partition,))
     return shaped(reply, answer)

@@ -63,15 +63,15 @@ def _result(
     places = _places(item.topics)
     refused = _refused(context, places)
     if refused:
-        codes = {place: ErrorCode.OPERATION_NOT_ATTEMPTED for place in places} | refused
+        codes = {partition: ErrorCode.OPERATION_NOT_ATTEMPTED for partition in places} | refused
         return _answer(item, codes)
     transactions = context.broker.transactions
     producer = Producer(item.producer_id, item.producer_epoch)
     version = context.api_version
     if item.verify_only:
         verdicts = {
-            place: _told(transactions.verify(transactional_id, producer, place), version)
-            for place in places
+            partition: _told(transactions.verify(transactional_id, producer, partition), version)
+            for partition in places
         }
         return _answer(item, verdicts)
     return shaped(
@@ -87,11 +87,11 @@ def _refused(context: RequestContext, places: list[_Place]) -> dict[_Place, Erro
     image = context.broker.image
     is_from_client = context.api_version < _MANY_TRANSACTIONS_VERSION
     codes = {}
-    for place in places:
-        if is_from_client and is_internal(place[0]):
-            codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif image.partition(*place) is None:
-            codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for partition in places:
+        if is_from_client and is_internal(partition[0]):
+            codes[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif image.partition(*partition) is None:
+            codes[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return codes
 
 

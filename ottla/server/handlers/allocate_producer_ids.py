@@ -1,7 +1,7 @@
 """AllocateProducerIds (key 67), version 0: the controller gives a broker a block of producer ids.
 
-Ottla's own brokers take their blocks from the tree themselves; the brokers of Apache Kafka 3 ask the
-controller (KIP-730).
+Ottla's own brokers take their blocks from the tree themselves; the brokers of Apache Kafka 3 ask
+the controller (KIP-730).
 
 Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
 

@@ -30,7 +30,7 @@ async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Have the controller start the moves; a request-level error is set on every partition too."""
-    asked = [
+    requested = [
         Reassignment(
             topic.name,
             item.partition_index,
@@ -45,24 +45,24 @@ async def handle(
     )
     try:
         outcomes = await context.broker.controller.reassign(
-            asked, may_change_factor=may_change_factor, timeout_ms=request.timeout_ms
+            requested, may_change_factor=may_change_factor, timeout_ms=request.timeout_ms
         )
     except ApiError as error:
         response.error_code, response.error_message = int(error.code), error.message
-        outcomes = [PartitionOutcome(item.topic, item.partition, error) for item in asked]
+        outcomes = [PartitionOutcome(item.topic, item.partition, error) for item in requested]
     response.responses = _by_topic(outcomes, [topic.name for topic in request.topics])
     return response
 
 
 def _by_topic(
-    outcomes: Iterable[PartitionOutcome], asked: Iterable[str]
+    outcomes: Iterable[PartitionOutcome], requested: Iterable[str]
 ) -> list[ReassignableTopicResponse]:
     """Return the results by topic; a topic without requested partitions is included."""
-    topics = {name: ReassignableTopicResponse(name=name) for name in asked}
+    topics = {name: ReassignableTopicResponse(name=name) for name in requested}
     for topic, number, error in outcomes:
-        found = topics.setdefault(topic, ReassignableTopicResponse(name=topic))
+        response = topics.setdefault(topic, ReassignableTopicResponse(name=topic))
         result = ReassignablePartitionResponse(partition_index=number, error_message=None)
         if error is not None:
             result.error_code, result.error_message = int(error.code), error.message
-        found.partitions.append(result)
+        response.partitions.append(result)
     return list(topics.values())

@@ -27,7 +27,7 @@ async def handle(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     """Return a result for each partition; if a partition is named twice, the last directory counts."""
-    wanted = {
+    directories = {
         (topic.name, partition): item.path
         for item in request.dirs
         for topic in item.topics
@@ -35,7 +35,7 @@ async def handle(
     }
     slices = Slices(context.broker.clock)
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for (topic, partition), path in wanted.items():
+    for (topic, partition), path in directories.items():
         code = context.broker.replicas.move_log(topic, partition, path)
         result = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=int(code))
         topics.setdefault(topic, []).append(result)

@@ -39,10 +39,10 @@ def handle(
     replies = [groups.describe_consumer_group(group_id) for group_id in request.group_ids]
     has_operations = request.include_authorized_operations
 
-    def shape(found: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
-        for group in found:
+    def shape(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
+        for group in groups:
             if has_operations and group.error_code == ErrorCode.NONE:
                 group.authorized_operations = operations.ON_GROUP
-        return ConsumerGroupDescribeResponse(groups=found)
+        return ConsumerGroupDescribeResponse(groups=groups)
 
     return gathered(replies, shape)

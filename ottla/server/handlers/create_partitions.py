@@ -36,25 +36,27 @@ async def handle(
 ) -> CreatePartitionsResponse:
     """Have the controller extend the topics that are named once; a duplicate name is refused."""
     named = Counter(topic.name for topic in request.topics)
-    asked = [topic for topic in request.topics if named[topic.name] == 1]
+    requested = [topic for topic in request.topics if named[topic.name] == 1]
     twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     errors: dict[str, ApiError | None] = {name: twice for name, count in named.items() if count > 1}
-    if asked and mutations.are_limited(context):
-        refused = await _refused(context, request, asked)
+    if requested and mutations.are_limited(context):
+        refused = await _refused(context, request, requested)
         errors |= refused
-        asked = [topic for topic in asked if topic.name not in refused]
-    if asked:
-        errors |= await _create(context, request, asked, validate_only=request.validate_only)
+        requested = [topic for topic in requested if topic.name not in refused]
+    if requested:
+        errors |= await _create(context, request, requested, validate_only=request.validate_only)
     return CreatePartitionsResponse(results=[_result(name, errors[name]) for name in named])
 
 
 async def _refused(
-    context: RequestContext, request: CreatePartitionsRequest, asked: list[CreatePartitionsTopic]
+    context: RequestContext,
+    request: CreatePartitionsRequest,
+    requested: list[CreatePartitionsTopic],
 ) -> dict[str, ApiError | None]:
     """Return the topics refused by the quota of mutations; invalid requests do not count."""
-    errors = await _create(context, request, asked, validate_only=True)
+    errors = await _create(context, request, requested, validate_only=True)
     refused: dict[str, ApiError | None] = {}
-    for topic in asked:
+    for topic in requested:
         image = context.broker.image.topic(topic.name)
         if errors[topic.name] is None and image is not None:
             more = topic.count - len(image.partitions)
@@ -67,18 +69,18 @@ async def _refused(
 async def _create(
     context: RequestContext,
     request: CreatePartitionsRequest,
-    asked: list[CreatePartitionsTopic],
+    requested: list[CreatePartitionsTopic],
     *,
     validate_only: bool,
 ) -> dict[str, ApiError | None]:
     try:
         outcomes = await context.broker.controller.create_partitions(
-            [_partitions_request(topic) for topic in asked],
+            [_partitions_request(topic) for topic in requested],
             validate_only=validate_only,
             timeout_ms=request.timeout_ms,
         )
     except ApiError as error:
-        return {topic.name: error for topic in asked}
+        return {topic.name: error for topic in requested}
     return {outcome.name: outcome.error for outcome in outcomes}
 
 

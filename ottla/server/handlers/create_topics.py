@@ -39,44 +39,44 @@ _FIRST_STRICT_VERSION = 6
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Have the controller create the topics that are named once; a duplicate name is refused."""
     named = Counter(topic.name for topic in request.topics)
-    asked = {topic.name: topic for topic in request.topics if named[topic.name] == 1}
+    requested = {topic.name: topic for topic in request.topics if named[topic.name] == 1}
     results = {
         name: _failure(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
         for name, count in named.items()
         if count > 1
     }
-    if asked and mutations.are_limited(context):
-        refused = await _refused(context, request, asked)
+    if requested and mutations.are_limited(context):
+        refused = await _refused(context, request, requested)
         results |= refused
-        asked = {name: topic for name, topic in asked.items() if name not in refused}
-    if asked:
-        results |= await _create(context, request, asked)
+        requested = {name: topic for name, topic in requested.items() if name not in refused}
+    if requested:
+        results |= await _create(context, request, requested)
     return CreateTopicsResponse(topics=[results[name] for name in named])
 
 
 async def _create(
-    context: RequestContext, request: CreateTopicsRequest, asked: dict[str, CreatableTopic]
+    context: RequestContext, request: CreateTopicsRequest, requested: dict[str, CreatableTopic]
 ) -> dict[str, CreatableTopicResult]:
     try:
         results = await context.broker.controller.create_topics(
-            [_topic_request(topic) for topic in asked.values()],
+            [_topic_request(topic) for topic in requested.values()],
             validate_only=request.validate_only,
             timeout_ms=request.timeout_ms,
         )
     except ApiError as error:
-        return {name: _failure(name, error) for name in asked}
+        return {name: _failure(name, error) for name in requested}
     with_configs = context.api_version >= _FIRST_VERSION_WITH_CONFIGS
     configs = context.broker.configs if with_configs else None
     return {result.name: _answer(result, configs) for result in results}
 
 
 async def _refused(
-    context: RequestContext, request: CreateTopicsRequest, asked: dict[str, CreatableTopic]
+    context: RequestContext, request: CreateTopicsRequest, requested: dict[str, CreatableTopic]
 ) -> dict[str, CreatableTopicResult]:
     """Return the topics refused by the quota of mutations; only topics that could be created count."""
     try:
-        found = await context.broker.controller.create_topics(
-            [_topic_request(topic) for topic in asked.values()],
+        validated = await context.broker.controller.create_topics(
+            [_topic_request(topic) for topic in requested.values()],
             validate_only=True,
             timeout_ms=request.timeout_ms,
         )
@@ -84,7 +84,7 @@ async def _refused(
         # The real attempt fails with the same error.
         return {}
     refused = {}
-    for result in found:
+    for result in validated:
         if result.error is None:
             error = mutations.refusal(
                 context, result.partitions, strict_since=_FIRST_STRICT_VERSION

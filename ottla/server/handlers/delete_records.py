@@ -26,16 +26,16 @@ _NO_LOW_WATERMARK = -1
 
 def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Advance the log start offset of each partition; the next retention removes older segments."""
-    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for item in topic.partitions:
             # As in Kafka, the last entry of a partition counts, and there is one result for it.
-            wanted.setdefault(topic.name, {})[item.partition_index] = item
+            requested.setdefault(topic.name, {})[item.partition_index] = item
     topics = [
         DeleteRecordsTopicResult(
             name=name, partitions=[_delete(context, name, item) for item in items.values()]
         )
-        for name, items in wanted.items()
+        for name, items in requested.items()
     ]
     return DeleteRecordsResponse(topics=topics)
 

@@ -79,19 +79,19 @@ def _disabled(api_version: int) -> ApiError:
 
 def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Named]:
     """Look up the topics; a topic that is named twice, by name or by id, is not deleted."""
-    found: list[_Named] = []
+    topics: list[_Named] = []
     for (name, topic_id), count in Counter((item.name, item.topic_id) for item in states).items():
         if (name is None) == (topic_id == ZERO_UUID):
             refusal = ApiError(
                 ErrorCode.INVALID_REQUEST, "Each topic needs either a name or an id."
             )
-            found += [_Named(name, topic_id, None, refusal)] * count
+            topics += [_Named(name, topic_id, None, refusal)] * count
         elif count > 1:
-            found.append(_Named(name, topic_id, None, _twice()))
+            topics.append(_Named(name, topic_id, None, _twice()))
         else:
-            found.append(_find(name, topic_id, image))
+            topics.append(_find(name, topic_id, image))
     named: dict[object, _Named] = {}
-    for number, item in enumerate(found):
+    for number, item in enumerate(topics):
         # An entry that matches no topic cannot be a duplicate of another one.
         key = number if item.topic is None else item.topic
         named[key] = item._replace(error=_twice()) if key in named else item

@@ -33,13 +33,13 @@ def handle(
         Component(item.entity_type, item.match_type, item.match) for item in request.components
     ]
     try:
-        found = context.broker.quotas.book.find(components, strict=request.strict)
+        matches = context.broker.quotas.book.find(components, strict=request.strict)
     except ApiError as error:
         return DescribeClientQuotasResponse(
             error_code=int(error.code), error_message=error.message, entries=None
         )
     return DescribeClientQuotasResponse(
-        error_message=None, entries=[_entry(entity, values) for entity, values in found]
+        error_message=None, entries=[_entry(entity, values) for entity, values in matches]
     )
 
 

@@ -35,18 +35,20 @@ _UNKNOWN_LAG = -1
 
 def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Return the logs, directory by directory."""
-    wanted = None
+    requested = None
     if request.topics is not None:
-        wanted = {(item.topic, number) for item in request.topics for number in item.partitions}
+        requested = {(item.topic, number) for item in request.topics for number in item.partitions}
     directories = context.broker.replicas.directories
-    results = [_described(item, directories.logs(), wanted) for item in directories.directories()]
+    results = [
+        _described(item, directories.logs(), requested) for item in directories.directories()
+    ]
     return DescribeLogDirsResponse(results=results)
 
 
 def _described(
     directory: LogDirectory,
     current: Mapping[TopicPartition, Log],
-    wanted: Container[TopicPartition] | None,
+    requested: Container[TopicPartition] | None,
 ) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(log_dir=directory.path)
     if directory.failure is not None:
@@ -59,7 +61,7 @@ def _described(
         return result
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for key in sorted(directory.logs | directory.futures):
-        if wanted is None or key in wanted:
+        if requested is None or key in requested:
             topics.setdefault(key[0], []).append(_partition(directory, key, current.get(key)))
     result.topics = [
         DescribeLogDirsTopic(name=name, partitions=partitions)

@@ -31,10 +31,10 @@ def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Return one page from the cluster image."""
     image, cursor = context.broker.image, request.cursor
-    asked = {item.name for item in request.topics}
-    names = sorted(asked or image.topics)
+    requested = {item.name for item in request.topics}
+    names = sorted(requested or image.topics)
     if cursor is not None:
-        if cursor.partition_index < 0 or (asked and cursor.topic_name not in asked):
+        if cursor.partition_index < 0 or (requested and cursor.topic_name not in requested):
             return _refused(request, ErrorCode.INVALID_REQUEST)
         names = [name for name in names if name >= cursor.topic_name]
     limit = context.broker.options.integer("max.request.partition.size.limit")
@@ -71,20 +71,20 @@ def _refused(
 def _page(
     context: RequestContext, image: ClusterImage, name: str, numbers: range
 ) -> DescribeTopicPartitionsResponseTopic:
-    found = DescribeTopicPartitionsResponseTopic(
+    described = DescribeTopicPartitionsResponseTopic(
         name=name,
         is_internal=is_internal(name),
         topic_authorized_operations=operations.ON_TOPIC,
     )
     topic = image.topic(name)
     if topic is None:
-        found.error_code = int(_code_of_missing(name))
-        return found
-    found.topic_id = topic.topic_id
-    found.partitions = [
+        described.error_code = int(_code_of_missing(name))
+        return described
+    described.topic_id = topic.topic_id
+    described.partitions = [
         _partition(context, image, item) for item in topic.partitions[numbers.start : numbers.stop]
     ]
-    return found
+    return described
 
 
 def _code_of_missing(name: str) -> ErrorCode:

@@ -31,20 +31,20 @@ def handle(
 def _describe(context: RequestContext, transactional_id: str) -> TransactionState:
     if not transactional_id:
         return TransactionState(error_code=ErrorCode.INVALID_REQUEST)
-    found = context.broker.transactions.find(transactional_id)
-    if found is None:
-        found = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    if isinstance(found, ErrorCode):
-        return TransactionState(transactional_id=transactional_id, error_code=found)
+    transaction = context.broker.transactions.find(transactional_id)
+    if transaction is None:
+        transaction = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    if isinstance(transaction, ErrorCode):
+        return TransactionState(transactional_id=transactional_id, error_code=transaction)
     return TransactionState(
         transactional_id=transactional_id,
-        transaction_state=found.state.shown,
-        transaction_timeout_ms=found.timeout_ms,
-        transaction_start_time_ms=found.started_ms,
-        producer_id=found.producer_id,
-        producer_epoch=found.producer_epoch,
+        transaction_state=transaction.state.shown,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.started_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
         topics=[
             TopicData(topic=name, partitions=numbers)
-            for name, numbers in by_topic(found.partitions).items()
+            for name, numbers in by_topic(transaction.partitions).items()
         ],
     )

@@ -31,18 +31,18 @@ _FIRST_VERSION_WITH_ERROR = 1
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Have the controller elect leaders; a request-level error is set on every partition too."""
-    asked, named = None, list(context.broker.image.topics)
+    requested, named = None, list(context.broker.image.topics)
     if request.topic_partitions is not None:
-        asked = [
+        requested = [
             (item.topic, number) for item in request.topic_partitions for number in item.partitions
         ]
         named = [item.topic for item in request.topic_partitions]
     try:
         results = await context.broker.controller.elect_leaders(
-            _election_type(request), asked, timeout_ms=request.timeout_ms
+            _election_type(request), requested, timeout_ms=request.timeout_ms
         )
     except ApiError as error:
-        refused = [(topic, number, error) for topic, number in asked or ()]
+        refused = [(topic, number, error) for topic, number in requested or ()]
         has_error = context.api_version >= _FIRST_VERSION_WITH_ERROR
         return ElectLeadersResponse(
             error_code=int(error.code) if has_error else 0,
@@ -66,9 +66,9 @@ def _by_topic(
     """Return the results by topic; topics of `answered` without results are included."""
     topics = {name: ReplicaElectionResult(topic=name) for name in answered}
     for topic, number, error in results:
-        found = topics.setdefault(topic, ReplicaElectionResult(topic=topic))
+        response = topics.setdefault(topic, ReplicaElectionResult(topic=topic))
         result = PartitionResult(partition_id=number, error_message=None)
         if error is not None:
             result.error_code, result.error_message = int(error.code), error.message
-        found.partition_result.append(result)
+        response.partition_result.append(result)
     return list(topics.values())

@@ -37,13 +37,13 @@ async def handle(
     is_batched = context.api_version >= _MANY_KEYS_VERSION
     keys = request.coordinator_keys if is_batched else [request.key]
     problem = await _problem(context, request.key_type)
-    found = [
+    coordinators = [
         _refused(key, problem) if problem else _locate(context, request.key_type, key)
         for key in keys
     ]
     if is_batched:
-        return FindCoordinatorResponse(coordinators=found)
-    only = found[0]
+        return FindCoordinatorResponse(coordinators=coordinators)
+    only = coordinators[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,

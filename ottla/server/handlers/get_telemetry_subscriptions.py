@@ -33,7 +33,7 @@ def handle(
     """Return the subscriptions in force; a client that asks too often is refused."""
     broker = context.broker
     try:
-        asked = broker.client_metrics.ask(
+        subscription = broker.client_metrics.ask(
             request.client_instance_id,
             attributes.of(context.connection, context.client_id),
             broker.clock.monotonic() * 1000,
@@ -41,11 +41,11 @@ def handle(
     except ApiError as error:
         return GetTelemetrySubscriptionsResponse(error_code=int(error.code))
     return GetTelemetrySubscriptionsResponse(
-        client_instance_id=asked.instance_id,
-        subscription_id=asked.subscription_id,
+        client_instance_id=subscription.instance_id,
+        subscription_id=subscription.subscription_id,
         accepted_compression_types=list(ACCEPTED_CODECS),
-        push_interval_ms=asked.interval_ms,
+        push_interval_ms=subscription.interval_ms,
         telemetry_max_bytes=broker.client_metrics.max_bytes,
         delta_temporality=True,
-        requested_metrics=list(asked.metrics),
+        requested_metrics=list(subscription.metrics),
     )

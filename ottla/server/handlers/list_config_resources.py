@@ -53,13 +53,13 @@ def handle(
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=int(kind))
-            for kind, found in names.items()
+            for kind, resource_names in names.items()
             if kind in types
-            for name in found
+            for name in resource_names
         ]
     )
 
 
 def _named(context: RequestContext, entity_type: str) -> list[str]:
-    found = context.broker.configs.entities(entity_type)
-    return [ConfigNode.desanitize(path) or "" for path in found]
+    entities = context.broker.configs.entities(entity_type)
+    return [ConfigNode.desanitize(path) or "" for path in entities]

@@ -95,7 +95,7 @@ def _answer(
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
         partition = context.broker.replicas.get(topic, item.partition_index)
         partition.check_leader(item.current_leader_epoch)
-        found = _find(partition, request, item.timestamp, context.api_version)
+        result = _find(partition, request, item.timestamp, context.api_version)
     except ApiError as error:
         return ListOffsetsPartitionResponse(
             partition_index=item.partition_index, error_code=int(error.code)
@@ -105,10 +105,10 @@ def _answer(
             partition_index=item.partition_index, error_code=int(ErrorCode.KAFKA_STORAGE_ERROR)
         )
     answer = ListOffsetsPartitionResponse(
-        partition_index=item.partition_index, timestamp=found.timestamp, offset=found.offset
+        partition_index=item.partition_index, timestamp=result.timestamp, offset=result.offset
     )
     if context.api_version >= _FIRST_VERSION_WITH_LEADER_EPOCH:
-        answer.leader_epoch = found.leader_epoch
+        answer.leader_epoch = result.leader_epoch
     return answer
 
 
@@ -134,11 +134,11 @@ def _check_end_known(partition: Partition, version: int) -> None:
         raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def _below(found: tuple[int, int, int] | None, end_offset: int) -> Found:
+def _below(result: tuple[int, int, int] | None, end_offset: int) -> Found:
     """Return nothing if the offset is one that a consumer cannot read yet."""
-    if found is None:
+    if result is None:
         return NOTHING
-    timestamp, offset, leader_epoch = found
+    timestamp, offset, leader_epoch = result
     return Found(timestamp, offset, leader_epoch) if offset < end_offset else NOTHING
 
 

@@ -29,12 +29,12 @@ def handle(
     if not controller.is_active:
         code = ErrorCode.NOT_CONTROLLER
         return ListPartitionReassignmentsResponse(error_code=int(code), error_message=code.message)
-    asked = None
+    requested = None
     if request.topics is not None:
-        asked = [
+        requested = [
             (item.name, number) for item in request.topics for number in item.partition_indexes
         ]
-    moves = reassignment.ongoing(controller.image, asked)
+    moves = reassignment.ongoing(controller.image, requested)
     return ListPartitionReassignmentsResponse(
         error_message=None,
         topics=[

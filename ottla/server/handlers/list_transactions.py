@@ -1,7 +1,8 @@
-"""ListTransactions (key 66), versions 0-2: the transactional ids that this broker coordinates (KIP-664).
+"""ListTransactions (key 66), versions 0-2: the transactional ids that this broker coordinates
+(KIP-664).
 
-v0: filters by state and producer id. v1: filter by duration (KIP-994). v2: filter by a pattern of the
-whole id, which is a regular expression (KIP-1152).
+v0: filters by state and producer id. v1: filter by duration (KIP-994). v2: filter by a pattern of
+the whole id, which is a regular expression (KIP-1152).
 
 Not done: nothing.
 """

@@ -60,26 +60,26 @@ def handle(
     return _answer(context, request, {})
 
 
-def _has_names_only(asked: list[MetadataRequestTopic]) -> bool:
-    return all(item.name is not None and item.topic_id == ZERO_UUID for item in asked)
+def _has_names_only(requested: list[MetadataRequestTopic]) -> bool:
+    return all(item.name is not None and item.topic_id == ZERO_UUID for item in requested)
 
 
-def _refusal(asked: list[MetadataRequestTopic]) -> MetadataResponse:
+def _refusal(requested: list[MetadataRequestTopic]) -> MetadataResponse:
     """Refuse topic ids in versions 10 and 11: the requests have the field, but may not use it."""
     code = int(ErrorCode.INVALID_REQUEST)
     topics = [
         MetadataResponseTopic(error_code=code, name=item.name or "", topic_id=item.topic_id)
-        for item in asked
+        for item in requested
     ]
     return MetadataResponse(topics=topics)
 
 
-def _wanted(asked: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
+def _wanted(requested: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
     """Return each topic once; if there are ids, names are ignored, as in Kafka."""
-    if any(item.topic_id != ZERO_UUID for item in asked):
-        ids = dict.fromkeys(item.topic_id for item in asked if item.topic_id != ZERO_UUID)
+    if any(item.topic_id != ZERO_UUID for item in requested):
+        ids = dict.fromkeys(item.topic_id for item in requested if item.topic_id != ZERO_UUID)
         return [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in ids]
-    return list({item.name: item for item in asked}.values())
+    return list({item.name: item for item in requested}.values())
 
 
 def _topics_to_create(context: RequestContext, request: MetadataRequest) -> list[str]:
@@ -153,38 +153,38 @@ def _topics(
 ) -> list[MetadataResponseTopic]:
     image = context.broker.image
     version = context.api_version
-    asked = request.topics
-    if asked is None or (not asked and version < _FIRST_VERSION_WITH_NULL):
-        found = [_topic(topic, image, reachable, version) for topic in image.topics.values()]
+    requested = request.topics
+    if requested is None or (not requested and version < _FIRST_VERSION_WITH_NULL):
+        described = [_topic(topic, image, reachable, version) for topic in image.topics.values()]
     else:
-        found = [_asked_topic(item, image, reachable, version, errors) for item in asked]
+        described = [_asked_topic(item, image, reachable, version, errors) for item in requested]
     if request.include_topic_authorized_operations:
-        for topic in found:
+        for topic in described:
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
                 topic.topic_authorized_operations = operations.ON_TOPIC
-    return found
+    return described
 
 
 def _asked_topic(
-    asked: MetadataRequestTopic,
+    requested: MetadataRequestTopic,
     image: ClusterImage,
     reachable: set[int],
     version: int,
     errors: dict[str, ApiError],
 ) -> MetadataResponseTopic:
-    if asked.name is None:
-        topic = image.topic_by_id(asked.topic_id)
+    if requested.name is None:
+        topic = image.topic_by_id(requested.topic_id)
         if topic is not None:
             return _topic(topic, image, reachable, version)
         code = ErrorCode.UNKNOWN_TOPIC_ID
-        return MetadataResponseTopic(error_code=int(code), name=None, topic_id=asked.topic_id)
-    topic = image.topic(asked.name)
+        return MetadataResponseTopic(error_code=int(code), name=None, topic_id=requested.topic_id)
+    topic = image.topic(requested.name)
     if topic is not None:
         return _topic(topic, image, reachable, version)
     return MetadataResponseTopic(
-        error_code=int(_code_of_missing(asked.name, errors)),
-        name=asked.name,
-        is_internal=is_internal(asked.name),
+        error_code=int(_code_of_missing(requested.name, errors)),
+        name=requested.name,
+        is_internal=is_internal(requested.name),
     )
 
 

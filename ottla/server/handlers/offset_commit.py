@@ -33,14 +33,14 @@ def handle(context: RequestContext, request: OffsetCommitRequest) -> Reply[Offse
     known: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
-        found = _find(image, topic, has_ids=has_ids)
-        if found is None:
+        known_topic = _find(image, topic, has_ids=has_ids)
+        if known_topic is None:
             unknown_id = ErrorCode.UNKNOWN_TOPIC_ID
             code = unknown_id if has_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refuse(topic, _indexes(topic), code))
             continue
-        topic.name = found.name
-        missing = [index for index in _indexes(topic) if found.partition(index) is None]
+        topic.name = known_topic.name
+        missing = [index for index in _indexes(topic) if known_topic.partition(index) is None]
         if missing:
             refused.append(_refuse(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             gone = set(missing)
@@ -85,9 +85,9 @@ def _merged(
     """Add the refused partitions; a topic is named once, because Java uses only its last entry."""
     by_topic = {(topic.name, topic.topic_id): topic for topic in response.topics}
     for topic in refused:
-        found = by_topic.get((topic.name, topic.topic_id))
-        if found is None:
+        merged = by_topic.get((topic.name, topic.topic_id))
+        if merged is None:
             response.topics.append(topic)
         else:
-            found.partitions.extend(topic.partitions)
+            merged.partitions.extend(topic.partitions)
     return response

@@ -52,11 +52,11 @@ def _merged(response: OffsetDeleteResponse, refused: dict[str, list[int]]) -> Of
     for name, partitions in refused.items():
         if not partitions:
             continue
-        found = by_name.get(name)
-        if found is None:
-            found = OffsetDeleteResponseTopic(name=name)
-            response.topics.append(found)
-        found.partitions += [
+        merged = by_name.get(name)
+        if merged is None:
+            merged = OffsetDeleteResponseTopic(name=name)
+            response.topics.append(merged)
+        merged.partitions += [
             OffsetDeleteResponsePartition(
                 partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             )

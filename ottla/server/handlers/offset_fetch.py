@@ -66,9 +66,9 @@ def _name_topics(
     known: list[OffsetFetchRequestTopics] = []
     unknown: list[OffsetFetchResponseTopics] = []
     for topic in group.topics or ():
-        found = image.topic_by_id(topic.topic_id)
-        if found is not None:
-            topic.name = found.name
+        known_topic = image.topic_by_id(topic.topic_id)
+        if known_topic is not None:
+            topic.name = known_topic.name
             known.append(topic)
             continue
         partitions = [
@@ -93,9 +93,9 @@ def _with_ids(
     """Set the ids of topics given by name; a deleted topic has no id and is left out."""
     named = []
     for topic in answer.topics:
-        found = image.topic(topic.name)
-        if found is not None:
-            topic.topic_id = found.topic_id
+        known_topic = image.topic(topic.name)
+        if known_topic is not None:
+            topic.topic_id = known_topic.topic_id
             named.append(topic)
     answer.topics = named if answer.error_code else [*named, *unknown]
     return answer

@@ -1,9 +1,9 @@
 """Produce (key 0), versions 3-13: append record batches.
 
 v3: record batches, transactional id. v5: log start offset. v7: zstd. v8: record errors (KIP-467).
-v9: flexible. v10: current leader and endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890). v12:
-partitions are made part of the transaction (KIP-890, transaction.version 2). v13: topic ids (KIP-516).
-Version 0 is advertised and refused (KAFKA-18659).
+v9: flexible. v10: current leader and endpoints (KIP-951). v11: TRANSACTION_ABORTABLE (KIP-890).
+v12: partitions are made part of the transaction (KIP-890, transaction.version 2). v13: topic ids
+(KIP-516). Version 0 is advertised and refused (KAFKA-18659).
 
 Not done: nothing.
 """
@@ -270,15 +270,15 @@ def _append(
     try:
         info = target.append_as_leader(records, acks=acks)
     except HeavyBatchError:
-        kept = records if type(records) is bytearray else bytearray(records)
-        item.records = kept
+        held = records if type(records) is bytearray else bytearray(records)
+        item.records = held
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if unwritten is not None:
             unwritten.append(written)
         work = _append_heavy(context, target, item, request, answer, written)
         work = counted(work, context.usage, context.broker.clock)
         done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
-        context.connection.budget.hold_until(len(kept), done)
+        context.connection.budget.hold_until(len(held), done)
         # Later requests of the same client must not overtake the batch.
         context.keeps_order = True
         waits.append((answer, done))

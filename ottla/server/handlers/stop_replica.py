@@ -1,7 +1,8 @@
 """StopReplica (key 5), versions 3-4: the controller has this broker stop replicas or delete them.
 
-v4: is_kraft_controller. A replica that this broker does not have is no error. FENCED_LEADER_EPOCH if
-the partition has a later leader epoch than the request (KIP-570); the epoch -2 is always accepted.
+v4: is_kraft_controller. A replica that this broker does not have is no error. FENCED_LEADER_EPOCH
+if the partition has a later leader epoch than the request (KIP-570); the epoch -2 is always
+accepted.
 
 Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
 

@@ -1,9 +1,9 @@
 """UpdateMetadata (key 6), versions 7-8: the controller informs this broker about the cluster.
 
 v8: is_kraft_controller, type. The leader -2 of a partition means that its topic is being deleted; a
-request of type 2 has every topic, so this broker forgets all others. Requests of type 64 are parts of
-an update that takes effect with its last request; one of type 65 only names the brokers, before a
-first LeaderAndIsr.
+request of type 2 has every topic, so this broker forgets all others. Requests of type 64 are parts
+of an update that takes effect with its last request; one of type 65 only names the brokers, before
+a first LeaderAndIsr.
 
 Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
 

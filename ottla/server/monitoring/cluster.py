@@ -34,21 +34,24 @@ def broker(node: Sources) -> list[Family]:
 
 def _connections(node: Sources) -> Iterator[Family]:
     prefix = "kafka_server_socket_server_metrics_"
-    rows = [(labels(listener=each.name), each) for each in node.endpoints]
+    rows = [(labels(listener=endpoint.name), endpoint) for endpoint in node.endpoints]
     yield gauge(
         f"{prefix}connection_count",
         "Open connections.",
-        [(written, each.connections_count) for written, each in rows],
+        [(written, endpoint.connections_count) for written, endpoint in rows],
     )
     yield counter(
         f"{prefix}connection_creation_total",
         "Connections that were opened.",
-        [(written, each.accepted_count) for written, each in rows],
+        [(written, endpoint.accepted_count) for written, endpoint in rows],
     )
     yield counter(
         f"{prefix}connection_close_total",
         "Connections that were closed.",
-        [(written, each.accepted_count - each.connections_count) for written, each in rows],
+        [
+            (written, endpoint.accepted_count - endpoint.connections_count)
+            for written, endpoint in rows
+        ],
     )
     yield from _descriptors(node)
     prefix = "kafka_network_socketserver_memorypool"
@@ -112,8 +115,8 @@ async def controller(broker: Broker, pace: Pace) -> list[Family]:
             "kafka_broker_info",
             "Brokers of the cluster, by id and address.",
             [
-                (labels(id=each.id, address=f"{each.host}:{each.port}"), 1)
-                for each in image.brokers.values()
+                (labels(id=member.id, address=f"{member.host}:{member.port}"), 1)
+                for member in image.brokers.values()
             ],
         ),
         gauge("kafka_topic_partitions", "Partitions of a topic.", rows),
@@ -122,7 +125,7 @@ async def controller(broker: Broker, pace: Pace) -> list[Family]:
 
 def waiting(broker: Broker) -> list[Family]:
     """Return the waiting work of this broker: requests, fetch sessions, transactions."""
-    states = Counter(each.state.shown for each in broker.transactions.transactions())
+    states = Counter(transaction.state.shown for transaction in broker.transactions.transactions())
     sessions = broker.fetch_sessions
     return [
         counter(
@@ -183,10 +186,10 @@ def log_cleaner(cleaner: Cleaner, now: float) -> list[Family]:
 
 def directories(broker: Broker) -> list[Family]:
     """Return the log directories: their state and free space."""
-    found = broker.replicas.directories.directories()
+    log_dirs = broker.replicas.directories.directories()
     total: list[Sample] = []
     usable: list[Sample] = []
-    for directory in found:
+    for directory in log_dirs:
         if directory.failure is not None:
             continue
         try:
@@ -196,7 +199,10 @@ def directories(broker: Broker) -> list[Family]:
             continue
         total.append((labels(path=directory.path), space.total_bytes))
         usable.append((labels(path=directory.path), space.usable_bytes))
-    states = [(labels(logdirectory=each.path), int(each.failure is not None)) for each in found]
+    states = [
+        (labels(logdirectory=log_dir.path), int(log_dir.failure is not None))
+        for log_dir in log_dirs
+    ]
     return [
         gauge(
             "kafka_log_logmanager_offlinelogdirectorycount",

@@ -44,7 +44,7 @@ class _Sum(NamedTuple):
 async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> list[Family]:
     """Return the metric families of the groups."""
     listed = groups.list_groups(ListGroupsRequest()).groups
-    states = {each.group_id: each.group_state for each in listed}
+    states = {group.group_id: group.group_state for group in listed}
     rows: list[_Committed] = []
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for group_id, offsets in groups.committed_offsets():
@@ -57,8 +57,8 @@ async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> li
             offset_sum, lag_sum = sums.get((group_id, topic), (0, 0))
             sums[group_id, topic] = offset_sum + committed.offset, lag_sum + max(lag, 0)
     totals = [
-        _Sum(labels(consumergroup=group_id, topic=topic), *found)
-        for (group_id, topic), found in sums.items()
+        _Sum(labels(consumergroup=group_id, topic=topic), *total)
+        for (group_id, topic), total in sums.items()
     ]
     members = await _members(groups, listed, pace)
     prefix = "kafka_consumergroup_"
@@ -74,24 +74,26 @@ async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> li
         gauge(
             f"{prefix}current_offset_sum",
             "Committed offsets of a topic.",
-            ((each.labels, each.offset) for each in totals),
+            ((total.labels, total.offset) for total in totals),
         ),
-        gauge(f"{prefix}lag_sum", "Lag in a topic.", ((each.labels, each.lag) for each in totals)),
+        gauge(
+            f"{prefix}lag_sum", "Lag in a topic.", ((total.labels, total.lag) for total in totals)
+        ),
     ]
 
 
 def _offsets(rows: list[_Committed]) -> Iterator[Sample]:
-    return ((each.labels, each.offset) for each in rows)
+    return ((row.labels, row.offset) for row in rows)
 
 
 def _lags(rows: list[_Committed]) -> Iterator[Sample]:
-    return ((each.labels, each.lag) for each in rows)
+    return ((row.labels, row.lag) for row in rows)
 
 
 def _counts(states: Mapping[str, str], offsets_count: int) -> Iterator[Family]:
     yield gauge(f"{_COUNTS}numgroups", "Groups of this coordinator.", len(states))
     for state in _STATES:
-        count = sum(found == state for found in states.values())
+        count = sum(group_state == state for group_state in states.values())
         yield gauge(f"{_COUNTS}numgroups{state.lower()}", f"Groups in state {state}.", count)
     yield gauge(f"{_COUNTS}numoffsets", "Committed offsets.", offsets_count)
 
@@ -109,8 +111,8 @@ async def _members(groups: GroupCoordinator, listed: list[ListedGroup], pace: Pa
 def _members_count(groups: GroupCoordinator, group: ListedGroup) -> int | None:
     """Return the number of members of a group; None while a change of it is being committed."""
     if group.group_type == _CONSUMER:
-        found = groups.describe_consumer_group(group.group_id)
-        return None if isinstance(found, asyncio.Future) else len(found.members)
+        description = groups.describe_consumer_group(group.group_id)
+        return None if isinstance(description, asyncio.Future) else len(description.members)
     request = DescribeGroupsRequest(groups=[group.group_id])
     (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
     return len(described.members)

@@ -36,48 +36,48 @@ def _isr_count(partition: Partition) -> int:
 
 # Name, description, value; the first are of all replicas, the others of leaders only.
 _OF_LOGS: tuple[tuple[str, str, Value], ...] = (
-    ("kafka_log_log_size", "Bytes of the log.", lambda each: each.log.size_bytes),
-    ("kafka_log_log_logstartoffset", "First offset.", lambda each: each.log.log_start_offset),
-    ("kafka_log_log_logendoffset", "Next offset.", lambda each: each.log.log_end_offset),
-    ("kafka_log_log_numlogsegments", "Segments.", lambda each: each.log.segments_count),
+    ("kafka_log_log_size", "Bytes of the log.", lambda replica: replica.log.size_bytes),
+    ("kafka_log_log_logstartoffset", "First offset.", lambda replica: replica.log.log_start_offset),
+    ("kafka_log_log_logendoffset", "Next offset.", lambda replica: replica.log.log_end_offset),
+    ("kafka_log_log_numlogsegments", "Segments.", lambda replica: replica.log.segments_count),
 )
 _OF_LEADERS: tuple[tuple[str, str, Value], ...] = (
     ("kafka_cluster_partition_underreplicated", "Replicas are missing.", _is_under_replicated),
     (
         "kafka_cluster_partition_underminisr",
         "Fewer in-sync replicas than min.insync.replicas.",
-        lambda each: int(_missing(each) < 0),
+        lambda leader: int(_missing(leader) < 0),
     ),
     (
         "kafka_cluster_partition_atminisr",
         "As many in-sync replicas as min.insync.replicas.",
-        lambda each: int(each.isr is not None and _missing(each) == 0),
+        lambda leader: int(leader.isr is not None and _missing(leader) == 0),
     ),
-    ("kafka_cluster_partition_replicascount", "Replicas.", lambda each: len(each.replicas)),
+    ("kafka_cluster_partition_replicascount", "Replicas.", lambda leader: len(leader.replicas)),
     ("kafka_cluster_partition_insyncreplicascount", "In-sync replicas.", _isr_count),
     (
         "kafka_cluster_partition_laststableoffsetlag",
         "Offsets between the last stable one and the high watermark.",
-        lambda each: each.high_watermark - each.log.last_stable_offset(each.high_watermark),
+        lambda leader: leader.high_watermark - leader.log.last_stable_offset(leader.high_watermark),
     ),
     (
         "kafka_topic_partition_current_offset",
         "High watermark.",
-        lambda each: each.high_watermark,
+        lambda leader: leader.high_watermark,
     ),
     (
         "kafka_topic_partition_oldest_offset",
         "First offset.",
-        lambda each: each.log.log_start_offset,
+        lambda leader: leader.log.log_start_offset,
     ),
     ("kafka_topic_partition_in_sync_replica", "In-sync replicas.", _isr_count),
-    ("kafka_topic_partition_leader", "Id of the leader.", lambda each: each.leader),
+    ("kafka_topic_partition_leader", "Id of the leader.", lambda leader: leader.leader),
     (
         "kafka_topic_partition_leader_is_preferred",
         "The preferred replica is the leader.",
-        lambda each: int(each.leader == each.replicas[0]),
+        lambda leader: int(leader.leader == leader.replicas[0]),
     ),
-    ("kafka_topic_partition_replicas", "Replicas.", lambda each: len(each.replicas)),
+    ("kafka_topic_partition_replicas", "Replicas.", lambda leader: len(leader.replicas)),
     (
         "kafka_topic_partition_under_replicated_partition",
         "Replicas are missing.",
@@ -93,7 +93,7 @@ async def every_partition(partitions: Sequence[Partition], pace: Pace) -> list[F
         await pace.rest()
         if not partition.is_offline:
             online.append((labels(topic=partition.topic, partition=partition.partition), partition))
-    led = [(written, each) for written, each in online if each.is_leader]
+    led = [(written, replica) for written, replica in online if replica.is_leader]
     return [
         *(gauge(name, meaning, _samples(online, value)) for name, meaning, value in _OF_LOGS),
         *(gauge(name, meaning, _samples(led, value)) for name, meaning, value in _OF_LEADERS),

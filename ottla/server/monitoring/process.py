@@ -83,7 +83,9 @@ def _device(files: FileSystem) -> Iterator[Family]:
 
 
 def _collector() -> Iterator[Family]:
-    statistics = [(labels(generation=at), each) for at, each in enumerate(gc.get_stats())]
+    statistics = [
+        (labels(generation=at), generation) for at, generation in enumerate(gc.get_stats())
+    ]
     for name, key, meaning in (
         ("collections", "collections", "Runs of the garbage collector."),
         ("objects_collected", "collected", "Objects freed by the garbage collector."),
@@ -96,7 +98,7 @@ def _collector() -> Iterator[Family]:
         yield counter(
             f"python_gc_{name}_total",
             meaning,
-            [(written, each[key]) for written, each in statistics],
+            [(written, generation[key]) for written, generation in statistics],
         )
 
 

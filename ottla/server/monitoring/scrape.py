@@ -45,21 +45,23 @@ class Scraper:
         if node.stage is not Stage.RUNNING or broker is None:
             return families
         replicas = broker.replicas
-        found = replicas.all_partitions()
+        all_partitions = replicas.all_partitions()
         families += traffic.requests(node.routes(), node.clock.monotonic())
-        families += await traffic.topics(replicas.past_traffic, found, pace)
+        families += await traffic.topics(replicas.past_traffic, all_partitions, pace)
         families += traffic.replication(replicas.replication, broker.clock.monotonic())
         families += await cluster.controller(broker, pace)
         families += cluster.waiting(broker)
         families += cluster.directories(broker)
         if node.cleaner is not None:
             families += cluster.log_cleaner(node.cleaner, node.clock.monotonic())
-        families += await partitions.replicas(broker, found, pace)
+        families += await partitions.replicas(broker, all_partitions, pace)
         families += await partitions.followed(replicas.fetchers, pace)
         ends = {
-            (each.topic, each.partition): each.high_watermark for each in found if each.is_leader
+            (partition.topic, partition.partition): partition.high_watermark
+            for partition in all_partitions
+            if partition.is_leader
         }
         families += await groups.every_group(
             broker.groups, lambda topic, partition: ends.get((topic, partition)), pace
         )
-        return families + await partitions.every_partition(found, pace)
+        return families + await partitions.every_partition(all_partitions, pace)

@@ -34,10 +34,10 @@ async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> 
     total.add(past)
     for partition in partitions:
         await pace.rest()
-        found = by_topic.get(partition.topic)
-        if found is None:
-            found = by_topic[partition.topic] = Traffic()
-        found.add(partition)
+        of_topic = by_topic.get(partition.topic)
+        if of_topic is None:
+            of_topic = by_topic[partition.topic] = Traffic()
+        of_topic.add(partition)
         total.add(partition)
     written = {topic: labels(topic=topic) for topic in by_topic}
 
@@ -130,7 +130,7 @@ def _failed(probes: Iterable[ApiProbe]) -> Iterator[Family]:
 def _times(
     name: str, meaning: str, probes: dict[str, ApiProbe], attribute: str, now: float
 ) -> Family:
-    found: list[tuple[str, Times]] = [
+    rows: list[tuple[str, Times]] = [
         (request, getattr(probe, attribute)) for request, probe in sorted(probes.items())
     ]
     return Family(
@@ -139,11 +139,11 @@ def _times(
         meaning,
         [
             (labels(request=request, quantile=share), value / 1000)
-            for request, times in found
+            for request, times in rows
             for share, value in zip(SHARES, times.quantiles(SHARES, now), strict=True)
         ],
         {
-            "_count": [(labels(request=request), each.count) for request, each in found],
-            "_sum": [(labels(request=request), each.sum / 1000) for request, each in found],
+            "_count": [(labels(request=request), times.count) for request, times in rows],
+            "_sum": [(labels(request=request), times.sum / 1000) for request, times in rows],
         },
     )

@@ -21,9 +21,9 @@ from ottla.coordinators.txn.service import TransactionCoordinator
 from ottla.replication.partition import Partition
 
 T = TypeVar("T")
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 # The error of each refused partition; partitions that may be written are not included.
-Refusals = Mapping[Place, ErrorCode]
+Refusals = Mapping[TopicPartition, ErrorCode]
 
 _MS_PER_S = 1000
 _UNREACHABLE = frozenset(
@@ -67,10 +67,10 @@ class RemoteCoordinators(Protocol):
         self,
         transactional_id: str,
         producer: Producer,
-        partitions: Sequence[Place],
+        partitions: Sequence[TopicPartition],
         *,
         adds: bool,
-    ) -> "asyncio.Future[Mapping[Place, ErrorCode]]":
+    ) -> "asyncio.Future[Mapping[TopicPartition, ErrorCode]]":
         """Verify that partitions are part of a transaction, or add them if `adds`; never fails."""
         ...
 
@@ -86,9 +86,9 @@ class _Elsewhere(NamedTuple):
     there since, the answer may be about that transaction.
     """
 
-    refused: Mapping[Place, ErrorCode]
-    guards: Mapping[Place, tuple[int, int]]
-    answer: "asyncio.Future[Mapping[Place, ErrorCode]]"
+    refused: Mapping[TopicPartition, ErrorCode]
+    guards: Mapping[TopicPartition, tuple[int, int]]
+    answer: "asyncio.Future[Mapping[TopicPartition, ErrorCode]]"
 
 
 # Refusals; a question to a coordinator; or None if the previous transaction of the id is still
@@ -154,38 +154,46 @@ class Admission:
         self,
         remote: RemoteCoordinators,
         write: TransactionalWrite,
-        refused: Mapping[Place, ErrorCode],
-        places: Sequence[Place],
+        refused: Mapping[TopicPartition, ErrorCode],
+        places: Sequence[TopicPartition],
     ) -> _Verdict:
         adds = write.support is TransactionSupport.ADDING
         if not adds and not self._options().boolean("transaction.partition.verification.enable"):
             return refused
         answer = remote.check(write.transactional_id, write.producer, places, adds=adds)
-        guards = {place: guard for place, guard in _guards(write).items() if place in places}
+        guards = {
+            partition: guard for partition, guard in _guards(write).items() if partition in places
+        }
         return _Elsewhere(refused, guards, answer)
 
-    async def _answered(self, write: TransactionalWrite, asked: _Elsewhere) -> Refusals | None:
+    async def _answered(self, write: TransactionalWrite, question: _Elsewhere) -> Refusals | None:
         """Return the refusals; None if the question has to be repeated."""
-        codes = await asked.answer
+        codes = await question.answer
         now = _guards(write)
-        is_outdated = any(now[place] != guard for place, guard in asked.guards.items())
+        is_outdated = any(now[partition] != guard for partition, guard in question.guards.items())
         if is_outdated or ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
             return None
-        failed = {place: code for place, code in codes.items() if code is not ErrorCode.NONE}
-        return {**asked.refused, **failed}
+        failed = {
+            partition: code for partition, code in codes.items() if code is not ErrorCode.NONE
+        }
+        return {**question.refused, **failed}
 
     def _verify(
-        self, write: TransactionalWrite, places: Sequence[Place], *, is_committed: bool
-    ) -> dict[Place, ErrorCode]:
+        self, write: TransactionalWrite, places: Sequence[TopicPartition], *, is_committed: bool
+    ) -> dict[TopicPartition, ErrorCode]:
         verify = self._transactions.verify
         name, producer = write.transactional_id, write.producer
         codes = {
-            place: verify(name, producer, place, is_committed=is_committed) for place in places
+            partition: verify(name, producer, partition, is_committed=is_committed)
+            for partition in places
         }
-        return {place: code for place, code in codes.items() if code is not ErrorCode.NONE}
+        return {partition: code for partition, code in codes.items() if code is not ErrorCode.NONE}
 
     def _add(
-        self, write: TransactionalWrite, refused: dict[Place, ErrorCode], places: Sequence[Place]
+        self,
+        write: TransactionalWrite,
+        refused: dict[TopicPartition, ErrorCode],
+        places: Sequence[TopicPartition],
     ) -> _Verdict:
         reply = self._transactions.add_partitions(
             write.transactional_id, write.producer, places, version=BUMPING_VERSION
@@ -324,23 +332,25 @@ def _pass_on(reply: Reply[T], answered: "asyncio.Future[T]") -> None:
     reply.add_done_callback(settle)
 
 
-def _sorted(write: TransactionalWrite) -> tuple[dict[Place, ErrorCode], list[Place]]:
+def _sorted(
+    write: TransactionalWrite,
+) -> tuple[dict[TopicPartition, ErrorCode], list[TopicPartition]]:
     """Return the partitions that are refused at once, and those without an open transaction."""
-    refused: dict[Place, ErrorCode] = {}
-    strange: list[Place] = []
+    refused: dict[TopicPartition, ErrorCode] = {}
+    strange: list[TopicPartition] = []
     producer_id, epoch = write.producer
     for partition in write.partitions:
-        place = (partition.topic, partition.partition)
+        key = (partition.topic, partition.partition)
         producers = partition.log.producers
         known = producers.producers.get(producer_id)
         if known is not None and known.epoch > epoch:
-            refused[place] = ErrorCode.INVALID_PRODUCER_EPOCH
+            refused[key] = ErrorCode.INVALID_PRODUCER_EPOCH
         elif not producers.has_open_transaction(producer_id, epoch):
-            strange.append(place)
+            strange.append(key)
     return refused, strange
 
 
-def _guards(write: TransactionalWrite) -> dict[Place, tuple[int, int]]:
+def _guards(write: TransactionalWrite) -> dict[TopicPartition, tuple[int, int]]:
     """Return for each partition its leader epoch, and how many transactions have ended there."""
     guards = {}
     for partition in write.partitions:

@@ -86,11 +86,11 @@ class QuotaBook:
 
         Raises ApiError INVALID_REQUEST or UNSUPPORTED_VERSION if the filter is invalid.
         """
-        wanted = _checked(components)
+        conditions = _checked(components)
         return (
             (entity, values)
             for entity, values in self._values.items()
-            if _matches(entity.names(), wanted, strict)
+            if _matches(entity.names(), conditions, strict)
         )
 
 
@@ -114,11 +114,11 @@ _Wanted = dict[str, tuple[Name, bool]]
 
 
 def _checked(components: Sequence[Component]) -> _Wanted:
-    wanted: _Wanted = {}
+    conditions: _Wanted = {}
     for kind, match, name in components:
         if not kind:
             raise _invalid("A component of the filter names no type.")
-        if kind in wanted:
+        if kind in conditions:
             raise _invalid(f"The filter names the type {kind} more than once.")
         if kind not in (USER, CLIENT_ID, IP):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"There are no quotas of type {kind}.")
@@ -126,17 +126,18 @@ def _checked(components: Sequence[Component]) -> _Wanted:
             raise _invalid(f"Unknown match type {match}.")
         if (name is not None) != (match == Match.EXACT):
             raise _invalid("An exact match needs a name; any other match must have none.")
-        wanted[kind] = name, match == Match.ANY
-    if IP in wanted and len(wanted) > 1:
+        conditions[kind] = name, match == Match.ANY
+    if IP in conditions and len(conditions) > 1:
         raise _invalid("A filter of ip cannot be combined with user or client-id.")
-    return wanted
+    return conditions
 
 
-def _matches(names: dict[str, Name], wanted: _Wanted, strict: bool) -> bool:
-    if strict and len(names) != len(wanted):
+def _matches(names: dict[str, Name], conditions: _Wanted, strict: bool) -> bool:
+    if strict and len(names) != len(conditions):
         return False
     return all(
-        kind in names and (is_any or names[kind] == name) for kind, (name, is_any) in wanted.items()
+        kind in names and (is_any or names[kind] == name)
+        for kind, (name, is_any) in conditions.items()
     )
 
 

@@ -220,12 +220,12 @@ class ClientQuotas:
         """Return the current use of every quota; for an address, the client id is the address."""
         now_ms = self._now() * 1000
         rates = [
-            Measured(*place, rate.limit, used=rate.per_second(now_ms))
-            for place, rate in self._rates.items()
+            Measured(*key, rate.limit, used=rate.per_second(now_ms))
+            for key, rate in self._rates.items()
         ]
         buckets = [
-            Measured(*place, bucket.limit, tokens=bucket.tokens(now_ms))
-            for place, bucket in self._buckets.items()
+            Measured(*key, bucket.limit, tokens=bucket.tokens(now_ms))
+            for key, bucket in self._buckets.items()
         ]
         return rates + buckets
 
@@ -245,22 +245,22 @@ class ClientQuotas:
         return None if applied is None else self._shared_rate(key, applied)
 
     def _shared_rate(self, key: str, applied: Applied) -> Rate:
-        place = (key, applied.user, applied.client_id)
-        rate = self._rates.get(place)
+        measure_key = (key, applied.user, applied.client_id)
+        rate = self._rates.get(measure_key)
         if rate is None:
             self._make_room(self._rates, self._window)
-            rate = self._rates[place] = Rate(applied.limit, self._window)
+            rate = self._rates[measure_key] = Rate(applied.limit, self._window)
         rate.limit = applied.limit
         return rate
 
     def _bucket(self, applied: Applied) -> TokenBucket:
-        place = (CONTROLLER_MUTATION_RATE, applied.user, applied.client_id)
-        bucket = self._buckets.get(place)
+        measure_key = (CONTROLLER_MUTATION_RATE, applied.user, applied.client_id)
+        bucket = self._buckets.get(measure_key)
         if bucket is None:
             window = self._mutation_window
             self._make_room(self._buckets, window)
             bucket = TokenBucket(applied.limit, window, self._now() * 1000)
-            self._buckets[place] = bucket
+            self._buckets[measure_key] = bucket
         bucket.limit = applied.limit
         return bucket
 
@@ -285,12 +285,12 @@ class ClientQuotas:
         if len(measures) < _KEPT_MAX:
             return
         since_ms = self._now() * 1000 - (window.samples + 1) * window.sample_ms
-        for place in [place for place, item in measures.items() if item.used_at_ms < since_ms]:
-            del measures[place]
+        for key in [key for key, item in measures.items() if item.used_at_ms < since_ms]:
+            del measures[key]
         if len(measures) >= _KEPT_MAX:
-            by_age = sorted(measures, key=lambda place: measures[place].used_at_ms)
-            for place in by_age[: _KEPT_MAX // 2]:
-                del measures[place]
+            by_age = sorted(measures, key=lambda key: measures[key].used_at_ms)
+            for key in by_age[: _KEPT_MAX // 2]:
+                del measures[key]
 
 
 def client_quotas(options: Snapshot, clock: Clock) -> ClientQuotas:

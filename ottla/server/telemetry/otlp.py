@@ -77,9 +77,9 @@ def _attribute(pair: memoryview) -> tuple[str, str]:
     return key, text
 
 
-def _messages(message: memoryview, wanted: int) -> Iterator[memoryview]:
+def _messages(message: memoryview, field_number: int) -> Iterator[memoryview]:
     for number, value in _fields(message):
-        if number == wanted and isinstance(value, memoryview):
+        if number == field_number and isinstance(value, memoryview):
             yield value
 
 

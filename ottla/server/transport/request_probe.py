@@ -112,10 +112,10 @@ def errors_of(struct: type[Struct]) -> CountErrors | None:
     arrays: list[tuple[Callable[[Any], Any], CountErrors]] = []
     for field in struct.FIELDS:
         kind = field.type.item if isinstance(field.type, Array) else field.type
-        found = errors_of(kind.struct) if isinstance(kind, Nested) else None
-        if found is not None:
+        count_nested = errors_of(kind.struct) if isinstance(kind, Nested) else None
+        if count_nested is not None:
             get = attrgetter(field.name)
-            arrays.append((get if isinstance(field.type, Array) else _alone(get), found))
+            arrays.append((get if isinstance(field.type, Array) else _alone(get), count_nested))
     if not arrays:
         return _count_own if has_own else None
 
@@ -141,7 +141,7 @@ def _alone(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a getter that wraps the value of a single field into a tuple."""
 
     def items(value: Any) -> tuple[Any, ...]:
-        found = get(value)
-        return () if found is None else (found,)
+        single = get(value)
+        return () if single is None else (single,)
 
     return items

@@ -1,7 +1,7 @@
 """Moving of logs between the directories of a broker (KIP-113).
 
-A copy of the log is made in the other directory and replaces the log when it is complete. A crash at
-any moment leaves one of the two. The records are copied by the code above this package.
+A copy of the log is made in the other directory and replaces the log when it is complete. A crash
+at any moment leaves one of the two. The records are copied by the code above this package.
 """
 
 import logging

@@ -105,11 +105,11 @@ def headers_backwards(
     """
     while end:
         entry = floor(max(0, end - _BACKWARDS_BYTES))
-        found = [header for _, header in headers(read, entry.position, end)]
+        batches = [header for _, header in headers(read, entry.position, end)]
         start = entry.position
-        if entry.is_exact and not (found and found[0].last_offset == entry.last_offset):
-            start, found = 0, [header for _, header in headers(read, 0, end)]
-        yield from reversed(found)
+        if entry.is_exact and not (batches and batches[0].last_offset == entry.last_offset):
+            start, batches = 0, [header for _, header in headers(read, 0, end)]
+        yield from reversed(batches)
         end = start
 
 

@@ -49,8 +49,8 @@ class FlushState:
     async def sync_in_background(self, epochs: LeaderEpochs, is_usable: Callable[[], bool]) -> bool:
         """Do the same as `sync`, off the event loop.
 
-        Returns False, with nothing promised, if the log failed (`is_usable`), moved to another folder
-        or stored its epochs while this waited.
+        Returns False, with nothing promised, if the log failed (`is_usable`), moved to another
+        folder or stored its epochs while this waited.
         """
         if epochs.is_dirty and not await self._store_epochs_in_background(epochs, is_usable):
             return False

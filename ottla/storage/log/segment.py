@@ -1,8 +1,8 @@
 """One segment: a `.log` file of batches, its indexes, and the time at which the next one begins.
 
 All offsets in it are at or after `base_offset`, which is its file name. `SegmentFiles` knows the
-files and `SegmentBatches` finds batches in them. Raises OSError; the log above decides how to handle
-it. Follows org.apache.kafka.storage.internals.log.LogSegment.
+files and `SegmentBatches` finds batches in them. Raises OSError; the log above decides how to
+handle it. Follows org.apache.kafka.storage.internals.log.LogSegment.
 """
 
 from functools import partial

@@ -20,7 +20,7 @@ RUNNING, NOT_RUNNING = "RUNNING", "NOT_RUNNING"
 
 @dataclass(frozen=True)
 class Instance:
-    """A member of the election: what it sends about itself, its host, and whether it is active."""
+    """A member of the election: its candidacy, its host, and whether it is active."""
 
     candidate: Candidate
     client_host: str
@@ -57,7 +57,11 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
         return []
-    results = [ElectionResult.decode(member.told) for member in group.members if member.told]
+    results = [
+        ElectionResult.decode(member.assignment_bytes)
+        for member in group.members
+        if member.assignment_bytes
+    ]
     # Members without an assignment are in an election.
     active = results[0].active if results else None
     result = [_instance(member, active) for member in group.members]
@@ -65,5 +69,5 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
 
 
 def _instance(member: Member, active: str | None) -> Instance:
-    candidate = Candidate(**json.loads(member.said)) if member.said else Candidate("", -1)
+    candidate = Candidate(**json.loads(member.metadata)) if member.metadata else Candidate("", -1)
     return Instance(candidate, member.host, candidate.instance == active)

@@ -28,7 +28,9 @@ class Progress:
     state_bytes: int = 0
     batch_ms: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """The number of records dropped since the queries started, by task: Kafka's dropped-records-total."""
+    """The number of records dropped since the queries started, by task: Kafka's
+    dropped-records-total.
+    """
     misplaced_keys: Mapping[str, int] = field(default_factory=dict)
     """The number of misplaced keys among the checked ones since the queries started, by topic
     (docs/partitioning.md).
@@ -66,7 +68,7 @@ def line(
     misplaced = sum(now.misplaced_keys.values())
     parts += [f"misplaced keys {misplaced:,}"] if misplaced else []
     parts += [f"watermark {mark}"] if mark else []
-    whole = " | ".join([*parts, f"batch {now.batch} in {now.batch_ms:,} ms"])
+    summary = " | ".join([*parts, f"batch {now.batch} in {now.batch_ms:,} ms"])
     shorter = [title, f"{rate:,.0f}/s", *parts[2:]]
     shortest = (
         [*shorter[: len(shorter) - 1], f"watermark {mark.removeprefix(_today())}"]
@@ -74,7 +76,7 @@ def line(
         else shorter
     )
     tries = [parts, shorter, shortest, *(shorter[:count] for count in (4, 3, 2, 1))]
-    for text in (whole, *(" | ".join(item) for item in tries)):
+    for text in (summary, *(" | ".join(item) for item in tries)):
         if width is None or len(text) <= width:
             return text
     return title[:width]

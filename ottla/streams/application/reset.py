@@ -104,7 +104,7 @@ def positions_of(
 ) -> dict[TopicPartition, int]:
     """Return the input positions of an application: from its checkpoint, else from its group."""
     shown = committed_offsets(brokers, application_id, require_stable=False)
-    results = {key: each.offset for key, each in shown.items() if each.offset >= 0}
+    results = {key: result.offset for key, result in shown.items() if result.offset >= 0}
     for query in sorted(Path(checkpoint).glob("*/")):
         results |= _positions_in(query)
     return {
@@ -154,24 +154,24 @@ def execute_reset(
 
     Raises ApiError, before any change, if the checkpoint is not on this machine's file system.
     """
-    for each in removals:
-        if each.kind == CHECKPOINT and "://" in each.name:
+    for removal in removals:
+        if removal.kind == CHECKPOINT and "://" in removal.name:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"The checkpoint {each.name} is not in a folder of this machine: remove it with the "
+                f"The checkpoint {removal.name} is not in a folder of this machine: remove it with the "
                 "tools of its file system, then reset with a --state-dir that is empty.",
             )
     for group in members:
         remove_members(brokers, group, reason="the application is reset")
-    for each in removals:
-        if each.kind != CHECKPOINT:
-            _remove(brokers, each)
+    for removal in removals:
+        if removal.kind != CHECKPOINT:
+            _remove(brokers, removal)
     if positions:
         chosen = {key: CommittedOffset(offset) for key, offset in positions.items()}
         commit_offsets(brokers, application_id, chosen)
-    for each in removals:
-        if each.kind == CHECKPOINT:
-            shutil.rmtree(each.name)
+    for removal in removals:
+        if removal.kind == CHECKPOINT:
+            shutil.rmtree(removal.name)
 
 
 def _remove(brokers: Brokers, removal: Removal) -> None:

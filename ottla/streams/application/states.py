@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ottla.streams.model.user_errors import LoggedErrors
+from ottla.streams.model.user_errors import logged_errors
 
 
 class State(enum.Enum):
@@ -59,7 +59,7 @@ class StateMachine:
             self._state = state
             self._changed.notify_all()
         if self.listener is not None:
-            with LoggedErrors("The state listener failed; the application continues."):
+            with logged_errors("The state listener failed; the application continues."):
                 self.listener(state, before)
         return True
 

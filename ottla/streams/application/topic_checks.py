@@ -67,9 +67,9 @@ def _check_exist(kind: str, missing: list[str], application_id: str) -> None:
     if not missing:
         return
     is_one = len(missing) == 1
-    what = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
+    subject = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
     raise TopologyError(
-        f"{kind} {what} not there: create {'it' if is_one else 'them'} before the application "
+        f"{kind} {subject} not there: create {'it' if is_one else 'them'} before the application "
         f"{application_id} starts (ottla topic create {missing[0]})"
     )
 

@@ -105,8 +105,8 @@ class MockProcessorContext(SnakeCase):
 
     def add_state_store(self, store: StoreBuilder | StateStore) -> None:
         """Add a store; a StoreBuilder is built without a changelog."""
-        made = store.build(self.default_serdes, None) if isinstance(store, StoreBuilder) else store
-        self._stores[made.name] = made
+        built = store.build(self.default_serdes, None) if isinstance(store, StoreBuilder) else store
+        self._stores[built.name] = built
 
     def get_state_store(self, name: str) -> Any:
         """Return a store. Raises StreamsError if no store with this name was added."""
@@ -126,9 +126,9 @@ class MockProcessorContext(SnakeCase):
     ) -> CapturedPunctuator:
         """Record a punctuator."""
         begins = None if start is None else instant_ms(start)
-        kept = CapturedPunctuator(milliseconds(interval), punctuation, callback, begins)
-        self.scheduled_punctuators.append(kept)
-        return kept
+        punctuator = CapturedPunctuator(milliseconds(interval), punctuation, callback, begins)
+        self.scheduled_punctuators.append(punctuator)
+        return punctuator
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         """Record a forwarded record."""

@@ -56,8 +56,8 @@ class StreamsBuilder(SnakeCase):
         name: str | None = None,
     ) -> KStream[K, V]:
         """Create a stream from a topic, several topics, or all topics that match a pattern."""
-        given = of_kind(consumed, Consumed, "how a topic is read")
-        options = given or Consumed(key, value, timestamp, offset_reset, name)
+        defaults = of_kind(consumed, Consumed, "how a topic is read")
+        options = defaults or Consumed(key, value, timestamp, offset_reset, name)
         named = self._graph.named(options.name, "KSTREAM-SOURCE-")
         node = _source(named, topics, options)
         self._graph.add(replace(node, mergeable=True))
@@ -75,15 +75,15 @@ class StreamsBuilder(SnakeCase):
         name: str | None = None,
     ) -> KTable[K, V]:
         """Create a table from a topic: each record is an update of the value of its key."""
-        graph, given = self._graph, Consumed(key, value, timestamp, None, name)
-        options, kept = _table_options(topic, consumed, materialized, given)
-        store_name = kept.name or graph.new_store_name(f"{topic}-")
+        graph, defaults = self._graph, Consumed(key, value, timestamp, None, name)
+        options, stored = _table_options(topic, consumed, materialized, defaults)
+        store_name = stored.name or graph.new_store_name(f"{topic}-")
         source = graph.named(options.name, "KSTREAM-SOURCE-", "-source")
         named = graph.named(options.name, "KTABLE-SOURCE-")
         graph.add(_source(source, topic, options))
-        store = kept.builder("timestamped_key_value", store_name)
+        store = stored.builder("timestamped_key_value", store_name)
         store = replace(store, key=options.key, value=options.value)
-        queryable = kept.name is not None
+        queryable = stored.name is not None
         operator = TableSource(store, materialized=queryable)
         versioned = store.kind == "versioned"
         graph.add(OperatorNode(named, (source,), operator, output_versioned=versioned))
@@ -101,10 +101,10 @@ class StreamsBuilder(SnakeCase):
         name: str | None = None,
     ) -> GlobalKTable[K, V]:
         """Create a table from all partitions of a topic; every task has a full copy."""
-        graph, given = self._graph, Consumed(key, value, timestamp, None, name)
-        options, kept = _table_options(topic, consumed, materialized, given)
-        store_name = kept.name or graph.new_store_name(f"{topic}-")
-        store = kept.builder("timestamped_key_value", store_name)
+        graph, defaults = self._graph, Consumed(key, value, timestamp, None, name)
+        options, stored = _table_options(topic, consumed, materialized, defaults)
+        store_name = stored.name or graph.new_store_name(f"{topic}-")
+        store = stored.builder("timestamped_key_value", store_name)
         if store.kind == "versioned":
             raise TopologyError("global tables cannot be versioned")
         store = replace(store, key=options.key, value=options.value)
@@ -170,7 +170,7 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
             (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
         )
         places = tuple(dict.fromkeys(listed)), None
-        if not places[0] or not all(isinstance(place, str) for place in places[0]):
+        if not places[0] or not all(isinstance(topic, str) for topic in places[0]):
             raise TopologyError(
                 f"a stream reads a topic, several topics or all that match a pattern, not {topics!r}"
             )
@@ -186,7 +186,7 @@ def _table_options(
     topic: str,
     consumed: Consumed[K, V] | Materialized[K, V] | None,
     materialized: TableOptions[K, V],
-    given: Consumed[K, V],
+    defaults: Consumed[K, V],
 ) -> tuple[Consumed[K, V], Materialized[K, V]]:
     """Return the Consumed and the Materialized of a table.
 
@@ -196,6 +196,8 @@ def _table_options(
         raise TopologyError(f"a table is read from one topic, not from {topic!r}")
     if isinstance(consumed, Materialized):
         consumed, materialized = None, consumed
-    kept = options_of(materialized, None)[1] or Materialized()
-    options = of_kind(consumed, Consumed, "how a topic is read") or given
-    return replace(options, key=options.key or kept.key, value=options.value or kept.value), kept
+    stored = options_of(materialized, None)[1] or Materialized()
+    options = of_kind(consumed, Consumed, "how a topic is read") or defaults
+    return replace(
+        options, key=options.key or stored.key, value=options.value or stored.value
+    ), stored

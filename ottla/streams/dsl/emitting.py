@@ -84,14 +84,14 @@ class Suppressed(SnakeCase):
 
         Raises ValueError if `buffer` is bounded and does not shut down when it is full.
         """
-        kept = buffer or _Buffer()
-        bounded = kept.max_records_count is not None or kept.max_bytes_count is not None
-        if bounded and not kept.fails_when_full:
+        bounds = buffer or _Buffer()
+        bounded = bounds.max_records_count is not None or bounds.max_bytes_count is not None
+        if bounded and not bounds.fails_when_full:
             raise ValueError(
                 "results are final only if none is emitted early: "
                 "use an unbounded buffer or one that shuts down when full"
             )
-        return cls(None, kept)
+        return cls(None, bounds)
 
     @classmethod
     def until_time_limit(cls, wait: Duration, buffer: _Buffer) -> "Suppressed":

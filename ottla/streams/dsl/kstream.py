@@ -98,8 +98,8 @@ class KStream(StreamOperators[K, V], Generic[K, V]):
 
     def to_table(self, materialized: Option = None, named: Option = None) -> "KTable[K, V]":
         """Convert the stream to a table: each record is an update of the value of its key."""
-        name, kept = options_of(materialized, named)
-        return KTable(streams.to_table(self.flow, kept or Materialized(), name))
+        name, options = options_of(materialized, named)
+        return KTable(streams.to_table(self.flow, options or Materialized(), name))
 
     def process(
         self,

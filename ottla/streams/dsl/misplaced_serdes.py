@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def refuse_serdes(words: Iterable[str], what: str, instead: str) -> None:
+def refuse_serdes(words: Iterable[str], method: str, instead: str) -> None:
     """Raise TypeError if `key` or `value` is among the keyword arguments."""
     for word in ("key", "value"):
         if word in words:
-            raise TypeError(f"{what} takes no {word}=: give serdes with {instead}")
+            raise TypeError(f"{method} takes no {word}=: give serdes with {instead}")
 
 
 def keeps_tables(kind: type[T]) -> type[T]:

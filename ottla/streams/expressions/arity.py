@@ -32,7 +32,7 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
         # Builtins without a signature, such as int and max, take the values.
         return without_key, without_key
     places = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
-    needed = sum(place.default is inspect.Parameter.empty for place in places)
+    needed = sum(parameter.default is inspect.Parameter.empty for parameter in places)
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
         return needed, None
     return needed, len(places)
@@ -42,7 +42,7 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
 _METHODS = ("apply", "test", "extract", "partitions", "transform")
 
 
-def _checked(function: Any, what: str) -> Callable[..., Any]:
+def _checked(function: Any, subject: str) -> Callable[..., Any]:
     """Return a function. Raises TypeError for other objects, with the method to pass if there is
     one.
     """
@@ -50,20 +50,20 @@ def _checked(function: Any, what: str) -> Callable[..., Any]:
         return function  # type: ignore[no-any-return]
     method = next((item for item in _METHODS if callable(getattr(function, item, None))), None)
     hint = f"; pass its method: {type(function).__name__}().{method}" if method else ""
-    raise TypeError(f"{what} is a function, not {function!r}{hint}")
+    raise TypeError(f"{subject} is a function, not {function!r}{hint}")
 
 
-def with_context(function: AnyFunction, what: str) -> Callable[..., Any]:
+def with_context(function: AnyFunction, subject: str) -> Callable[..., Any]:
     """Wrap a function of the value, of key and value, or of both and the context, to take all
     three.
     """
-    called = evaluated(function) or _checked(function, what)
-    needed, taken = _accepts(called, 1)
+    called = evaluated(function) or _checked(function, subject)
+    needed, most = _accepts(called, 1)
     if needed == 3:
         return called
-    if needed > 3 or taken == 0:
-        raise TopologyError(f"{what} takes the value, key and value, or key, value and context")
-    plain = with_key(called, 2, what)
+    if needed > 3 or most == 0:
+        raise TopologyError(f"{subject} takes the value, key and value, or key, value and context")
+    plain = with_key(called, 2, subject)
 
     def without_context(key: Any, value: Any, _context: Any) -> Any:
         return plain(key, value)
@@ -73,19 +73,19 @@ def with_context(function: AnyFunction, what: str) -> Callable[..., Any]:
     return without_context
 
 
-def check_arity(function: Any, count: int, what: str) -> None:
+def check_arity(function: Any, count: int, subject: str) -> None:
     """Raise TypeError for an object that is not callable, TopologyError for another arity."""
     if not callable(function):
         example = "lambda: …" if count == 0 else "lambda one, two: …"
-        raise TypeError(f"{what} is a function, {example}, not {function!r}")
-    needed, taken = _accepts(function, count)
-    if needed > count or (taken is not None and taken < count):
-        raise TopologyError(f"{what} takes {count or 'no'} arguments, this one takes {needed}")
+        raise TypeError(f"{subject} is a function, {example}, not {function!r}")
+    needed, most = _accepts(function, count)
+    if needed > count or (most is not None and most < count):
+        raise TopologyError(f"{subject} takes {count or 'no'} arguments, this one takes {needed}")
 
 
-def takes_two(function: Callable[..., Any], what: str) -> bool:
+def takes_two(function: Callable[..., Any], subject: str) -> bool:
     """Return True if a function needs a second argument."""
-    return _accepts(_checked(function, what), 1)[0] == 2
+    return _accepts(_checked(function, subject), 1)[0] == 2
 
 
 def evaluated(value: Any) -> Evaluated | OfSpark | None:
@@ -95,17 +95,17 @@ def evaluated(value: Any) -> Evaluated | OfSpark | None:
     return of_pyspark(value) if is_sparks(value) else None
 
 
-def makes_pair(mapper: Any, what: str) -> Callable[[Any, Any], Any]:
+def makes_pair(mapper: Any, subject: str) -> Callable[[Any, Any], Any]:
     """Return a function that returns a key and a value, from a function or a pair of Columns."""
     result = [*map(evaluated, mapper)] if isinstance(mapper, tuple) else []
     if len(result) == 2 and result[0] is not None and result[1] is not None:
         return Pair(result[0], result[1])
     if isinstance(mapper, tuple) or evaluated(mapper) is not None:
         raise TypeError(
-            f"{what} is a function that makes a pair, or a pair of Columns such as (col('key'), col('value')), "
+            f"{subject} is a function that makes a pair, or a pair of Columns such as (col('key'), col('value')), "
             f"not {mapper!r}"
         )
-    return with_key(mapper, 2, what)
+    return with_key(mapper, 2, subject)
 
 
 def chooses_partition(partitioner: Any) -> Any:
@@ -120,7 +120,7 @@ def chooses_partition(partitioner: Any) -> Any:
     return lambda _topic, key, value, _count: expression(key, value)
 
 
-def with_key(function: AnyFunction, count: int, what: str) -> Callable[..., Any]:
+def with_key(function: AnyFunction, count: int, subject: str) -> Callable[..., Any]:
     """Return `function` with `count` arguments, of which the first is the key.
 
     A function that takes one argument fewer is called without the key. A Column, ours or pyspark's,
@@ -129,18 +129,20 @@ def with_key(function: AnyFunction, count: int, what: str) -> Callable[..., Any]
     expression = evaluated(function)
     if expression is not None:
         if count != 2:
-            raise TopologyError(f"{what} is a function: a Column sees one record's key and value")
+            raise TopologyError(
+                f"{subject} is a function: a Column sees one record's key and value"
+            )
         return expression
-    called = _checked(function, what)
-    needed, taken = _accepts(called, count - 1)
-    if needed == count or (taken is None and needed < count):
+    called = _checked(function, subject)
+    needed, most = _accepts(called, count - 1)
+    if needed == count or (most is None and needed < count):
         return called
-    if needed <= count - 1 and (taken is None or taken >= count - 1):
+    if needed <= count - 1 and (most is None or most >= count - 1):
         if count == 2:
             # It is called for every record; this wrapper is faster.
             return lambda _key, value: called(value)
         return lambda _key, *values: called(*values)
     raise TopologyError(
-        f"{what} takes {count - 1} argument{'s' if count > 2 else ''}, or {count} with the key first; "
+        f"{subject} takes {count - 1} argument{'s' if count > 2 else ''}, or {count} with the key first; "
         f"{getattr(function, '__name__', function)!r} takes {needed}"
     )

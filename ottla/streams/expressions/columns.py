@@ -89,7 +89,9 @@ class Column:
 
     operation: str
     operands: tuple[Any, ...] = ()
-    """Columns; for a literal its value, of a field its path, of a struct names and Columns, of Spark's functions (`spark`) the name first."""
+    """Columns; for a literal its value, of a field its path, of a struct names and Columns, of
+    Spark's functions (`spark`) the name first.
+    """
 
     def __bool__(self) -> bool:
         raise TypeError("a Column is true of some records: use &, | and ~, not and, or and not")
@@ -219,7 +221,7 @@ class Column:
                 return repr(self.operands[0])
             case "struct":
                 pairs = zip(self.operands[::2], self.operands[1::2], strict=True)
-                return f"struct({', '.join(f'{name}={each}' for name, each in pairs)})"
+                return f"struct({', '.join(f'{name}={operand}' for name, operand in pairs)})"
         if self.operation == "spark":
             return f"{shown[0]}({', '.join(shown[1:])})"
         if not self.operation.isidentifier() and len(shown) == 2:
@@ -263,7 +265,9 @@ def when(condition: Column, value: Any, otherwise: Any = None) -> Column:
 
 def struct(**fields: Any) -> Column:
     """Return a value with named fields; in Python it is a dict."""
-    return Column("struct", tuple(x for name, each in fields.items() for x in (name, column(each))))
+    return Column(
+        "struct", tuple(x for name, field in fields.items() for x in (name, column(field)))
+    )
 
 
 def compiled(expression: Column) -> Evaluate:
@@ -277,8 +281,8 @@ def compiled(expression: Column) -> Evaluate:
             return _field(operands)
         case "struct":
             parts = {
-                name: compiled(each)
-                for name, each in zip(operands[::2], operands[1::2], strict=True)
+                name: compiled(operand)
+                for name, operand in zip(operands[::2], operands[1::2], strict=True)
             }
             return lambda key, value: {name: part(key, value) for name, part in parts.items()}
         case "when":

@@ -34,23 +34,23 @@ def of_java(pattern: str) -> re.Pattern[str]:
     """Convert a regular expression of Java to Python. Raises ValueError if it may not mean the
     same.
     """
-    made, place = [], 0
-    while place < len(pattern):
-        token = _TOKEN.match(pattern, place)
+    parts, position = [], 0
+    while position < len(pattern):
+        token = _TOKEN.match(pattern, position)
         if token is None:
             raise ValueError(
-                f"{pattern!r} has at {place + 1} what Java and Python may read differently: a simpler "
+                f"{pattern!r} has at {position + 1} what Java and Python may read differently: a simpler "
                 "pattern, or a function of your own, says it"
             )
-        made.append({"dot": f"[^{_ENDS}]", "dollar": _DOLLAR}.get(token.lastgroup or "", token[0]))
-        place = token.end()
+        parts.append({"dot": f"[^{_ENDS}]", "dollar": _DOLLAR}.get(token.lastgroup or "", token[0]))
+        position = token.end()
     try:
-        return re.compile("".join(made), re.ASCII)
+        return re.compile("".join(parts), re.ASCII)
     except re.error as error:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
 
 
-def replaced(found: re.Match[str], replacement: str) -> str:
+def replaced(match: re.Match[str], replacement: str) -> str:
     """Expand a replacement: `$1` is a group, and a backslash escapes the next character."""
 
     def expand(part: re.Match[str]) -> str:
@@ -58,7 +58,7 @@ def replaced(found: re.Match[str], replacement: str) -> str:
             return part[1]
         if part[2] is None:
             raise ValueError(f"{replacement!r}: a number of a group follows $, a character \\")
-        return found[int(part[2])] or ""
+        return match[int(part[2])] or ""
 
     return _REPLACED.sub(expand, replacement)
 
@@ -71,25 +71,25 @@ def split(value: str, pattern: str, limit: int) -> list[str]:
     if compiled.match(""):
         raise ValueError(f"{pattern!r} matches the empty string: such a split is not supported")
     parts: list[str] = []
-    place = 0
+    start = 0
     for result in compiled.finditer(value):
         if len(parts) + 1 == limit:
             break
-        parts.append(value[place : result.start()])
-        place = result.end()
-    return [*parts, value[place:]]
+        parts.append(value[start : result.start()])
+        start = result.end()
+    return [*parts, value[start:]]
 
 
 @functools.lru_cache(maxsize=256)
 def of_like(pattern: str, escape: str) -> re.Pattern[str]:
     """Convert a pattern of LIKE: `_` matches one character, `%` any number of characters."""
-    made, characters = [], iter(pattern)
+    parts, characters = [], iter(pattern)
     for character in characters:
         if character == escape:
             following = next(characters, "")
             if following not in ("_", "%", escape) or not following:
                 raise ValueError(f"{pattern!r}: {escape} must precede _, % or itself")
-            made.append(re.escape(following))
+            parts.append(re.escape(following))
         else:
-            made.append({"_": ".", "%": ".*"}.get(character, re.escape(character)))
-    return re.compile("".join(made), re.DOTALL)
+            parts.append({"_": ".", "%": ".*"}.get(character, re.escape(character)))
+    return re.compile("".join(parts), re.DOTALL)

@@ -157,10 +157,10 @@ def _cast(expression: Any, value: Column) -> Column:
 
 
 def _called(expression: Any, children: list[Any]) -> Column:
-    given = ".".join(_items(expression.nameParts()))
-    name = given.lower()
+    written = ".".join(_items(expression.nameParts()))
+    name = written.lower()
     if expression.isDistinct():
-        raise _UnknownError(f"{given} is an aggregate")
+        raise _UnknownError(f"{written} is an aggregate")
     if name == "struct":
         return _struct_of(children)
     values = [_translated(child) for child in children]
@@ -180,21 +180,21 @@ def _called(expression: Any, children: list[Any]) -> Column:
 
 
 def _struct_of(children: list[Any]) -> Column:
-    return _struct([(_name(each, n), _translated(each)) for n, each in enumerate(children, 1)])
+    return _struct([(_name(child, n), _translated(child)) for n, child in enumerate(children, 1)])
 
 
 def _struct(fields: list[tuple[str, Column]]) -> Column:
     return Column("struct", tuple(one for field in fields for one in field))
 
 
-def _name(expression: Any, place: int) -> str:
+def _name(expression: Any, number: int) -> str:
     """Return the name that Spark gives to a field of a struct."""
     kind = expression.nodeName()
     if kind == "Alias":
         return str(expression.name())
     if kind == "UnresolvedAttribute":
         return str(list(_items(expression.nameParts()))[-1])
-    return f"col{place}"
+    return f"col{number}"
 
 
 def _function(name: str, values: list[Column]) -> Column:

@@ -212,7 +212,7 @@ def _named_field(value: Any, name: Any) -> Any:
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
-        same = (each for key, each in value.items() if str(key).lower() == str(name).lower())
+        same = (field for key, field in value.items() if str(key).lower() == str(name).lower())
         return next(same, None)
     if isinstance(value, str | bytes | int | float | list):
         raise TypeError(f"{value!r} has no field {name}: it has none at all")
@@ -225,22 +225,22 @@ def _named_field(value: Any, name: Any) -> Any:
     return getattr(value, result)
 
 
-def _element_at(value: Any, place: Any) -> Any:
+def _element_at(value: Any, index: Any) -> Any:
     if isinstance(value, Mapping):
-        return value.get(place)
-    if not 0 < abs(place) <= len(value):
+        return value.get(index)
+    if not 0 < abs(index) <= len(value):
         raise IndexError(
-            f"there is no item {place} among {len(value)}: 1 is the first, -1 the last"
+            f"there is no item {index} among {len(value)}: 1 is the first, -1 the last"
         )
-    return value[place - 1 if place > 0 else place]
+    return value[index - 1 if index > 0 else index]
 
 
-def _get(value: Sequence[Any], place: int) -> Any:
-    return value[place] if 0 <= place < len(value) else None
+def _get(value: Sequence[Any], index: int) -> Any:
+    return value[index] if 0 <= index < len(value) else None
 
 
 def _array_contains(value: Sequence[Any], item: Any) -> bool | None:
-    if any(each is not None and _EQUAL(each, item) for each in value):
+    if any(element is not None and _EQUAL(element, item) for element in value):
         return True
     return None if None in value else False
 
@@ -304,9 +304,9 @@ def _in(value: Any, *others: Any) -> bool | None:
 def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     def choose(*values: Any) -> Any:
         result = None
-        for each in values:
-            if each is not None and (result is None or is_better(each, result)):
-                result = each
+        for candidate in values:
+            if candidate is not None and (result is None or is_better(candidate, result)):
+                result = candidate
         is_floating = is_whole(result) and any(isinstance(item, float) for item in values)
         return floating(result) if is_floating else result
 

@@ -82,8 +82,8 @@ def _right_pad(value: str, length: int, pad: Any = " ") -> str:
 
 def _translate(value: str, characters: str, others: str) -> str:
     table: dict[int, str | None] = {}
-    for number, each in enumerate(characters):
-        table.setdefault(ord(each), others[number] if number < len(others) else None)
+    for number, character in enumerate(characters):
+        table.setdefault(ord(character), others[number] if number < len(others) else None)
     return value.translate(table)
 
 
@@ -95,8 +95,8 @@ def _split_part(value: Any, delimiter: Any, number: int) -> str:
     if number == 0:
         raise ValueError("split_part counts parts from 1, or from -1 at the end: not 0")
     parts = text(value).split(text(delimiter)) if text(delimiter) else [text(value)]
-    place = number - 1 if number > 0 else len(parts) + number
-    return parts[place] if 0 <= place < len(parts) else ""
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
 
 
 def _substring_index(value: Any, delimiter: Any, count: int) -> str:

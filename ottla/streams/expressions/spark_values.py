@@ -113,8 +113,8 @@ def _binary(value: Any) -> bytes:
     raise _no_cast(value, "bytes")
 
 
-def _no_cast(value: Any, what: str) -> TypeError:
-    return TypeError(f"{value!r} does not become {what}")
+def _no_cast(value: Any, type_name: str) -> TypeError:
+    return TypeError(f"{value!r} does not become {type_name}")
 
 
 def cast_to(name: str) -> Callable[[Any], Any] | None:

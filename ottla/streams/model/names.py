@@ -13,11 +13,11 @@ _INTERNAL = re.compile(
 )
 
 
-def check_name(name: str, what: str) -> None:
+def check_name(name: str, subject: str) -> None:
     """Raise TopologyError if a name is illegal in Kafka (`Named.validate`, `Topic.validate`)."""
     if not isinstance(name, str) or name in (".", "..") or not _LEGAL.fullmatch(name):
         raise TopologyError(
-            f"{what} cannot be named {name!r}: use 1 to 249 ASCII letters, digits, '.', '_' and '-', "
+            f"{subject} cannot be named {name!r}: use 1 to 249 ASCII letters, digits, '.', '_' and '-', "
             "other than '.' and '..'"
         )
 

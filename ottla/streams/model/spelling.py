@@ -18,13 +18,17 @@ def snake_case(name: str) -> str:
 def _sentence(owner: type, name: str) -> str:
     """Return the error message for a missing attribute."""
     known = [item for item in dir(owner) if not item.startswith("_")]
-    wanted = snake_case(name)
-    near = [wanted] if wanted in known else difflib.get_close_matches(wanted, known, 1, 0.75)
+    python_name = snake_case(name)
+    near = (
+        [python_name]
+        if python_name in known
+        else difflib.get_close_matches(python_name, known, 1, 0.75)
+    )
     near = near or difflib.get_close_matches(name, known, 1, 0.75)
     hint = f"; did you mean {near[0]}?" if near else ""
     for names, advice in getattr(owner, "_elsewhere", ()):
-        if wanted in names:
-            return f"{owner.__name__} has no {name}: {advice.format(wanted)}"
+        if python_name in names:
+            return f"{owner.__name__} has no {name}: {advice.format(python_name)}"
     return f"{owner.__name__} has no {name}{hint}"
 
 

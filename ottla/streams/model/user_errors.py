@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from ottla.base.errors import OttlaError
+from ottla.base.user_code import LoggedErrors
 from ottla.streams.model.errors import DeserializationError, SerializationError
 from ottla.streams.model.records import RecordMetadata
 
@@ -68,12 +69,12 @@ def _chain(error: BaseException) -> Iterator[TracebackType]:
 def shorten(error: BaseException) -> None:
     """Remove the frames that are not the user's, if the innermost frame is the user's."""
     chain = list(_chain(error))
-    kept = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
-    if not kept or kept[-1] is not chain[-1]:
+    users = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
+    if not users or users[-1] is not chain[-1]:
         return
     result: TracebackType | None = None
-    for each in reversed(kept):
-        result = TracebackType(result, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    for entry in reversed(users):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     error.__traceback__ = result
 
 
@@ -90,13 +91,13 @@ def tell_place(
     """
     if any(item.startswith(_RAISED) for item in getattr(error, "__notes__", ())):
         return
-    place = "" if node is None else f", in {node}"
+    node_text = "" if node is None else f", in {node}"
     if metadata is None:
-        error.add_note(f"{_RAISED}outside of a record{place}. {_FIX}.")
+        error.add_note(f"{_RAISED}outside of a record{node_text}. {_FIX}.")
         return
     record = f"topic {metadata.topic}, partition {metadata.partition}, offset {metadata.offset}"
     shown = _advice(error) if advice is None else advice
-    error.add_note(f"{_RAISED}at the record of {record}{place}. {shown}".rstrip())
+    error.add_note(f"{_RAISED}at the record of {record}{node_text}. {shown}".rstrip())
 
 
 def _advice(error: Exception) -> str:
@@ -108,7 +109,7 @@ def _advice(error: Exception) -> str:
     return "" if isinstance(error, OttlaError) else _UNPROCESSED
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Return the text of an error for a terminal: type, message, notes and the user's frames."""
     result = traceback.TracebackException.from_exception(error)
     result.stack = traceback.StackSummary.from_list(
@@ -125,8 +126,8 @@ class UsersErrors:
     Ottla.
     """
 
-    def __init__(self, what: str, kind: type[OttlaError]) -> None:
-        self._what = what
+    def __init__(self, subject: str, kind: type[OttlaError]) -> None:
+        self._subject = subject
         self._kind = kind
 
     def __enter__(self) -> None:
@@ -140,26 +141,13 @@ class UsersErrors:
     ) -> None:
         """Raise the error as the given type."""
         if isinstance(error, Exception):
-            raise self._kind(f"{self._what}\n{told(error)}") from error
+            raise self._kind(f"{self._subject}\n{described(error)}") from error
 
 
-class LoggedErrors:
-    """A context for user code that nothing depends on: its errors are logged and suppressed."""
+def logged_errors(subject: str) -> LoggedErrors:
+    """Return a context for user code that nothing depends on; `subject` begins the log line."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def report(error: Exception) -> None:
+        _log.error("%s\n%s", subject, described(error))
 
-    def __enter__(self) -> None:
-        """Remember the current frame."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        """Log and suppress the error."""
-        if not isinstance(error, Exception):
-            return False
-        _log.error("%s\n%s", self._what, told(error))
-        return True
+    return LoggedErrors(report)

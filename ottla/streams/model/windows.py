@@ -68,7 +68,9 @@ class TimeWindows(SnakeCase):
 
     @classmethod
     def of(cls, size: Duration) -> "TimeWindows":
-        """Return tumbling windows without grace. Deprecated: Java's `TimeWindows.of` had a grace of 24 hours."""
+        """Return tumbling windows without grace. Deprecated: Java's `TimeWindows.of` had a grace of
+        24 hours.
+        """
         _warn_of(
             "TimeWindows.of",
             "it has no grace, unlike Java's TimeWindows.of, which had a grace of 24 hours",

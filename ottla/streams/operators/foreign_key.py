@@ -65,10 +65,15 @@ class Response(NamedTuple):
     """True if a tombstone is emitted only when the left entry has a result."""
 
 
-def _write_subscription(asked: Subscription) -> bytes:
-    has_hash = asked.value_hash is not None
-    head = asked.instruction, asked.partition, has_hash, asked.value_hash or b""
-    return _SUBSCRIPTION.pack(*head) + asked.primary_key
+def _write_subscription(subscription: Subscription) -> bytes:
+    has_hash = subscription.value_hash is not None
+    head = (
+        subscription.instruction,
+        subscription.partition,
+        has_hash,
+        subscription.value_hash or b"",
+    )
+    return _SUBSCRIPTION.pack(*head) + subscription.primary_key
 
 
 def _read_subscription(data: bytes) -> Subscription:
@@ -188,8 +193,8 @@ class _SubscriptionSendProcessor(AnyProcessor):
             # partitions than tasks.
             partition = self.context.task_partition
             key = self._key.serialize(record.key)
-            asked = Subscription(instruction, key, partition, value_hash)
-            self.context.forward(record.with_key(foreign_key).with_value(asked))
+            subscription = Subscription(instruction, key, partition, value_hash)
+            self.context.forward(record.with_key(foreign_key).with_value(subscription))
 
     def _foreign(self, key: Any, value: Any) -> Any:
         return None if value is None else self._operator.extractor(key, value)
@@ -253,17 +258,19 @@ class _SubscriptionReceiveProcessor(AnyProcessor):
         self._foreign_key, _ = self._operator.other.resolve(context)
 
     def process(self, record: Record[Any, Any]) -> None:
-        asked: Subscription = record.value
+        subscription: Subscription = record.value
         if record.key is None:
-            if asked.instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE:
+            if subscription.instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE:
                 self.context.forward(record)
             return
-        place = _prefix(self._foreign_key.serialize(record.key)) + asked.primary_key
-        deletes = asked.instruction in (
+        stored_key = _prefix(self._foreign_key.serialize(record.key)) + subscription.primary_key
+        deletes = subscription.instruction in (
             Instruction.DELETE_KEY_NO_PROPAGATE,
             Instruction.DELETE_KEY_AND_PROPAGATE,
         )
-        self._store.put(place, None if deletes else ValueAndTimestamp(asked, record.timestamp))
+        self._store.put(
+            stored_key, None if deletes else ValueAndTimestamp(subscription, record.timestamp)
+        )
         self.context.forward(record)
 
 
@@ -291,18 +298,18 @@ class _SubscriptionJoinProcessor(AnyProcessor):
         _, self._value = self._operator.other.resolve(context)
 
     def process(self, record: Record[Any, Any]) -> None:
-        asked: Subscription = record.value
+        subscription: Subscription = record.value
         entry = None if record.key is None else self._table.get(record.key)
         value = None if entry is None else self._value.to_bytes(entry.value)
-        if asked.instruction is Instruction.DELETE_KEY_NO_PROPAGATE:
+        if subscription.instruction is Instruction.DELETE_KEY_NO_PROPAGATE:
             return
-        if asked.instruction is Instruction.DELETE_KEY_AND_PROPAGATE:
+        if subscription.instruction is Instruction.DELETE_KEY_AND_PROPAGATE:
             value = None
-        only_if = asked.instruction is Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
+        only_if = subscription.instruction is Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
         only_takes_back = only_if and entry is None
-        answer = Response(value, asked.partition, asked.value_hash, only_takes_back)
+        answer = Response(value, subscription.partition, subscription.value_hash, only_takes_back)
         timestamp = record.timestamp if entry is None else max(record.timestamp, entry.timestamp)
-        key = self._key.deserialize(asked.primary_key)
+        key = self._key.deserialize(subscription.primary_key)
         self.context.forward(Record(key, answer, timestamp, record.headers))
 
 
@@ -344,8 +351,8 @@ class _ForeignTableJoinProcessor(AnyProcessor):
             return
         prefix = _prefix(self._foreign_key.serialize(record.key))
         value = self._value.to_bytes(change.new_value)
-        for place, entry in list(self._store.range(prefix, _after(prefix))):
-            if place.startswith(prefix):
+        for stored_key, entry in list(self._store.range(prefix, _after(prefix))):
+            if stored_key.startswith(prefix):
                 answer = Response(value, entry.value.partition, entry.value.value_hash)
                 key = self._key.deserialize(entry.value.primary_key)
                 self.context.forward(Record(key, answer, record.timestamp, record.headers))

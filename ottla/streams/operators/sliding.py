@@ -104,24 +104,24 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         else:
             self._late(record, window, close_time)
 
-    def _create(self, record: Record[Any, Any], close_time: int, found: _Found) -> None:
+    def _create(self, record: Record[Any, Any], close_time: int, windows: _Found) -> None:
         time, difference = record.timestamp, self._difference
-        if found.previous is not None:
-            start = found.previous + 1
-            if start not in found.starts and start + difference >= time:
+        if windows.previous is not None:
+            start = windows.previous + 1
+            if start not in windows.starts and start + difference >= time:
                 self._fold_open(record, start, None, close_time)
-        if not found.has_left:
-            holds_previous = found.previous is not None and time - difference <= found.previous
+        if not windows.has_left:
+            holds_previous = windows.previous is not None and time - difference <= windows.previous
             left = None
-            if holds_previous and found.left is not None:
-                left = ValueAndTimestamp(found.left.value, time)
+            if holds_previous and windows.left is not None:
+                left = ValueAndTimestamp(windows.left.value, time)
             self._fold_open(record, time - difference, left, close_time)
-        self._create_right(record, found)
+        self._create_right(record, windows)
 
-    def _create_right(self, record: Record[Any, Any], found: _Found) -> None:
+    def _create_right(self, record: Record[Any, Any], windows: _Found) -> None:
         """Create the window just after the record if it contains records; this record is not in it."""
-        right, start = found.right, record.timestamp + 1
-        if found.has_right or right is None or right.timestamp <= record.timestamp:
+        right, start = windows.right, record.timestamp + 1
+        if windows.has_right or right is None or right.timestamp <= record.timestamp:
             return
         window = unchecked_window((start, start + self._difference))
         self._put(record, window, right.value, right.timestamp)

@@ -63,7 +63,7 @@ def pair_of(result: Any) -> tuple[Any, Any]:
     return key, value
 
 
-def several(result: Any, what: str) -> Iterable[Any]:
+def several(result: Any, subject: str) -> Iterable[Any]:
     """Return a flat mapper's results, empty for None and False; TypeError if they are not iterable."""
     if not result:
         return ()
@@ -71,7 +71,7 @@ def several(result: Any, what: str) -> Iterable[Any]:
         outcome: Iterable[Any] = result if type(result) is list else iter(result)
         return outcome
     except TypeError:
-        raise TypeError(f"a mapper of {what}, not {result!r}") from None
+        raise TypeError(f"a mapper of {subject}, not {result!r}") from None
 
 
 MANY_PAIRS = "flat_map must return a list of pairs (key, value), empty for none"

@@ -156,28 +156,28 @@ class _StreamJoinProcessor(AnyProcessor):
         waiting.min_time = _FOREVER
         open_sides: set[int] = set()
         done: list[OuterKey] = []
-        for place, waited in waiting.all():
-            waiting.min_time = place.timestamp
+        for outer_key, waited in waiting.all():
+            waiting.min_time = outer_key.timestamp
             if len(open_sides) == 2:
                 break
-            if self._is_open(place):
-                open_sides.add(place.side)
+            if self._is_open(outer_key):
+                open_sides.add(outer_key.side)
                 continue
-            self._forward_unjoined(record, place, waited)
-            done.append(place)
-        for place in done:
-            waiting.delete(place)
+            self._forward_unjoined(record, outer_key, waited)
+            done.append(outer_key)
+        for outer_key in done:
+            waiting.delete(outer_key)
 
-    def _is_open(self, place: OuterKey) -> bool:
+    def _is_open(self, outer_key: OuterKey) -> bool:
         windows = self._operator.windows
-        reach = windows.after_ms if place.side == _LEFT else windows.before_ms
-        open_until: int = place.timestamp + reach + self._grace
+        reach = windows.after_ms if outer_key.side == _LEFT else windows.before_ms
+        open_until: int = outer_key.timestamp + reach + self._grace
         stream_time: int = self._waiting.stream_time
         return open_until >= stream_time
 
     def _forward_unjoined(
-        self, record: Record[Any, Any], place: OuterKey, waited: Record[Any, Any]
+        self, record: Record[Any, Any], outer_key: OuterKey, waited: Record[Any, Any]
     ) -> None:
-        sides = (waited.value, None) if place.side == _LEFT else (None, waited.value)
+        sides = (waited.value, None) if outer_key.side == _LEFT else (None, waited.value)
         value = self._operator.joiner(waited.key, *sides)
-        self.context.forward(Record(waited.key, value, place.timestamp, record.headers))
+        self.context.forward(Record(waited.key, value, outer_key.timestamp, record.headers))

@@ -57,12 +57,12 @@ def _shown(option: Any) -> str:
     return f"a {kind}" if isinstance(option, SnakeCase) else repr(option)
 
 
-def of_kind(option: OptionT | None, kind: type[OptionT], what: str) -> OptionT | None:
+def of_kind(option: OptionT | None, kind: type[OptionT], subject: str) -> OptionT | None:
     """Return the option. Raises TypeError if it is not a `kind`."""
     if option is not None and not isinstance(option, kind):
         name = kind.__name__
         raise TypeError(
-            f"{what} is configured with a {name}, such as {name}.as_(…), not {_shown(option)}"
+            f"{subject} is configured with a {name}, such as {name}.as_(…), not {_shown(option)}"
         )
     return option
 
@@ -314,8 +314,8 @@ class Materialized(SnakeCase, Generic[K, V]):
         if not isinstance(store, StoreBuilder):
             check_name(store, "a store")
             return Materialized(store)
-        kept = store.retention_ms or None
-        return Materialized(store.name, store.key, store.value, kept, store=store)
+        retention_ms = store.retention_ms or None
+        return Materialized(store.name, store.key, store.value, retention_ms, store=store)
 
     @classmethod
     def with_(cls, key: Serde[K] | None, value: Serde[V] | None) -> "Materialized[K, V]":
@@ -401,8 +401,8 @@ def options_of(
         materialized, named = named, materialized
     if isinstance(materialized, Named) or isinstance(named, Materialized):
         raise TypeError("an operator has one name, and its table is kept one way")
-    kept = Materialized.as_(materialized) if isinstance(materialized, str) else materialized
-    return name_of(named), of_kind(kept, Materialized, "how a table is kept")
+    options = Materialized.as_(materialized) if isinstance(materialized, str) else materialized
+    return name_of(named), of_kind(options, Materialized, "how a table is kept")
 
 
 @dataclass(frozen=True)

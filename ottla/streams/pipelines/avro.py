@@ -12,9 +12,9 @@ from ottla.streams.serdes import Serdes
 def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
     """Return the Avro options if the format is avro; `required` is the message if there are none."""
     schema, registry = fields.text("avro"), fields.text("registry")
-    given = {"avro": schema, "registry": registry}
+    sources = {"avro": schema, "registry": registry}
     if kind != "avro":
-        for name, result in given.items():
+        for name, result in sources.items():
             if result is not None:
                 fields.error(name, f"{name} requires format avro, not {kind}.")
         return None
@@ -30,21 +30,21 @@ def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
     )
 
 
-def _schema(given: Text, fields: Fields) -> str:
+def _schema(source: Text, fields: Fields) -> str:
     """Return an Avro schema; a text that is not JSON is the path of a file."""
-    text = given.text
+    text = source.text
     if not text.lstrip().startswith(("{", "[", '"')):
         try:
             text = Path(text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             message = (
-                f"avro: {given.text} cannot be read: {reason}. Use a path, or the schema itself."
+                f"avro: {source.text} cannot be read: {reason}. Use a path, or the schema itself."
             )
-            fields.problems.error(given.place, f"{fields.what}: {message}")
+            fields.problems.error(source.place, f"{fields.what}: {message}")
             return ""
     try:
         Serdes.avro(text)
     except (StreamsError, SerializationError, ImportError) as error:
-        fields.problems.error(given.place, f"{fields.what}: avro: {error}")
+        fields.problems.error(source.place, f"{fields.what}: avro: {error}")
     return text

@@ -81,7 +81,7 @@ def references(step: Step | Sink) -> list[tuple[str, Text, int]]:
 
 def order_of_steps(pipeline: Pipeline) -> list[Step]:
     """Return the steps so that each follows those it reads; steps of cycles are left out."""
-    found: dict[str, Step] = {}
+    ordered: dict[str, Step] = {}
     names = {name.lower(): name for name in pipeline.tables()}
     waiting = list(pipeline.steps.values())
     while waiting:
@@ -89,15 +89,15 @@ def order_of_steps(pipeline: Pipeline) -> list[Step]:
             step
             for step in waiting
             if all(
-                names.get(each.lower()) in found or names.get(each.lower()) in pipeline.sources
-                for each, _, _ in references(step)
+                names.get(name.lower()) in ordered or names.get(name.lower()) in pipeline.sources
+                for name, _, _ in references(step)
             )
         ]
         if not ready:
             break
-        found |= {step.name: step for step in ready}
-        waiting = [step for step in waiting if step.name not in found]
-    return list(found.values())
+        ordered |= {step.name: step for step in ready}
+        waiting = [step for step in waiting if step.name not in ordered]
+    return list(ordered.values())
 
 
 class _Checker:
@@ -138,18 +138,18 @@ class _Checker:
                     )
 
     def _check_texts(self, step: Step) -> None:
-        what = f"step {step.name}"
+        subject = f"step {step.name}"
         if isinstance(step, SqlStep):
-            if sql_text.check_shape(step.sql, what, self._problems):
+            if sql_text.check_shape(step.sql, subject, self._problems):
                 first = next(sql_text.tokens(step.sql.text))
                 if first.lower not in ("select", "with", "from", "values", "("):
                     place = step.sql.at(first.start)
                     self._problems.error(
-                        place, f"{what}: sql must be a query (SELECT …), not {first.text}."
+                        place, f"{subject}: sql must be a query (SELECT …), not {first.text}."
                     )
             return
         for text in (item for operation in step.operations for item in texts_of(operation)):
-            sql_text.check_shape(text, what, self._problems)
+            sql_text.check_shape(text, subject, self._problems)
 
     def _check_sink_texts(self, sink: Sink) -> None:
         texts: tuple[Text | None, ...] = ()
@@ -161,12 +161,12 @@ class _Checker:
             if text is not None:
                 sql_text.check_shape(text, f"sink {sink.name}", self._problems)
 
-    def _check_references(self, part: Step | Sink, what: str) -> None:
+    def _check_references(self, part: Step | Sink, subject: str) -> None:
         for name, text, index in references(part):
             if name and name.lower() not in self._declared:
                 hint = suggest(name, self._pipeline.declared)
                 self._problems.error(
-                    text.at(index), f"{what}: there is no source or step {name}. {hint}"
+                    text.at(index), f"{subject}: there is no source or step {name}. {hint}"
                 )
 
     def _known(self, part: Step | Sink) -> list[str]:
@@ -177,26 +177,26 @@ class _Checker:
         """Note each cycle once; return True if there are any."""
         steps = self._pipeline.steps
         done: set[str] = set()
-        found = False
+        is_cyclic = False
 
         def walk(name: str, path: list[str]) -> None:
-            nonlocal found
+            nonlocal is_cyclic
             if name in path:
                 circle = [*path[path.index(name) :], name]
                 first = min(circle, key=lambda item: steps[item].place)
                 at = circle.index(first)
-                whole = [*circle[at:-1], *circle[:at], first]
-                message = f"step {first}: cyclic reference: {' reads '.join(whole)}."
+                names = [*circle[at:-1], *circle[:at], first]
+                message = f"step {first}: cyclic reference: {' reads '.join(names)}."
                 self._problems.error(steps[first].place, message)
-                found = True
+                is_cyclic = True
             elif name not in done and name in steps:
-                for each in self._known(steps[name]):
-                    walk(each, [*path, name])
+                for upstream in self._known(steps[name]):
+                    walk(upstream, [*path, name])
                 done.add(name)
 
         for name in steps:
             walk(name, [])
-        return found
+        return is_cyclic
 
     def _check_use(self) -> None:
         used: set[str] = set()
@@ -244,14 +244,14 @@ class _Checker:
 
     def _check_mirror(self, sink: MirrorSink) -> None:
         source = self._pipeline.sources.get(sink.origin.text)
-        what = f"sink {sink.name}"
+        subject = f"sink {sink.name}"
         if not isinstance(source, TopicSource) or len(source.topics) != 1 or source.is_static:
             if sink.origin.text.lower() in self._names:
                 self._problems.error(
-                    sink.origin.place, f"{what}: a mirror needs a source that reads one topic."
+                    sink.origin.place, f"{subject}: a mirror needs a source that reads one topic."
                 )
         elif source.topics[0].text == sink.topic.text and not sink.bootstrap:
-            self._problems.error(sink.topic.place, f"{what}: {sink.topic} cannot mirror itself.")
+            self._problems.error(sink.topic.place, f"{subject}: {sink.topic} cannot mirror itself.")
 
 
 def texts_of(operation: Operation) -> list[Text]:

@@ -37,8 +37,8 @@ class Text:
     def at_line(self, line: int, column: int) -> Place:
         """Return the position of a line (from 1) and column (from 0) of the text."""
         lines = self.text.split("\n")
-        whole = sum(len(item) + 1 for item in lines[: line - 1])
-        return self.at(min(whole + column, len(self.text)))
+        before = sum(len(item) + 1 for item in lines[: line - 1])
+        return self.at(min(before + column, len(self.text)))
 
     def __str__(self) -> str:
         return self.text

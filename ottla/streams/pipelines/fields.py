@@ -88,9 +88,9 @@ class Fields:
             self._wrong(name, node, "a list of texts")
             return ()
         wrong = [item for item in node if not isinstance(item, Text)]
-        for each in wrong:
+        for entry in wrong:
             self.problems.error(
-                each.place, f"{self.what}: {name} must contain texts, not {kind_of(each)}."
+                entry.place, f"{self.what}: {name} must contain texts, not {kind_of(entry)}."
             )
         if not node.items:
             self.error(name, f"{name} is an empty list.")
@@ -140,13 +140,13 @@ class Fields:
                 self.problems.error(key.place, message)
         return results
 
-    def below(self, name: str, what: str, *, required: bool = False) -> "Fields | None":
+    def below(self, name: str, subject: str, *, required: bool = False) -> "Fields | None":
         """Return the fields of a nested mapping."""
         node = self.node_of(name, required=required)
         if node is None:
             return None
         if isinstance(node, Entries):
-            return Fields(node, what, self.problems)
+            return Fields(node, subject, self.problems)
         self._wrong(name, node, "a mapping")
         return None
 
@@ -156,8 +156,8 @@ class Fields:
         outer = self.below(name, name)
         for key, value in outer.node if outer is not None else ():
             if isinstance(value, Entries):
-                what = f"{noun} {key.text}"
-                results[key.text] = Fields(value, what, self.problems, key.place)
+                subject = f"{noun} {key.text}"
+                results[key.text] = Fields(value, subject, self.problems, key.place)
             else:
                 message = f"{noun} {key.text}: expected a mapping of keys, not {kind_of(value)}."
                 self.problems.error(key.place, message)
@@ -194,7 +194,7 @@ class Fields:
                     f"{self.what}: unknown key {key.text}. {suggest(key.text, self._asked)}",
                 )
 
-    def _parsed(self, name: str, wanted: str, parse: Callable[[str], T], default: T) -> T:
+    def _parsed(self, name: str, expected: str, parse: Callable[[str], T], default: T) -> T:
         result = self.text(name)
         if result is None:
             return default
@@ -202,13 +202,13 @@ class Fields:
             return parse(result.text)
         except (ValueError, KeyError):
             self.problems.error(
-                result.place, f"{self.what}: {name} must be {wanted}, not {result.text!r}."
+                result.place, f"{self.what}: {name} must be {expected}, not {result.text!r}."
             )
             return default
 
-    def _wrong(self, name: str, node: Node, wanted: str) -> None:
+    def _wrong(self, name: str, node: Node, expected: str) -> None:
         self.problems.error(
-            node.place, f"{self.what}: {name} must be {wanted}, not {kind_of(node)}."
+            node.place, f"{self.what}: {name} must be {expected}, not {kind_of(node)}."
         )
 
 

@@ -61,27 +61,27 @@ def tokens(sql: str) -> Iterator[Token]:
             yield Token(kind, match.group(), match.start())
 
 
-def check_shape(text: Text, what: str, problems: Problems) -> bool:
+def check_shape(text: Text, subject: str, problems: Problems) -> bool:
     """Note unclosed quotes and brackets, and an empty text; return True if there are none."""
     stack: list[Token] = []
     count = 0
     for token in tokens(text.text):
         count += 1
         if token.kind == "unclosed":
-            problems.error(text.at(token.start), f"{what}: {token.text} is not closed.")
+            problems.error(text.at(token.start), f"{subject}: {token.text} is not closed.")
             return False
         if token.kind == "open":
             stack.append(token)
         elif token.kind == "close":
             if not stack or stack[-1].text != _PAIRS[token.text]:
-                problems.error(text.at(token.start), f"{what}: unmatched {token.text}.")
+                problems.error(text.at(token.start), f"{subject}: unmatched {token.text}.")
                 return False
             stack.pop()
     if stack:
         place = text.at(stack[-1].start)
-        problems.error(place, f"{what}: {stack[-1].text} is not closed.")
+        problems.error(place, f"{subject}: {stack[-1].text} is not closed.")
     if not count:
-        problems.error(text.place, f"{what}: the text is empty.")
+        problems.error(text.place, f"{subject}: the text is empty.")
     return bool(count) and not stack
 
 

@@ -32,11 +32,11 @@ class Point(NamedTuple):
     def decode(cls, topic: str, key: bytes | None, value: bytes | None) -> "Point | None":
         """Return the point in a record; None if it is of another topic or not a point."""
         try:
-            place, offsets = json.loads(key or b""), json.loads(value or b"")
-            if place["topic"] != topic:
+            origin, offsets = json.loads(key or b""), json.loads(value or b"")
+            if origin["topic"] != topic:
                 return None
             return cls(
-                int(place["partition"]),
+                int(origin["partition"]),
                 int(offsets["source_offset"]),
                 int(offsets["target_offset"]),
             )

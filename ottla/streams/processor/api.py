@@ -173,7 +173,9 @@ FixedKeyRecord = Record[KFixed, VFixed]
 """The record of a fixed-key processor; forwarding it with another key is an error."""
 
 Supplier = Callable[[], Processor[Any, Any, Any, Any]]
-"""A callable that returns a new processor at each call: a processor class, a ProcessorSupplier or a function."""
+"""A callable that returns a new processor at each call: a processor class, a ProcessorSupplier or a
+function.
+"""
 
 
 class ProcessorSupplier(Generic[KIn, VIn, KOut, VOut]):
@@ -263,11 +265,12 @@ TimestampExtractor = (
     | Column
     | PysparkColumn
 )
-"""A function that returns the timestamp of a record in ms. An object or class with Kafka's method `extract`, or a Column of key
-and value, is also accepted. A negative timestamp is an error; from an `extract` method, it drops the record.
+"""A function that returns the timestamp of a record in ms. An object or class with Kafka's method
+`extract`, or a Column of key and value, is also accepted. A negative timestamp is an error; from an
+`extract` method, it drops the record.
 
-A function of two arguments also gets the largest timestamp of the partition so far, -1 before the first.
-On Spark this is reset with every micro-batch.
+A function of two arguments also gets the largest timestamp of the partition so far, -1 before the
+first. On Spark this is reset with every micro-batch.
 """
 
 
@@ -288,14 +291,18 @@ class RecordContext(NamedTuple):
 
 
 TopicNameExtractor = Callable[..., str] | Column | PysparkColumn
-"""A function that returns a record's topic, from the value, from key and value, or from key, value and a RecordContext."""
+"""A function that returns a record's topic, from the value, from key and value, or from key, value
+and a RecordContext.
+"""
 
 StreamPartitioner = (
     Callable[[str, Any, Any, int], int | Iterable[int] | None] | Column | PysparkColumn
 )
-"""A function that returns a record's partition, from topic, key, value and the number of partitions; or a Column of key and value.
+"""A function that returns a record's partition, from topic, key, value and the number of
+partitions; or a Column of key and value.
 
-None selects the partition by key. For several partitions, each gets the record; for an empty set, it is dropped (KIP-837).
+None selects the partition by key. For several partitions, each gets the record; for an empty set,
+it is dropped (KIP-837).
 """
 
 StoreMap = Mapping[str, Any]
@@ -317,7 +324,7 @@ def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
     return brought
 
 
-def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
+def check_supplier(supplier: Any, subject: str, method: str = "process") -> None:
     """Raise TopologyError if a supplier returns no processor, or always the same one.
 
     The error contains the correct form. `method` is the method that processors must have. A
@@ -325,10 +332,10 @@ def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
     """
     name = getattr(supplier, "__name__", type(supplier).__name__)
     if isinstance(supplier, type) and issubclass(supplier, ProcessorSupplier):
-        raise TopologyError(f"{what} takes an instance of the supplier: {name}(), not {name}")
+        raise TopologyError(f"{subject} takes an instance of the supplier: {name}(), not {name}")
     if not callable(supplier):
         raise TopologyError(
-            f"{what} takes a processor class or a function that returns a processor, because each task has one of "
+            f"{subject} takes a processor class or a function that returns a processor, because each task has one of "
             f"its own; not {supplier!r}"
         )
     if isinstance(supplier, type) and callable(getattr(supplier, "stores", None)):
@@ -338,11 +345,11 @@ def check_supplier(supplier: Any, what: str, method: str = "process") -> None:
     processor = supplier if isinstance(supplier, type) else supplier()
     if not callable(getattr(processor, method, None)):
         raise TopologyError(
-            f"{what} takes a processor class or a function that returns a processor: {name} returns {processor!r}, not a "
+            f"{subject} takes a processor class or a function that returns a processor: {name} returns {processor!r}, not a "
             f"processor with a method {method}"
         )
     if not isinstance(supplier, type) and supplier() is processor:
         raise TopologyError(
-            f"{what} takes a function that returns a processor, because each task has one of its own: {name} "
+            f"{subject} takes a function that returns a processor, because each task has one of its own: {name} "
             f"returns the same {type(processor).__name__} at each call; return a new one"
         )

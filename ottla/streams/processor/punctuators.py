@@ -42,7 +42,9 @@ class Punctuators:
 
     def __iter__(self) -> Iterator[Schedule]:
         """Iterate over the punctuators that are not cancelled, in the order of their times."""
-        return (each for _, _, each in sorted(self._heap) if not each.is_cancelled)
+        return (
+            punctuator for _, _, punctuator in sorted(self._heap) if not punctuator.is_cancelled
+        )
 
     def __len__(self) -> int:
         """Return the number of punctuators, including cancelled ones."""

@@ -58,43 +58,43 @@ class Extraction:
     may_drop: bool
     """True if a negative timestamp drops the record; otherwise it is an error."""
 
-    def checked(self, found: Any, record: TimestampedRecord) -> int:
+    def checked(self, extracted: Any, record: TimestampedRecord) -> int:
         """Return the extractor's result, negative to drop the record; StreamsError if it is not
         valid.
 
         A non-negative int needs no check.
         """
-        if type(found) is not int:
-            found = self._whole(found, record)
-        if found < 0 and not self.may_drop:
+        if type(extracted) is not int:
+            extracted = self._whole(extracted, record)
+        if extracted < 0 and not self.may_drop:
             raise StreamsError(
-                f"the timestamp extractor {self.name!r} returned the negative timestamp '{found}' for "
+                f"the timestamp extractor {self.name!r} returned the negative timestamp '{extracted}' for "
                 f"{_place(record)}: a timestamp is in milliseconds since 1970; fix the extractor, or {_REMEDY}"
             )
-        time: int = found
+        time: int = extracted
         return time
 
-    def _whole(self, found: Any, record: TimestampedRecord) -> int:
+    def _whole(self, extracted: Any, record: TimestampedRecord) -> int:
         # Integers of other libraries, such as numpy's, have __index__; so does bool, which is not a
         # timestamp.
-        if hasattr(found, "__index__") and not isinstance(found, bool):
-            return operator.index(found)
+        if hasattr(extracted, "__index__") and not isinstance(extracted, bool):
+            return operator.index(extracted)
         raise StreamsError(
-            f"the timestamp extractor {self.name!r} returned {found!r}, of type {type(found).__name__}, for "
-            f"{_place(record)}: a timestamp is an integer of milliseconds since 1970; {_remedy_for(found)}"
+            f"the timestamp extractor {self.name!r} returned {extracted!r}, of type {type(extracted).__name__}, for "
+            f"{_place(record)}: a timestamp is an integer of milliseconds since 1970; {_remedy_for(extracted)}"
         )
 
 
-def _remedy_for(found: Any) -> str:
-    if found is None:
+def _remedy_for(extracted: Any) -> str:
+    if extracted is None:
         return "return record.timestamp for the record's own timestamp"
-    if hasattr(found, "timestamp"):
+    if hasattr(extracted, "timestamp"):
         return "return int(value.timestamp() * 1000)"
-    if isinstance(found, date):
+    if isinstance(extracted, date):
         return "convert it to a datetime and return int(value.timestamp() * 1000)"
-    if isinstance(found, float):
+    if isinstance(extracted, float):
         return "return int(value) if it is in milliseconds, int(value * 1000) if it is in seconds"
-    if isinstance(found, str | bytes):
+    if isinstance(extracted, str | bytes):
         return "parse it, for example with int(value) or datetime.fromisoformat(value)"
     return "return an int"
 

@@ -236,8 +236,8 @@ class StateQueryRequest(SnakeCase, Generic[R]):
         """Run the query on the stores of a view."""
         if is_global:
             return StateQueryResult({}, self._of(view, 0))
-        wanted = view.partitions if self.partitions is None else sorted(self.partitions)
-        return StateQueryResult({item: self._of(view, item) for item in wanted})
+        partitions = view.partitions if self.partitions is None else sorted(self.partitions)
+        return StateQueryResult({item: self._of(view, item) for item in partitions})
 
     def _of(self, view: StoreView, partition: int) -> QueryResult[R]:
         if partition not in view.partitions:

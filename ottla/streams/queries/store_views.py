@@ -138,20 +138,20 @@ class VersionedView(StoreView):
 class WindowView(StoreView):
     """Values by key and window start (Kafka's ReadOnlyWindowStore); times in ms, inclusive."""
 
-    def fetch(self, key: Any, *place: Any) -> Any:
+    def fetch(self, key: Any, *times: Any) -> Any:
         """Return the value of the window of a key that starts at a time: `(key, start)`.
 
         `(key, time_from, time_to)` iterates over the windows of a key in a time range, and
         `(key_from, key_to, time_from, time_to)` over those of a range of keys.
         """
-        if len(place) == 1:
-            return self._first(lambda store: store.fetch(key, *place))
-        return self._walk(lambda store: store.fetch(key, *place))
+        if len(times) == 1:
+            return self._first(lambda store: store.fetch(key, *times))
+        return self._walk(lambda store: store.fetch(key, *times))
 
-    def backward_fetch(self, key: Any, *place: Any) -> KeyValueIterator[Any, Any]:
+    def backward_fetch(self, key: Any, *times: Any) -> KeyValueIterator[Any, Any]:
         """Iterate like `fetch`, in reverse order; without an end, over all windows from a time on."""
-        end = (_FOREVER,) if len(place) == 1 else ()
-        return self._walk(lambda store: store.backward_fetch(key, *place, *end))
+        end = (_FOREVER,) if len(times) == 1 else ()
+        return self._walk(lambda store: store.backward_fetch(key, *times, *end))
 
     def fetch_all(self, time_from: Instant, time_to: Instant) -> KeyValueIterator[Any, Any]:
         """Iterate over the windows of all keys that start between two times."""
@@ -187,15 +187,15 @@ class SessionView(StoreView):
         """Return the value of the session with these times."""
         return self._first(lambda store: store.fetch_session(key, start, end))
 
-    def find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
+    def find_sessions(self, *bounds: Any) -> KeyValueIterator[Any, Any]:
         """Iterate over sessions: `(key, earliest_end, latest_start)`, optionally for a range of
         keys.
         """
-        return self._walk(lambda store: store.find_sessions(*place))
+        return self._walk(lambda store: store.find_sessions(*bounds))
 
-    def backward_find_sessions(self, *place: Any) -> KeyValueIterator[Any, Any]:
+    def backward_find_sessions(self, *bounds: Any) -> KeyValueIterator[Any, Any]:
         """Iterate like `find_sessions`, in reverse order."""
-        return self._walk(lambda store: store.backward_find_sessions(*place))
+        return self._walk(lambda store: store.backward_find_sessions(*bounds))
 
     def fetch_all(self) -> KeyValueIterator[Any, Any]:
         """Iterate over the sessions of all keys."""
@@ -261,7 +261,7 @@ def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
     if builder.kind in kinds:
         facade = kinds[builder.kind]
         return store if facade is None else facade(builder.name, [store])
-    fitting = [each for each, known in _ACCESSORS.items() if builder.kind in known]
+    fitting = [accessor for accessor, known in _ACCESSORS.items() if builder.kind in known]
     if not fitting:
         raise ValueError(
             f"store {builder.name!r} is an operator's internal buffer and has no accessor"

@@ -29,8 +29,8 @@ class StreamTime:
         try:
             if not self._partitions:
                 self._partitions = self._found()
-            asked = dict.fromkeys(self._partitions, MAX_TIMESTAMP)
-            result = list_offsets(self._brokers, asked) if asked else {}
+            timestamps = dict.fromkeys(self._partitions, MAX_TIMESTAMP)
+            result = list_offsets(self._brokers, timestamps) if timestamps else {}
         except (OttlaError, OSError):
             return ""
         latest = max((item.timestamp for item in result.values()), default=-1)

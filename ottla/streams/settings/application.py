@@ -42,8 +42,9 @@ class AppSettings:
 
     processing_guarantee: str = AT_LEAST_ONCE
     state_dir: str = field(default_factory=_default_state_dir)
-    """The directory of checkpoints, or a Hadoop URL that all instances can access. As in Kafka Streams the default is
-    in the directory for temporary files: set another one to keep the state."""
+    """The directory of checkpoints, or a Hadoop URL that all instances can access. As in Kafka
+    Streams the default is in the directory for temporary files: set another one to keep the state.
+    """
     commit_interval_ms: int = 100
     """The minimum time between the starts of two micro-batches."""
     max_records: int = 100_000
@@ -53,7 +54,9 @@ class AppSettings:
     default_timestamp_extractor: TimestampExtractor | None = None
     """Returns the timestamps of records of sources without an extractor of their own."""
     statestore_cache_max_bytes: int = 0
-    """The size of a task's record caches: only the last update of a key in a micro-batch is emitted. 0: every update is."""
+    """The size of a task's record caches: only the last update of a key in a micro-batch is
+    emitted. 0: every update is.
+    """
     replication_factor: int = -1
     """The replication factor of internal topics; -1: the brokers' default."""
     session_timeout_ms: int = 10_000

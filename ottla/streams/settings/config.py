@@ -1,6 +1,9 @@
 """Kafka's option names: `StreamsConfig`, and mappings in place of Kafka Streams' Properties.
 
-    config = {StreamsConfig.APPLICATION_ID_CONFIG: "app", StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: "127.0.0.1:9092"}
+    config = {
+        StreamsConfig.APPLICATION_ID_CONFIG: "app",
+        StreamsConfig.BOOTSTRAP_SERVERS_CONFIG: "127.0.0.1:9092",
+    }
     KafkaStreams(builder.build(), config)
 
 Keyword arguments are equivalent: `application_id="app"`. If Kafka's value is the name of a class,
@@ -116,7 +119,7 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
     if handlers:
         words["exception_handlers"] = ExceptionHandlers(**handlers)
     if own:
-        plain = {name: each for name, each in config.items() if isinstance(each, _PLAIN)}
+        plain = {name: setting for name, setting in config.items() if isinstance(setting, _PLAIN)}
         words["app_configs"] = {**plain, **own}
     return words
 
@@ -127,11 +130,11 @@ def _configured(value: Any, config: Mapping[str, Any]) -> Any:
     """
     if not isinstance(value, type):
         return value
-    made = value()
-    configure = getattr(made, "configure", None)
+    instance = value()
+    configure = getattr(instance, "configure", None)
     if callable(configure):
         configure(dict(config))
-    return made
+    return instance
 
 
 def _check_own(name: str, known: Collection[str]) -> None:

@@ -64,8 +64,8 @@ class ErrorHandlerContext(NamedTuple):
         return (record,)
 
     def __str__(self) -> str:
-        place = f"{self.topic}-{self.partition} at offset {self.offset}"
-        read = "no record" if self.topic is None else f"the record of {place}"
+        position = f"{self.topic}-{self.partition} at offset {self.offset}"
+        read = "no record" if self.topic is None else f"the record of {position}"
         return f"{read} in {self.processor_node_id}"
 
 

@@ -14,7 +14,8 @@ A topology of `ottla.streams` gives the same results here as in the test driver,
 
     from ottla.streams.spark import start
 
-    with start(topology, spark, application_id="app", bootstrap="127.0.0.1:9092", checkpoint="state") as query:
+    settings = {"application_id": "app", "bootstrap": "127.0.0.1:9092", "checkpoint": "state"}
+    with start(topology, spark, **settings) as query:
         query.await_termination()
 
 Output is written exactly once if the query's settings contain `sink_options={"processingGuarantee":

@@ -93,12 +93,12 @@ class SuppressBuffer:
         """Remove and return the first change."""
         first = self._order.first()
         assert first is not None
-        place, waiting = first
-        key = place[_TIME.size :]
+        time_and_key, waiting = first
+        key = time_and_key[_TIME.size :]
         known = self._keys.get(key)
         assert known is not None
         self.size_bytes -= unpack(known)[1]
-        self._order.put(place, None)
+        self._order.put(time_and_key, None)
         self._keys.put(key, None)
         old, new, is_latest, context = unpack(waiting)
         change = Change(self._value.from_bytes(new), self._value.from_bytes(old), is_latest)
@@ -154,19 +154,19 @@ class JoinBuffer:
         self._latest = max(self._latest, record.timestamp)
         self._sequence += 1
         key = self._key.serialize(record.key)
-        place = _TIME.pack(record.timestamp) + key + _TIME.pack(self._sequence)
-        self._held.put(place, pack((self._value.to_bytes(record.value), _context(held))))
+        stored_key = _TIME.pack(record.timestamp) + key + _TIME.pack(self._sequence)
+        self._held.put(stored_key, pack((self._value.to_bytes(record.value), _context(held))))
         return True
 
     def due(self) -> Iterator[Held]:
         """Remove and return the records whose grace period is over."""
         while (first := self._held.first()) is not None:
-            place, waiting = first
-            if _TIME.unpack_from(place)[0] > self._latest - self._grace_ms:
+            stored_key, waiting = first
+            if _TIME.unpack_from(stored_key)[0] > self._latest - self._grace_ms:
                 return
-            self._held.put(place, None)
+            self._held.put(stored_key, None)
             value, context = unpack(waiting)
-            key = self._key.deserialize(place[_TIME.size : -_TIME.size])
+            key = self._key.deserialize(stored_key[_TIME.size : -_TIME.size])
             yield _held(key, self._value.from_bytes(value), context)
 
     def remember(self) -> tuple[int, int]:
@@ -209,33 +209,35 @@ class OuterJoinStore:
         self.min_time = _FOREVER
         self.next_emit_ms = 0
 
-    def _value(self, place: OuterKey) -> Serde[Any]:
-        return self._values[0 if place.side == 1 else 1]
+    def _value(self, outer_key: OuterKey) -> Serde[Any]:
+        return self._values[0 if outer_key.side == 1 else 1]
 
     def place(self, timestamp: int, side: int, key: Any) -> OuterKey:
         """Return the store key for a record of a side."""
         return OuterKey(timestamp, side, self._key.serialize(key))
 
-    def put(self, place: OuterKey, record: Record[Any, Any]) -> None:
+    def put(self, outer_key: OuterKey, record: Record[Any, Any]) -> None:
         """Add a record."""
-        stored = _PLACE.pack(place.timestamp, place.side) + place.key
+        stored = _PLACE.pack(outer_key.timestamp, outer_key.side) + outer_key.key
         result = self._waiting.get(stored)
         waiting = [] if result is None else unpack(result)
-        waiting.append((self._value(place).to_bytes(record.value), _context(Held(record, None))))
+        waiting.append(
+            (self._value(outer_key).to_bytes(record.value), _context(Held(record, None)))
+        )
         self._waiting.put(stored, pack(waiting))
 
-    def delete(self, place: OuterKey) -> None:
+    def delete(self, outer_key: OuterKey) -> None:
         """Remove the record of a store key: it has been joined or emitted."""
-        self._waiting.put(_PLACE.pack(place.timestamp, place.side) + place.key, None)
+        self._waiting.put(_PLACE.pack(outer_key.timestamp, outer_key.side) + outer_key.key, None)
 
     def all(self) -> Iterator[tuple[OuterKey, Record[Any, Any]]]:
         """Iterate over the records by time; changes during the iteration may or may not be seen."""
         for stored, waiting in self._waiting.walk():
             timestamp, side = _PLACE.unpack_from(stored)
-            place = OuterKey(timestamp, side, stored[_PLACE.size :])
-            key, serde = self._key.deserialize(place.key), self._value(place)
+            outer_key = OuterKey(timestamp, side, stored[_PLACE.size :])
+            key, serde = self._key.deserialize(outer_key.key), self._value(outer_key)
             for value, context in unpack(waiting):
-                yield place, _held(key, serde.from_bytes(value), context).record
+                yield outer_key, _held(key, serde.from_bytes(value), context).record
 
     def remember(self) -> tuple[int, int, int]:
         """Return the store's time, for `recall`."""

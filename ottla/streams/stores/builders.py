@@ -61,7 +61,9 @@ class StoreBuilder:
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options of the changelog topic, which override those of the application."""
     is_hidden: bool = False
-    """True if descriptions and lists omit it: an internal store that Kafka's topology does not have."""
+    """True if descriptions and lists omit it: an internal store that Kafka's topology does not
+    have.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

@@ -241,8 +241,8 @@ class Segments:
                 continue
             # Every key is longer than a time alone.
             bounds = _TIME.pack(time_from), _TIME.pack(min(time_to, _FOREVER - 1) + 1)
-            for place, _ in self._times[number].scan(*bounds):
-                key = place[_TIME.size :]
+            for time_and_key, _ in self._times[number].scan(*bounds):
+                key = time_and_key[_TIME.size :]
                 data = segment.get(key)
                 assert data is not None
                 yield key, data

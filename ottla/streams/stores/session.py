@@ -98,9 +98,9 @@ class SessionStore(SnakeCase, Generic[K, V]):
         return KeyValueIterator(self._sessions((key, first, second, third), backward=True))
 
     def _sessions(
-        self, place: tuple[Any, Any, Any, Any], *, backward: bool
+        self, bounds: tuple[Any, Any, Any, Any], *, backward: bool
     ) -> Iterator[tuple[Windowed[K], V]]:
-        low, high, second, third = place
+        low, high, second, third = bounds
         if third is None:
             return self.walk(low, instant_ms(high), instant_ms(second), backward=backward)
         times = instant_ms(second), instant_ms(third)

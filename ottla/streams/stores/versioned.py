@@ -67,7 +67,11 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         mark = _TOMBSTONE if data is None else _VALUE + data
         self._held.put(key_bytes + _TIME.pack(timestamp), mark)
         self._prune(key_bytes)
-        later = [each for each, _ in self._versions(key_bytes) if each > timestamp]
+        later = [
+            version_time
+            for version_time, _ in self._versions(key_bytes)
+            if version_time > timestamp
+        ]
         return min(later) if later else -1
 
     def put_at(self, key: K, value: V | None, timestamp: int) -> bool | None:

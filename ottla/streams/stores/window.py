@@ -71,9 +71,9 @@ class WindowStore(SnakeCase, Generic[K, V]):
         prefix = self._to_key(key)
         data = self._value.to_bytes(value)
         if not self._retain_duplicates:
-            place = prefix + _TAIL.pack(window_start, 0)
-            self._segments.put(window_start, place, data)
-            self._log(place, data)
+            stored_key = prefix + _TAIL.pack(window_start, 0)
+            self._segments.put(window_start, stored_key, data)
+            self._log(stored_key, data)
             return
         if data is not None:
             self._sequence = (self._sequence + 1) & _LAST
@@ -120,10 +120,8 @@ class WindowStore(SnakeCase, Generic[K, V]):
         """Iterate like `fetch`, in reverse order."""
         return self._walk((key, first, second, third), backward=True)
 
-    def _walk(
-        self, place: tuple[Any, Any, Any, Any], *, backward: bool
-    ) -> KeyValueIterator[Any, V]:
-        low, high, second, third = place
+    def _walk(self, span: tuple[Any, Any, Any, Any], *, backward: bool) -> KeyValueIterator[Any, V]:
+        low, high, second, third = span
         if third is None:
             times = instant_ms(high), instant_ms(second)
             return KeyValueIterator(self.fetch_range(low, *times, backward=backward))
@@ -188,8 +186,8 @@ class WindowStore(SnakeCase, Generic[K, V]):
             results.sort()
         return KeyValueIterator(map(self._entry, reversed(results) if backward else results))
 
-    def _entry(self, found: tuple[int, bytes, bytes]) -> tuple[Windowed[K], V]:
-        start, key, data = found
+    def _entry(self, entry: tuple[int, bytes, bytes]) -> tuple[Windowed[K], V]:
+        start, key, data = entry
         window = TimeWindow.of_size(start, self._window_size_ms)
         return Windowed(self._key.deserialize(key), window), self._value.deserialize(data)
 

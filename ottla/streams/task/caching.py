@@ -33,7 +33,7 @@ class Dependencies(Protocol):
     def place(self) -> CurrentRecord:
         """Return the record that is being processed."""
 
-    def at(self, place: CurrentRecord) -> AbstractContextManager[None]:
+    def at(self, current: CurrentRecord) -> AbstractContextManager[None]:
         """Return a context in which that record is the current one."""
 
 
@@ -98,7 +98,9 @@ class CachedTable:
         self.sends_old_values = False
         """If the operators below need the values of the last commit."""
         self.has_listeners = False
-        """If operators get its changes: a key that was added and deleted again is then not forwarded."""
+        """If operators get its changes: a key that was added and deleted again is then not
+        forwarded.
+        """
 
     def opening(self, open_map: OpenMap) -> OpenMap:
         """Wrap the function that opens the store's maps, so that the cache gets the previous
@@ -108,11 +110,11 @@ class CachedTable:
 
     def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
         """Cache a write of the store."""
-        place = self._cache.task.place()
-        time = place[2] if timestamp is None else timestamp
+        current = self._cache.task.place()
+        time = current[2] if timestamp is None else timestamp
         before = self._updates.pop(key, None)
         committed = self.before if before is None else before.committed
-        update = self._last = _Update(committed, value, time, place)
+        update = self._last = _Update(committed, value, time, current)
         if before is not None:
             self._cache.size_bytes -= _size(key, before)
             update.record = before.record

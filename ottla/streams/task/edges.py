@@ -76,13 +76,13 @@ class Failures:
     def _context(self, node: str) -> ErrorHandlerContext:
         metadata, raw = self._task.metadata, self._task.raw
         held = raw or TopicRecord(None, None, NO_TIMESTAMP)
-        place = metadata or (None, -1, -1)
-        return self._context_of(node, place, held)
+        position = metadata or (None, -1, -1)
+        return self._context_of(node, position, held)
 
     def _context_of(
-        self, node: str, place: tuple[str | None, int, int], raw: TopicRecord
+        self, node: str, position: tuple[str | None, int, int], raw: TopicRecord
     ) -> ErrorHandlerContext:
-        topic, partition, offset = place
+        topic, partition, offset = position
         dead_letters = self._handlers.dead_letter_queue_topic_name
         read = raw.timestamp, raw.key, raw.value
         return ErrorHandlerContext(topic, partition, offset, raw.headers, node, *read, dead_letters)
@@ -98,9 +98,9 @@ class Failures:
 
     def undated(self, node: str, topic: str, raw: TopicRecord, timestamp: int) -> None:
         """Count and log a record that is dropped because of a negative extracted timestamp."""
-        place = RecordMetadata(topic, raw.partition, raw.offset)
+        metadata = RecordMetadata(topic, raw.partition, raw.offset)
         facts: dict[str, object] = {"extractedTimestamp": timestamp}
-        self._task.dropped.drop(node, "due to negative extracted timestamp", place, facts)
+        self._task.dropped.drop(node, "due to negative extracted timestamp", metadata, facts)
 
     def unread(self, node: str, topic: str, raw: TopicRecord, error: Exception) -> bool:
         """Return True if the handler skips a record that cannot be deserialized."""
@@ -227,13 +227,13 @@ class Reader:
         return Record(key, value, timestamp, raw.headers)
 
     def _unread(self, topic: str, raw: TopicRecord, error: Exception, *, is_key: bool) -> str:
-        part, place = "key" if is_key else "value", 0 if is_key else 1
+        part, index = "key" if is_key else "value", 0 if is_key else 1
         data = raw.key if is_key else raw.value
         sentence = (
             f"the {part} of the record of {topic}-{raw.partition} at offset {raw.offset} "
-            f"cannot be read by {self._serdes[place]}: {error}; it is {_shortened(data)}"
+            f"cannot be read by {self._serdes[index]}: {error}; it is {_shortened(data)}"
         )
-        return sentence + _said_of_default(self._given[place], self._serdes[place], "source", part)
+        return sentence + _said_of_default(self._given[index], self._serdes[index], "source", part)
 
 
 def _shortened(data: bytes | None) -> str:
@@ -241,9 +241,9 @@ def _shortened(data: bytes | None) -> str:
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
-def _said_of_default(given: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
+def _said_of_default(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:
     """Return the hint for an error of the application's default serde; empty for other serdes."""
-    if given is not None:
+    if own is not None:
         return ""
     return f"; the {edge} has no serde for {part}s, so the default {used} was used: set {part}=…"
 
@@ -279,13 +279,13 @@ class Writer:
         """
         if self._failures.unwritten(self._sink.name, topic, record, error, origin):
             return
-        place = 0 if origin is SerializationOrigin.KEY else 1
-        serde = (self._of.get(topic) or self._bound(topic))[place]
-        given = (self._sink.key, self._sink.value)[place]
+        index = 0 if origin is SerializationOrigin.KEY else 1
+        serde = (self._of.get(topic) or self._bound(topic))[index]
+        own = (self._sink.key, self._sink.value)[index]
         refused = record.key if origin is SerializationOrigin.KEY else record.value
         raise SerializationError(
             f"the {origin.value} of a record for {topic} cannot be written by {serde}: {error}; its type is "
-            f"{type(refused).__name__}" + _said_of_default(given, serde, "sink", origin.value)
+            f"{type(refused).__name__}" + _said_of_default(own, serde, "sink", origin.value)
         ) from error
 
     def _bound(self, topic: str) -> _Serdes:

@@ -130,8 +130,8 @@ class NodeContext(SnakeCase):
     ) -> Schedule:
         """Call `callback` with the time each time the interval has passed on one of the two clocks.
 
-        The first call is due at `start`. By default it is due after one interval of wall-clock time,
-        or at the first record on stream time.
+        The first call is due at `start`. By default it is due after one interval of wall-clock
+        time, or at the first record on stream time.
         """
         if not isinstance(punctuation, PunctuationType) or not callable(callback):
             raise TypeError(

@@ -16,7 +16,9 @@ class TaskSettings:
     application_id: str
     defaults: DefaultSerdes = field(default_factory=DefaultSerdes)
     emit_interval_ms: int = 0
-    """How often closed windows are emitted; 0: at every record (Kafka: once per second of wall-clock time)."""
+    """How often closed windows are emitted; 0: at every record (Kafka: once per second of
+    wall-clock time).
+    """
     partitions: int = 1
     """The number of partitions of topics that are not in the mapping below, for partitioners."""
     partitions_of: Mapping[str, int] = field(default_factory=dict)
@@ -30,7 +32,9 @@ class TaskSettings:
     commit_interval_ms: int = 0
     """The wall-clock time between commits of a test driver; 0: it commits after each record."""
     app_configs: Mapping[str, Any] = field(default_factory=dict)
-    """The options for `context.app_configs()`: the application's own, and those that are numbers or strings."""
+    """The options for `context.app_configs()`: the application's own, and those that are numbers or
+    strings.
+    """
 
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic."""

@@ -63,8 +63,8 @@ class _Waiting:
             try:
                 self.head = self.reader.read(self.place[0], raw)
             except Exception as error:
-                place = RecordMetadata(self.place[0], raw.partition, raw.offset)
-                tell_place(error, place, self.reader.name)
+                metadata = RecordMetadata(self.place[0], raw.partition, raw.offset)
+                tell_place(error, metadata, self.reader.name)
                 raise
             self.head_raw = raw
 
@@ -134,10 +134,10 @@ class Task:
         return self.metadata, self.raw, self.now, self.headers
 
     @contextmanager
-    def at(self, place: CurrentRecord) -> Iterator[None]:
+    def at(self, current: CurrentRecord) -> Iterator[None]:
         """Return a context in which that record is the current one."""
         before = self.place()
-        self.metadata, self.raw, self.now, self.headers = place
+        self.metadata, self.raw, self.now, self.headers = current
         try:
             yield
         finally:
@@ -258,7 +258,9 @@ class Task:
     def _reader(self, topic: str) -> Reader | None:
         if topic in self._readers:
             return self._readers[topic]
-        return next((reader for each, reader in self._patterns if each.fullmatch(topic)), None)
+        return next(
+            (reader for pattern, reader in self._patterns if pattern.fullmatch(topic)), None
+        )
 
     def add(self, topic: str, raw: TopicRecord) -> None:
         """Add a record of a topic; records of global topics are processed immediately."""
@@ -270,10 +272,10 @@ class Task:
             if record is not None:
                 self._deliver(reader, topic, record, raw)
             return
-        place = topic, raw.partition
-        waiting = self._waiting.get(place)
+        key = topic, raw.partition
+        waiting = self._waiting.get(key)
         if waiting is None:
-            waiting = self._waiting[place] = _Waiting(reader, place)
+            waiting = self._waiting[key] = _Waiting(reader, key)
         waiting.records.append(raw)
         if waiting.head is None:
             self._advance(waiting)
@@ -313,8 +315,8 @@ class Task:
             try:
                 record = read(topic, raw)
             except Exception as error:
-                place = RecordMetadata(topic, raw.partition, raw.offset)
-                tell_place(error, place, reader.name)
+                metadata = RecordMetadata(topic, raw.partition, raw.offset)
+                tell_place(error, metadata, reader.name)
                 raise
             if record is None:
                 continue
@@ -349,8 +351,8 @@ class Task:
 
     def _add_note(self, error: Exception) -> None:
         """Add the current record and node to an error as a note."""
-        names = {id(each): name for name, each in self.processors.items()}
-        stores = {id(each): name for name, each in self.stores.items()}
+        names = {id(processor): name for name, processor in self.processors.items()}
+        stores = {id(store): name for name, store in self.stores.items()}
         node = store = None
         for frame in frames_of(error):
             owner = frame.f_locals.get("self")
@@ -365,8 +367,8 @@ class Task:
         topology, defaults = self.topology, self.settings.defaults
         builder = topology.stores.get(name) or topology.global_stores[name]
         key, value = (
-            f"{default}, the default" if given is None else f"{given}"
-            for given, default in ((builder.key, defaults.key), (builder.value, defaults.value))
+            f"{default}, the default" if own is None else f"{own}"
+            for own, default in ((builder.key, defaults.key), (builder.value, defaults.value))
         )
         return (
             f"The store {name!r} writes keys with {key}, and values with {value}: give its table others with "

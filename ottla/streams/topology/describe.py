@@ -130,7 +130,7 @@ def _place(nodes: Sequence[DescribedNode]) -> list[_Placed]:
 
 
 def _names(places: Sequence[_Placed]) -> str:
-    return ", ".join(place.node.name for place in places) or "none"
+    return ", ".join(position.node.name for position in places) or "none"
 
 
 def _text(placed: _Placed) -> str:
@@ -166,7 +166,7 @@ def describe(groups: Sequence[Sequence[DescribedNode]]) -> TopologyDescription:
     subtopologies, global_stores = [], []
     for number, nodes in enumerate(groups):
         places = _place(nodes)
-        described = [_described(place) for place in places]
+        described = [_described(position) for position in places]
         lines = "".join(f"    {_text(placed)}\n" for placed in places)
         if any(node.is_global for node in nodes):
             parts.append(

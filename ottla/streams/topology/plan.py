@@ -269,20 +269,20 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
     for node in nodes.values():
         if not isinstance(node, SourceNode) or not node.mergeable:
             continue
-        for place in node.topics or (f"pattern {node.pattern}",):
-            known = first.setdefault(place, node)
+        for topic in node.topics or (f"pattern {node.pattern}",):
+            known = first.setdefault(topic, node)
             if known is node:
                 continue
             if set(known.topics) != set(node.topics):
                 raise TopologyError(
-                    f"topic {place} is read by {known.name} together with other topics than by "
+                    f"topic {topic} is read by {known.name} together with other topics than by "
                     f"{node.name}; read the same topics in both"
                 )
             if known.offset_reset != node.offset_reset:
-                what = f"topic {place!r}" if node.topics else f"pattern {node.pattern!r}"
+                subject = f"topic {topic!r}" if node.topics else f"pattern {node.pattern!r}"
                 one, two = _shown(known.offset_reset), _shown(node.offset_reset)
                 raise TopologyError(
-                    f"{what} is read by {known.name} with offset_reset {one} and by {node.name} with "
+                    f"{subject} is read by {known.name} with offset_reset {one} and by {node.name} with "
                     f"{two}: give both the same"
                 )
             merged[node.name] = known.name

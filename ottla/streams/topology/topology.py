@@ -121,9 +121,9 @@ class Topology(SnakeCase):
             raise TopologyError(
                 f"a source starts at earliest or latest, not at {source.offset_reset!r}"
             )
-        for place, topic in enumerate(source.topics):
+        for index, topic in enumerate(source.topics):
             check_name(topic, "a topic")
-            if topic in source.topics[:place]:
+            if topic in source.topics[:index]:
                 raise TopologyError(f"topic {topic!r} is named twice for source {source.name}")
             self._check_topic(topic)
         self._check_patterns(source)
@@ -354,8 +354,8 @@ class Topology(SnakeCase):
         lines: list[Line] = []
 
         def box(kind: str, name: str) -> str:
-            made = Box(f"{kind} {name}", kind, name)
-            return boxes.setdefault((kind, name), made).name
+            drawn = Box(f"{kind} {name}", kind, name)
+            return boxes.setdefault((kind, name), drawn).name
 
         for node in self.nodes.values():
             this = box(_kind(node), node.name)

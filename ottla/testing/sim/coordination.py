@@ -1,4 +1,5 @@
-"""The coordination ensemble of a simulated cluster: one tree, reached by every machine over the network.
+"""The coordination ensemble of a simulated cluster: one tree, reached by every machine over the
+network.
 
 The ensemble is the host `zk` of the network, and is never down itself. A session expires if its
 machine is cut off, paused or dead for the session timeout; its client notices the silence after two

@@ -1,4 +1,5 @@
-"""The id of a broker whose configuration names none: generated once, then kept in its log directory.
+"""The id of a broker whose configuration names none: generated once, then kept in its log
+directory.
 
 Follows KafkaServer.getOrGenerateBrokerId: the version of a node that every new broker writes is the
 sequence, and ids begin above `reserved.broker.max.id`, below which people choose their own.

@@ -64,7 +64,8 @@ def _directory_of(config: str | None) -> str:
 def owner_of(directory: str) -> int | None:
     """Return the process that uses a log directory; None if it is not in use.
 
-    OttlaError if the owner is not known: Apache Kafka locks the file without writing its process id.
+    OttlaError if the owner is not known: Apache Kafka locks the file without writing its process
+    id.
     """
     path = f"{directory}/{LOCK_FILE}"
     if not os.path.exists(path):

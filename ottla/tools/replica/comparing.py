@@ -1,7 +1,7 @@
 """Compares the replicas of one partition batch by batch, up to the leader's high watermark.
 
-The replicas of a topic with cleanup.policy=compact are cleaned at different times. There only batches
-are compared that both replicas have, with the same offsets and number of records.
+The replicas of a topic with cleanup.policy=compact are cleaned at different times. There only
+batches are compared that both replicas have, with the same offsets and number of records.
 """
 
 import time

@@ -1,4 +1,6 @@
-"""Reads the batches of one replica as its broker stores them, from the leader or a follower (KIP-392)."""
+"""Reads the batches of one replica as its broker stores them, from the leader or a follower
+(KIP-392).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -48,7 +48,9 @@ class Ports(NamedTuple):
 
 
 def java_command() -> list[str]:
-    """Return the start of a command line that runs a server; ConfigError if Java or jars are missing."""
+    """Return the start of a command line that runs a server; ConfigError if Java or jars are
+    missing.
+    """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:

@@ -1,4 +1,5 @@
-"""The commands of `ottla zookeeper shell`: words in, lines out, in the forms of ZooKeeper's own shell.
+"""The commands of `ottla zookeeper shell`: words in, lines out, in the forms of ZooKeeper's own
+shell.
 
 Follows org.apache.zookeeper.cli (3.9).
 """
@@ -165,7 +166,9 @@ async def _ls(session: LiveSession, words: Words, show: Show) -> None:
 
 
 async def _list_below(session: LiveSession, path: str, show: Show) -> None:
-    """Show the paths below a node in the order of ZooKeeper's shell: siblings before their children."""
+    """Show the paths below a node in the order of ZooKeeper's shell: siblings before their
+    children.
+    """
     below = [f"{path.rstrip('/')}/{name}" for name in await session.children(path)]
     for each in below:
         show(each)

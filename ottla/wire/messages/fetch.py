@@ -1,10 +1,10 @@
 """Fetch (API key 1): read record batches from partitions, for consumers and followers.
 
-Versions 4-18: 5 log start offset; 7 incremental sessions (KIP-227); 9 current leader epoch (KIP-320);
-10 zstd (KIP-110); 11 rack, preferred read replica (KIP-392); 12 flexible, last fetched and diverging
-epoch (KIP-595), current leader; 13 topic ids (KIP-516); 14 error OFFSET_MOVED_TO_TIERED_STORAGE; 15
-replica state (KIP-903); 16 endpoints of leaders (KIP-951); 17 directory id (KIP-853); 18 high
-watermark that the follower knows (KIP-1166).
+Versions 4-18: 5 log start offset; 7 incremental sessions (KIP-227); 9 current leader epoch
+(KIP-320); 10 zstd (KIP-110); 11 rack, preferred read replica (KIP-392); 12 flexible, last fetched
+and diverging epoch (KIP-595), current leader; 13 topic ids (KIP-516); 14 error
+OFFSET_MOVED_TO_TIERED_STORAGE; 15 replica state (KIP-903); 16 endpoints of leaders (KIP-951); 17
+directory id (KIP-853); 18 high watermark that the follower knows (KIP-1166).
 """
 
 from ottla.base.buffers import Buffer

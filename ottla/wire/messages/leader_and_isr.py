@@ -5,8 +5,8 @@ Versions 5-7, flexible; what each one added:
     6     leader recovery state (KIP-704)
     7     is_kraft_controller
 
-Versions 0 to 4 are of brokers before Apache Kafka 2.8: they have no topic ids. Apache Kafka 4 has no
-ZooKeeper, and so does not have this API.
+Versions 0 to 4 are of brokers before Apache Kafka 2.8: they have no topic ids. Apache Kafka 4 has
+no ZooKeeper, and so does not have this API.
 """
 
 from ottla.wire.schema import (

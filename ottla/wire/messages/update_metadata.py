@@ -4,8 +4,8 @@ Versions 7-8, flexible; what each one added:
 
     8     is_kraft_controller, type
 
-Versions 0 to 6 are of brokers before Apache Kafka 2.8: they have no topic ids. Apache Kafka 4 has no
-ZooKeeper, and so does not have this API.
+Versions 0 to 6 are of brokers before Apache Kafka 2.8: they have no topic ids. Apache Kafka 4 has
+no ZooKeeper, and so does not have this API.
 """
 
 from ottla.wire.schema import (

@@ -251,11 +251,11 @@ def _decode_group(
     columns = _Columns(decoder, group, data, np.array(counts), fields)
     arrays = [columns.build(name) for name in decoder.columns]
     offsets = columns.offsets
-    whole = pa.RecordBatch.from_arrays(arrays, schema=decoder.schema)
+    batch = pa.RecordBatch.from_arrays(arrays, schema=decoder.schema)
     first, last = np.searchsorted(offsets, (start, end)).tolist()
     if (first, last) == (0, len(offsets)):
-        return whole
-    return whole.slice(first, last - first) if last > first else None
+        return batch
+    return batch.slice(first, last - first) if last > first else None
 
 
 class _Columns:

@@ -1,7 +1,7 @@
 """Kafka's default partitioner for a whole column of keys.
 
-murmur2 as in org.apache.kafka.common.utils.Utils: every client that hashes keys this way sends a key to the same
-partition, which joins and compaction rely on.
+murmur2 as in org.apache.kafka.common.utils.Utils: every client that hashes keys this way sends a
+key to the same partition, which joins and compaction rely on.
 """
 
 import numpy as np

@@ -28,8 +28,8 @@ def test_responses_are_those_of_kafka(subject: str) -> None:
 def test_every_api_is_recorded_in_every_version() -> None:
     """Every supported version of every API was compared with Apache Kafka at least once.
 
-    Requests that only brokers may send are excluded: without their controller, a broker of Apache Kafka
-    rejects all of them because of stale epochs.
+    Requests that only brokers may send are excluded: without their controller, a broker of Apache
+    Kafka rejects all of them because of stale epochs.
     """
     recorded = {
         (exchange.api.name, version)

@@ -12,12 +12,12 @@ A transcript is a text file. A line starts with one of these marks; the commands
     # a comment
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
-`$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is compared.
-`$S kafka-…` compares sorted lines: Apache Kafka prints them in the order of a hash table.
-`$U kafka-…` compares sorted words: Apache Kafka prints options in the order of a hash table.
-`$K kafka-…` is only run against Apache Kafka: Ottla's broker lacks the feature.
-`$O kafka-…` is only run by our scripts: an old flag that the recorded version has removed, or an
-extension. Texts that differ in each run (addresses, ids, times) are replaced by words.
+`$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
+compared. `$S kafka-…` compares sorted lines: Apache Kafka prints them in the order of a hash table.
+`$U kafka-…` compares sorted words: Apache Kafka prints options in the order of a hash table. `$K
+kafka-…` is only run against Apache Kafka: Ottla's broker lacks the feature. `$O kafka-…` is only
+run by our scripts: an old flag that the recorded version has removed, or an extension. Texts that
+differ in each run (addresses, ids, times) are replaced by words.
 """
 
 import re
@@ -31,7 +31,8 @@ FILES = Path(__file__).parent / "files"
 MODERN = "4.3.0"
 _COMMAND = re.compile(r"\$([NSOWUK]*) (.*)")
 _BROKERS_WORDS = re.compile(r"^((?:Error[^:]*|[^:]*): ?).*")
-# joptsimple's table of options, argparse4j's usage, and what follows them: sentences of Kafka's own.
+# joptsimple's table of options, argparse4j's usage, and what follows them: sentences of Kafka's
+# own.
 _USAGE = re.compile(r"^(Option( \(\* = required\))?\s+Description|usage: |For usage see|Usage: )")
 _STACK = re.compile(r"^(\s+at |Caused by: |\s+\.\.\. \d+ more|\s*Suppressed: )")
 # A stack trace's first line repeats the message behind the name of a Java class.

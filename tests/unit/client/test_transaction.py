@@ -58,7 +58,9 @@ def _committed(brokers: Brokers, *, none_is_open: bool = True) -> list[bytes]:
 
 
 def test_records_are_visible_after_the_commit(brokers: Brokers) -> None:
-    """Another process can commit with transactional id, producer id and epoch; a second commit changes nothing."""
+    """Another process can commit with transactional id, producer id and epoch; a second commit
+    changes nothing.
+    """
     transaction = begin(brokers, "one", TIMEOUT_MS)
     _write(brokers, transaction, b"a", b"b", b"c")
     assert _committed(brokers, none_is_open=False) == []

@@ -57,7 +57,9 @@ def _imported(verb: str) -> set[str]:
 
 @pytest.mark.parametrize("verb", _verbs())
 def test_a_command_imports_only_what_it_uses(verb: str) -> None:
-    """The help of a command imports few modules, and no large library that the command does not use."""
+    """The help of a command imports few modules, and no large library that the command does not
+    use.
+    """
     modules = _imported(verb)
     heavy = {name for name in _HEAVY if name in modules}
     assert heavy <= {name for name, verbs in _HEAVY.items() if verb in verbs}

@@ -43,7 +43,8 @@ class Committer:
 def check_commit(group: ConsumerGroup, committer: Committer) -> Member | None:
     """Raise ApiError if no offset may be committed.
 
-    Return a member of an older epoch, which may commit what `check_partition` allows; None otherwise.
+    Return a member of an older epoch, which may commit what `check_partition` allows; None
+    otherwise.
     """
     if committer.epoch < 0 and not group.members:
         return None

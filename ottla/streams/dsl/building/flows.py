@@ -51,7 +51,9 @@ class TableFlow:
     """The name of its store for interactive queries; None if it has none."""
     open_view: Callable[[], View]
     enable: Callable[[bool], bool]
-    """Requests old values from the operator; True as the argument materializes a store if necessary."""
+    """Requests old values from the operator; True as the argument materializes a store if
+    necessary.
+    """
     _sends_old_values: bool = field(default=False, init=False)
 
     def view(self) -> View:

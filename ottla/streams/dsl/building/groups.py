@@ -105,8 +105,8 @@ class Aggregation:
         cls, prefix: str, table_options: TableOptions, *, takes_extra_number: bool = False
     ) -> "Aggregation":
         """Return the options of an aggregation, with defaults."""
-        name, kept = table_options
-        return cls(prefix, kept or Materialized(), name, takes_extra_number)
+        name, materialized = table_options
+        return cls(prefix, materialized or Materialized(), name, takes_extra_number)
 
     def names(self, graph: Graph) -> tuple[str, str]:
         """Return the names of the store and of the operator, in Kafka's order."""
@@ -163,8 +163,8 @@ class WindowSpec:
         # A record in a sliding window may need a window that starts twice its length before it.
         needed = 2 * length if isinstance(windows, SlidingWindows) else length
         shortest = needed + windows.grace_period_ms
-        kept = materialized.retention
-        retention_ms = shortest if kept is None else milliseconds(kept)
+        retention = materialized.retention
+        retention_ms = shortest if retention is None else milliseconds(retention)
         if retention_ms < shortest:
             raise ValueError(
                 f"store {name} keeps windows for {retention_ms} ms; "

@@ -91,11 +91,11 @@ def _arguments_of(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any
     """Return the arguments of a join in their order. Raises TopologyError with the correct form."""
     kind, names, last = form
     refuse_serdes(words, f"a join with a {kind}", _SERDES[kind])
-    given = {**dict(zip(names, arguments, strict=False)), **words}
-    results = [given.get(name) for name in names]
-    is_whole = len(arguments) <= len(names) and set(given) <= set(names)
+    named = {**dict(zip(names, arguments, strict=False)), **words}
+    results = [named.get(name) for name in names]
+    is_whole = len(arguments) <= len(names) and set(named) <= set(names)
     has_functions = all(item is not None for item in results[:-1])
-    fits = "windows" not in given or isinstance(given["windows"], JoinWindows)
+    fits = "windows" not in named or isinstance(named["windows"], JoinWindows)
     if not (is_whole and has_functions and fits and isinstance(results[-1], last | NoneType)):
         raise TopologyError(
             f"a join with a {kind} is written (other, {', '.join(names[:-1])}), and optionally "

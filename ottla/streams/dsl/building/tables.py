@@ -304,8 +304,8 @@ def join_tables(
     options = [option for option in options if option is not None]
     functions = [*named["extractor"], *functions, *named["joiner"]]
     joined = words.get("joined") or _only(options, TableJoined)
-    kept = words.get("materialized") or _only(options, Materialized, str)
-    name, materialized = options_of(kept, words.get("named") or _only(options, Named))
+    table_option = words.get("materialized") or _only(options, Materialized, str)
+    name, materialized = options_of(table_option, words.get("named") or _only(options, Named))
     name = joined.name if joined is not None else name
     if options or len(functions) not in (1, 2) or (len(functions) == 2 and outer[1]):
         raise TopologyError(

@@ -144,9 +144,9 @@ def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnTyp
             return _field(expression, key if operands[0] == "key" else value)
         case "struct":
             pairs = zip(operands[::2], operands[1::2], strict=True)
-            made = {name: type_of(each, key, value) for name, each in pairs}
-            _check_names(list(made), "a struct")
-            return Structure(made, made=True)
+            types = {name: type_of(operand, key, value) for name, operand in pairs}
+            _check_names(list(types), "a struct")
+            return Structure(types, made=True)
     results = [type_of(operand, key, value) for operand in operands]
     if expression.operation not in _RULES:
         raise Unlike(f"Spark has no {expression.operation}")
@@ -190,21 +190,21 @@ def _field(expression: Column, kind: ColumnType) -> ColumnType:
 _Rule = Callable[[Column, list[ColumnType]], ColumnType | None]
 
 
-def _arithmetic(_: Column, found: list[ColumnType]) -> ColumnType | None:
-    if not all(item in _NUMBERS for item in found):
+def _arithmetic(_: Column, types: list[ColumnType]) -> ColumnType | None:
+    if not all(item in _NUMBERS for item in types):
         return None
-    return Scalar.FLOAT if Scalar.FLOAT in found else Scalar.INT
+    return Scalar.FLOAT if Scalar.FLOAT in types else Scalar.INT
 
 
-def _comparison(_: Column, found: list[ColumnType]) -> ColumnType | None:
-    is_numbers = all(item in _NUMBERS for item in found)
-    return Scalar.FLAG if is_numbers or _alike(found) is not None else None
+def _comparison(_: Column, types: list[ColumnType]) -> ColumnType | None:
+    is_numbers = all(item in _NUMBERS for item in types)
+    return Scalar.FLAG if is_numbers or _alike(types) is not None else None
 
 
-def _alike(found: list[ColumnType]) -> ColumnType | None:
+def _alike(types: list[ColumnType]) -> ColumnType | None:
     """Return the common type of all that are not None; None if there is none."""
-    known = {item for item in found if isinstance(item, Scalar)} - {Scalar.NOTHING}
-    if len(known) > 1 or not all(isinstance(item, Scalar) for item in found):
+    known = {item for item in types if isinstance(item, Scalar)} - {Scalar.NOTHING}
+    if len(known) > 1 or not all(isinstance(item, Scalar) for item in types):
         return None
     return known.pop() if known else Scalar.NOTHING
 
@@ -223,21 +223,21 @@ def _strict(rule: _Rule) -> _Rule:
     return strict
 
 
-def _substring(expression: Column, found: list[ColumnType]) -> ColumnType | None:
+def _substring(expression: Column, types: list[ColumnType]) -> ColumnType | None:
     places = expression.operands[1:]
-    if not all(place.operation == "literal" for place in places):
+    if not all(bound.operation == "literal" for bound in places):
         raise Unlike("substring with arguments that are not constants runs in Python")
-    fits = all(abs(place.operands[0]) >> _INT_BITS - 1 == 0 for place in places)
-    return Scalar.TEXT if found == [Scalar.TEXT, Scalar.INT, Scalar.INT] and fits else None
+    fits = all(abs(bound.operands[0]) >> _INT_BITS - 1 == 0 for bound in places)
+    return Scalar.TEXT if types == [Scalar.TEXT, Scalar.INT, Scalar.INT] and fits else None
 
 
-def _when(_: Column, found: list[ColumnType]) -> ColumnType | None:
-    if found[0] not in (Scalar.FLAG, Scalar.NOTHING):
+def _when(_: Column, types: list[ColumnType]) -> ColumnType | None:
+    if types[0] not in (Scalar.FLAG, Scalar.NOTHING):
         return None
-    return _alike(found[1:])
+    return _alike(types[1:])
 
 
-def _is_null(_: Column, found: list[ColumnType]) -> ColumnType | None:
+def _is_null(_: Column, types: list[ColumnType]) -> ColumnType | None:
     return Scalar.FLAG
 
 
@@ -253,7 +253,7 @@ _RULES: Mapping[str, _Rule] = {
     "&": _flags,
     "|": _flags,
     "is_null": _is_null,
-    "coalesce": lambda _, found: _alike(found),
+    "coalesce": lambda _, types: _alike(types),
     "when": _when,
     "concat": _text_to_text,
     "length": _strict(_takes(Scalar.INT, Scalar.TEXT, Scalar.BYTES)),

@@ -34,9 +34,9 @@ class Value:
         """The value as one column."""
         if not isinstance(self.kind, Structure):
             return self.column
-        seen = {name: each for name, each in self.fields.items() if each.kind not in UNUSED}
-        made = F.struct(*[each.whole.alias(name) for name, each in seen.items()])
-        return made if self.kind.made else F.when(self.column, made)
+        seen = {name: field for name, field in self.fields.items() if field.kind not in UNUSED}
+        struct = F.struct(*[field.whole.alias(name) for name, field in seen.items()])
+        return struct if self.kind.made else F.when(self.column, struct)
 
 
 _PLAIN: dict[str, Callable[..., SparkColumn]] = {
@@ -91,15 +91,15 @@ def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]
     kind = type_of(expression, key.kind, value.kind)
     match expression.operation:
         case "literal":
-            given = operands[0]
-            is_plain = isinstance(given, str) and given.isascii()
-            return Value(kind, _literal(given), plain=F.lit(True) if is_plain else None)
+            literal = operands[0]
+            is_plain = isinstance(literal, str) and literal.isascii()
+            return Value(kind, _literal(literal), plain=F.lit(True) if is_plain else None)
         case "field":
             return _field(operands, key if operands[0] == "key" else value)
         case "struct":
             pairs = zip(operands[::2], operands[1::2], strict=True)
-            made = {name: emit(each, key, value, doubts) for name, each in pairs}
-            return Value(kind, F.lit(True), made)
+            fields = {name: emit(operand, key, value, doubts) for name, operand in pairs}
+            return Value(kind, F.lit(True), fields)
     inner = [emit(operand, key, value, doubts) for operand in operands]
     if kind is Scalar.NOTHING:
         return Value(kind, F.lit(None))
@@ -120,10 +120,10 @@ def _plain(inner: list[Value]) -> SparkColumn | None:
     return result
 
 
-def _field(path: tuple[str, ...], found: Value) -> Value:
+def _field(path: tuple[str, ...], current: Value) -> Value:
     for name in path[1:]:
-        found = found if found.kind is Scalar.NOTHING else found.fields[name]
-    return found
+        current = current if current.kind is Scalar.NOTHING else current.fields[name]
+    return current
 
 
 def _is_null(value: Value) -> SparkColumn:
@@ -151,8 +151,8 @@ def _applied(
         return _OF_FLOATS[operation](*columns)
     result = _OF_INTS[operation](*columns)
     overflown = result.isNull()
-    for each in columns:
-        overflown &= each.isNotNull()
+    for operand in columns:
+        overflown &= operand.isNotNull()
     doubts.append(overflown)
     return result
 

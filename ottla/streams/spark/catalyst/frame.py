@@ -97,16 +97,16 @@ def active_spark_types() -> SparkType:
 def _ddl(kind: ColumnType) -> str:
     if not isinstance(kind, Structure):
         return _DDL[kind]
-    seen = {name: each for name, each in kind.fields.items() if each not in UNUSED}
-    fields = (f"`{name}`: {_ddl(each)}" for name, each in seen.items())
+    seen = {name: field for name, field in kind.fields.items() if field not in UNUSED}
+    fields = (f"`{name}`: {_ddl(field)}" for name, field in seen.items())
     return f"struct<{', '.join(fields)}>"
 
 
 def columns_frame(records: DataFrame, lowered: Sequence[LoweredSource]) -> DataFrame:
     """Return the rows to be written for the records (row_source.py documents the columns of both)."""
     builder = _Builder(records.withColumnsRenamed({new: old for old, new in _RAW.items()}))
-    for number, each in enumerate(lowered):
-        builder.add(number, each, len(lowered) > 1)
+    for number, steps in enumerate(lowered):
+        builder.add(number, steps, len(lowered) > 1)
     return builder.finish()
 
 
@@ -150,8 +150,8 @@ class _Builder:
         ]
         states = {SOURCE: _State(sides[0], sides[1], here)}
         self._doubt("read", here, doubts)
-        for place, step in enumerate(lowered.steps):
-            states[place] = self._step(str(place), step, states[step.parent])
+        for index, step in enumerate(lowered.steps):
+            states[index] = self._step(str(index), step, states[step.parent])
         self._python += [states[item].keep for item in sorted(lowered.to_python)]
         self._outputs += [(states[output.step], output) for output in lowered.outputs]
 
@@ -176,8 +176,8 @@ class _Builder:
         if kind is Scalar.FLOAT:
             bits = self._named(name + "_bits", read_whole(raw, 8))
             return Value(kind, self._named(name + "_read", read_double(bits, doubts)))
-        whole = read_whole(raw, 4 if serde is INTEGER else 8)
-        return Value(kind, self._named(name + "_read", whole))
+        number = read_whole(raw, 4 if serde is INTEGER else 8)
+        return Value(kind, self._named(name + "_read", number))
 
     def _read_json(
         self, name: str, text: Value, kind: Structure, doubts: list[SparkColumn]
@@ -196,10 +196,10 @@ class _Builder:
     def _step(self, name: str, step: Step, state: _State) -> _State:
         doubts: list[SparkColumn] = []
         keep = state.keep
-        for number, (test, wanted) in enumerate(step.conditions):
+        for number, (test, expected) in enumerate(step.conditions):
             result = self._value(f"{name}_if{number}", test, state, doubts)
             holds = _sure(result.column)
-            keep = keep & (holds if wanted else ~holds)
+            keep = keep & (holds if expected else ~holds)
         self._doubt(name, state.keep, doubts)
         if step.conditions:
             keep = self._named(name + "_keep", keep)
@@ -216,7 +216,10 @@ class _Builder:
     def _kept(self, name: str, value: Value) -> Value:
         """Return a value with the frame's columns, so that expressions do not grow."""
         if isinstance(value.kind, Structure):
-            fields = {each: self._kept(f"{name}-{each}", one) for each, one in value.fields.items()}
+            fields = {
+                field_name: self._kept(f"{name}-{field_name}", one)
+                for field_name, one in value.fields.items()
+            }
             return Value(value.kind, value.column, fields)
         return Value(value.kind, self._named(name, value.column), plain=value.plain)
 
@@ -250,24 +253,24 @@ class _Builder:
         frame = self._frame.where(_any([is_python, *(keep for keep, _ in rows)]))
         frame = frame.select("*", (F.lit(-1) - F.col("source")).alias("_rest"))
         rest = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
-        place = [F.when(is_python, F.col(item)).alias(item) for item in ("partition", "offset")]
+        position = [F.when(is_python, F.col(item)).alias(item) for item in ("partition", "offset")]
         if len(rows) == 1:
             ready = rows[0][1]
             only = [
-                F.when(is_python, rest[name]).otherwise(each) if name in rest else each
-                for name, each in ready.items()
+                F.when(is_python, rest[name]).otherwise(column) if name in rest else column
+                for name, column in ready.items()
             ]
-            named = [each.alias(name) for name, each in zip(ready, only, strict=True)]
-            return frame.select("timestamp", "headers", *place, *named)
+            named = [column.alias(name) for name, column in zip(ready, only, strict=True)]
+            return frame.select("timestamp", "headers", *position, *named)
         kinds = frame.select(
             *[e.alias(n) for _, row in rows for n, e in row.items() if n not in rest]
         ).schema
         names = {"target": "int", "key": "binary", "value": "binary"}
         names |= {kind.name: kind.dataType.simpleString() for kind in kinds}
-        made = [(is_python, rest), *((keep & ~is_python, row) for keep, row in rows)]
-        entries = [F.when(keep, _row(row, names)) for keep, row in made]
+        targets = [(is_python, rest), *((keep & ~is_python, row) for keep, row in rows)]
+        entries = [F.when(keep, _row(row, names)) for keep, row in targets]
         together = F.inline(F.array_compact(F.array(*entries)))
-        return frame.select("timestamp", "headers", *place, together)
+        return frame.select("timestamp", "headers", *position, together)
 
 
 def _row(row: dict[str, SparkColumn], names: dict[str, str]) -> SparkColumn:

@@ -52,8 +52,8 @@ def read_json(
     # This is always false; it keeps Spark from parsing the text twice, for the filter and for the
     # other columns.
     doubts.append(F.spark_partition_id() < 0)
-    whole = F.try_variant_get(parsed, "$[1]", "string")
-    unread = (~plain & ~F.is_valid_utf8(text)) | (F.coalesce(whole, F.lit("")) != end)
+    text_after = F.try_variant_get(parsed, "$[1]", "string")
+    unread = (~plain & ~F.is_valid_utf8(text)) | (F.coalesce(text_after, F.lit("")) != end)
     # Half of a surrogate pair, such as \uD800, which Java's strings cannot keep.
     unread |= _holds(text, ("\\ud", "\\uD"), r"(?i)\\ud[89a-f]")
     if _has_floats(kind):
@@ -85,33 +85,35 @@ def _structure(
 ) -> Value:
     doubts, named = collected
     fields = {}
-    for name, each in kind.fields.items():
-        place = f"{path}.{name}"
-        spelled = place.removeprefix("$[0]").replace(".", "-")
+    for name, field_kind in kind.fields.items():
+        field_path = f"{path}.{name}"
+        spelled = field_path.removeprefix("$[0]").replace(".", "-")
         known = F.coalesce(
-            F.schema_of_variant(F.try_variant_get(parsed, place, "variant")), F.lit("-")
+            F.schema_of_variant(F.try_variant_get(parsed, field_path, "variant")), F.lit("-")
         )
         result = named(f"type{spelled}", known)
-        if isinstance(each, Structure):
+        if isinstance(field_kind, Structure):
             is_object = result.startswith("OBJECT")
             allowed = is_object | (result == "VOID") if name in kind.optional else is_object
-            fields[name] = _structure(parsed, place, each, is_there & is_object, collected)
+            fields[name] = _structure(
+                parsed, field_path, field_kind, is_there & is_object, collected
+            )
         else:
-            optional = name in kind.optional or each not in (Scalar.LIST, Scalar.DICT)
-            fields[name], allowed = _leaf(parsed, place, each, result)
+            optional = name in kind.optional or field_kind not in (Scalar.LIST, Scalar.DICT)
+            fields[name], allowed = _leaf(parsed, field_path, field_kind, result)
             # A dataclass accepts None for fields whose values it does not convert.
             allowed |= (result == "VOID") & F.lit(optional)
-            fields[name] = Value(each, named(spelled, fields[name].column))
+            fields[name] = Value(field_kind, named(spelled, fields[name].column))
         doubts.append(is_there & ~allowed)
     return Value(kind, is_there, fields)
 
 
 def _leaf(
-    parsed: SparkColumn, place: str, kind: ColumnType, found: SparkColumn
+    parsed: SparkColumn, field_path: str, kind: ColumnType, schema: SparkColumn
 ) -> tuple[Value, SparkColumn]:
     assert isinstance(kind, Scalar)
-    names, wanted = _READ[kind]
+    names, type_name = _READ[kind]
     allowed = F.lit(False)
     for name in names:
-        allowed |= found.startswith(name) if name else found != "-"
-    return Value(kind, F.try_variant_get(parsed, place, wanted)), allowed
+        allowed |= schema.startswith(name) if name else schema != "-"
+    return Value(kind, F.try_variant_get(parsed, field_path, type_name)), allowed

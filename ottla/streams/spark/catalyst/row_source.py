@@ -119,7 +119,7 @@ def columns_source(
     ]
     settings = Columns(
         source_settings,
-        {topic: number for number, each in enumerate(lowered) for topic in each.topics},
+        {topic: number for number, part in enumerate(lowered) for topic in part.topics},
         tuple(item.kind for item in lowered),
         cast(Any, cloudpickle).dumps(targets),
     )
@@ -222,7 +222,9 @@ class FinishedRows:
     settings: Columns
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return the records of a task's batches: those from the JVM, and the others processed here."""
+        """Return the records of a task's batches: those from the JVM, and the others processed
+        here.
+        """
         return map(Finishing(self.settings).finish, batches)
 
 
@@ -250,8 +252,10 @@ class Finishing:
         parts = self._run(rows, np.flatnonzero(is_rest))
         ready = np.flatnonzero(~is_rest)
         parts.append((ready, self._ready(rows.take(pa.array(ready)))))
-        order = np.argsort(np.concatenate([each for each, _ in parts]), kind="stable")
-        table = pa.Table.from_batches([each for _, each in parts]).unify_dictionaries()
+        order = np.argsort(
+            np.concatenate([order_of_part for order_of_part, _ in parts]), kind="stable"
+        )
+        table = pa.Table.from_batches([rows for _, rows in parts]).unify_dictionaries()
         if not table.num_rows:
             return parts[-1][1]
         return table.combine_chunks().take(pa.array(order)).to_batches()[0]
@@ -282,24 +286,26 @@ class Finishing:
             numbers = np.asarray(rows.column("target")) if numbers is None else numbers
             held = rows.column(f"{name}{number}").to_pylist()
             mine = numbers == number
-            made = [
-                serde.to_bytes(each) if own else None for own, each in zip(mine, held, strict=True)
+            written = [
+                serde.to_bytes(item) if own else None for own, item in zip(mine, held, strict=True)
             ]
-            result = pc.if_else(pa.array(mine), pa.array(made, pa.binary()), result)
+            result = pc.if_else(pa.array(mine), pa.array(written, pa.binary()), result)
         return result
 
     def _run(self, rows: pa.RecordBatch, places: Integers) -> list[tuple[Integers, pa.RecordBatch]]:
         """Process rows with their sub-topologies; return the output, with the row number of each
         record's source.
         """
-        taken = rows.take(pa.array(places))
-        sources = -1 - np.asarray(taken.column("target"))
+        chosen = rows.take(pa.array(places))
+        sources = -1 - np.asarray(chosen.column("target"))
         results = []
         for source in np.unique(sources).tolist():
             mine = np.flatnonzero(sources == source)
-            read = _read(taken).take(pa.array(mine))
-            for made in self._task(source).run(self._topics[source], read):
-                results.append((places[mine[made.places]], _written(made.topic, made.records)))
+            read = _read(chosen).take(pa.array(mine))
+            for produced in self._task(source).run(self._topics[source], read):
+                results.append(
+                    (places[mine[produced.places]], _written(produced.topic, produced.records))
+                )
         return results
 
     def _task(self, source: int) -> PlainTask:

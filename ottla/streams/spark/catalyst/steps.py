@@ -117,9 +117,9 @@ def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[Lo
             results += [_Walk(number, kind, source, spark_type).found for source in sources]
         else:
             _refuse_sparks(kind, {}, "it is in a stateful query")
-    for each in results:
-        kind = layout.sub_topologies[each.kind]
-        _refuse_sparks(kind, each.reasons, None)
+    for result in results:
+        kind = layout.sub_topologies[result.kind]
+        _refuse_sparks(kind, result.reasons, None)
     return results if any(item.is_worth_it for item in results) else None
 
 
@@ -215,33 +215,35 @@ class _Walk:
         key, value = types
         if isinstance(supplier, stateless.Filter):
             test = self._condition(supplier.predicate, types)
-            made = Step(step, node.name, ((test, not supplier.negate),))
+            lowered = Step(step, node.name, ((test, not supplier.negate),))
         elif isinstance(supplier, stateless.SelectKey):
-            made = Step(step, node.name, key=_expression(supplier.mapper))
-            key, as_read = self._mapped(made.key, types), (False, as_read[1])
+            lowered = Step(step, node.name, key=_expression(supplier.mapper))
+            key, as_read = self._mapped(lowered.key, types), (False, as_read[1])
         elif isinstance(supplier, stateless.Map):
             pair = supplier.mapper
             if not isinstance(pair, Pair):
                 raise Unlike(_FUNCTION)
-            made = Step(step, node.name, key=_expression(pair.key), value=_expression(pair.value))
-            key, value = self._mapped(made.key, types), self._mapped(made.value, types)
+            lowered = Step(
+                step, node.name, key=_expression(pair.key), value=_expression(pair.value)
+            )
+            key, value = self._mapped(lowered.key, types), self._mapped(lowered.value, types)
             as_read = False, False
         elif isinstance(supplier, stateless.MapValues):
-            made = Step(step, node.name, value=_expression(supplier.mapper))
-            value, as_read = self._mapped(made.value, types), (as_read[0], False)
+            lowered = Step(step, node.name, value=_expression(supplier.mapper))
+            value, as_read = self._mapped(lowered.value, types), (as_read[0], False)
         elif isinstance(supplier, stateless.PassThrough):
-            made = Step(step, node.name)
+            lowered = Step(step, node.name)
         else:
             raise Unlike(_FUNCTION)
-        self._below(node.name, self._add(made), (key, value), as_read)
+        self._below(node.name, self._add(lowered), (key, value), as_read)
 
     def _branch(
         self,
         node: ProcessorNode,
         supplier: stateless.Branch,
-        place: tuple[int, Types, tuple[bool, bool]],
+        parent: tuple[int, Types, tuple[bool, bool]],
     ) -> None:
-        step, types, as_read = place
+        step, types, as_read = parent
         tests = [self._condition(predicate, types) for predicate in supplier.predicates]
         self.found.nodes.add(node.name)
         arms = [*zip(supplier.children, range(len(tests)), strict=True)]
@@ -329,8 +331,8 @@ def _way(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Way:
         (LONG, Scalar.INT): Way.LONG,
         (DOUBLE, Scalar.FLOAT): Way.SERDE,
     }
-    for (known, taken), way in ways.items():
-        if serde is known and kind in (taken, Scalar.NOTHING):
+    for (known, known_kind), way in ways.items():
+        if serde is known and kind in (known_kind, Scalar.NOTHING):
             return way
     if writes_json(serde) and kind is not Scalar.BYTES:
         return Way.SERDE

@@ -167,9 +167,9 @@ class MicroBatches:
         own = self._own_range(start, end)
         ends = self._of_brokers(from_json(end))
         starts = self._of_brokers(from_json(start))
-        gone = sorted(set(starts) - set(ends))
-        if gone:
-            self._connected().report_data_loss(f"{gone[0][0]}-{gone[0][1]} no longer exists.")
+        missing = sorted(set(starts) - set(ends))
+        if missing:
+            self._connected().report_data_loss(f"{missing[0][0]}-{missing[0][1]} no longer exists.")
         starts = self._held(self._beginning(starts, ends), ends)
         ranges = [OffsetRange(*key, starts[key], ends[key]) for key in sorted(ends)]
         for item in ranges:

@@ -320,10 +320,10 @@ _NOT_OURS = {
 class SparkOptions:
     """The options of one source or sink; raises ConfigError for unknown, misplaced or invalid ones."""
 
-    def __init__(self, given: Mapping[str, str], use: Use) -> None:
+    def __init__(self, options: Mapping[str, str], use: Use) -> None:
         self.use = use
         self._values: dict[str, Any] = {}
-        for name, text in given.items():
+        for name, text in options.items():
             row = _find(name, use)
             try:
                 self._values[row.name] = row.parse(text)
@@ -409,9 +409,9 @@ class SparkOptions:
         sources = ("subscribe", "subscribePattern", "assign")
         named = [name for name in sources if name in self]
         if len(named) != 1:
-            what = "none of them is" if not named else f"{' and '.join(named)} are"
+            present = "none of them is" if not named else f"{' and '.join(named)} are"
             raise ConfigError(
-                f"Set exactly one of subscribe, subscribePattern and assign: {what} set."
+                f"Set exactly one of subscribe, subscribePattern and assign: {present} set."
             )
         # As in Spark's Kafka connector: a batch cannot start at the end of its topics.
         starting = self.get("startingOffsets")
@@ -425,7 +425,7 @@ def _find(name: str, use: Use) -> OptionRow:
     if row is None:
         raise ConfigError(_unknown(name, use))
     if use not in row.uses:
-        places = " and ".join(sorted(place.value for place in row.uses))
+        places = " and ".join(sorted(use.value for use in row.uses))
         raise ConfigError(f"Option {row.name} is for {places}, not for {use.value}.")
     return row
 

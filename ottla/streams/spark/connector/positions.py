@@ -234,10 +234,10 @@ def _sizes_in(directory: DescribeLogDirsResult) -> dict[TopicPartition, int]:
 
 def _check_names(option: str, named: Offsets, partitions: Sequence[TopicPartition]) -> None:
     missing, unknown = set(partitions) - set(named), set(named) - set(partitions)
-    for keys, what in (
+    for keys, problem in (
         (missing, "does not name"),
         (unknown, "names, but the query does not read,"),
     ):
         if keys:
             topic, partition = min(keys)
-            raise ConfigError(f"Option {option} {what} partition {partition} of {topic!r}.")
+            raise ConfigError(f"Option {option} {problem} partition {partition} of {topic!r}.")

@@ -86,7 +86,7 @@ class _Span:
                 low_ms, low_ends = middle_ms, ends
             else:
                 high_ms, high_ends = middle_ms, ends
-        taken = self.rows(low_ends)
-        if taken < enough:
-            return low_ms, limit_offsets(low_ends, high_ends, self._max_rows - taken)
+        low_rows = self.rows(low_ends)
+        if low_rows < enough:
+            return low_ms, limit_offsets(low_ends, high_ends, self._max_rows - low_rows)
         return low_ms, low_ends

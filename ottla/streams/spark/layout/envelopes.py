@@ -199,9 +199,9 @@ class Outbox:
             yield Envelope(slot, SINK, topic, origin, start, seal(batch))
             return
         kind = self._layout.sub_topologies[number]
-        wanted = np.asarray(batch.column("partition"))
+        explicit = np.asarray(batch.column("partition"))
         hashed = partitions_of(batch.column("key"), kind.partitions, origin % kind.partitions)
-        partitions = np.where(wanted < 0, hashed, wanted % kind.partitions)
+        partitions = np.where(explicit < 0, hashed, explicit % kind.partitions)
         for partition in np.unique(partitions).tolist():
             chosen = np.flatnonzero(partitions == partition)
             part = batch.take(pa.array(chosen)).set_column(

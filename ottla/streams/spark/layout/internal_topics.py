@@ -122,14 +122,14 @@ def latest_changes(
     """
     logged = frozenset(changelogs)
     last: dict[tuple[str, bytes | None], int] = {}
-    for number, each in enumerate(produced):
-        if each.topic in logged:
-            last[each.topic, each.key] = number
+    for number, record in enumerate(produced):
+        if record.topic in logged:
+            last[record.topic, record.key] = number
     if not last:
         return produced
     latest = set(last.values())
     return [
-        each if each.topic not in logged else each._replace(partition=partition)
-        for number, each in enumerate(produced)
-        if each.topic not in logged or number in latest
+        record if record.topic not in logged else record._replace(partition=partition)
+        for number, record in enumerate(produced)
+        if record.topic not in logged or number in latest
     ]

@@ -415,7 +415,11 @@ def _finish(
                 to_all = Route(number, Routing.TO_ALL)
                 routes[node.topics[0]] = (*routes.get(node.topics[0], ()), to_all)
     created = {topic: counts[topic] for topic in looped}
-    clocked = tuple(n for n, each in enumerate(sub_topologies) if each.level) if clock_topic else ()
+    clocked = (
+        tuple(n for n, sub_topology in enumerate(sub_topologies) if sub_topology.level)
+        if clock_topic
+        else ()
+    )
     return Layout(
         tuple(sub_topologies), routes, tuple(patterns), shuffled, created, clock_topic, clocked
     )

@@ -41,10 +41,10 @@ def decoded(values: Column, avro: Avro, columns: types.StructType, *, skips: boo
     """Return values as a struct of `ok` and `row`; with `skips`, an invalid value has ok=false
     instead of raising.
     """
-    whole = types.StructType(
+    wrapped = types.StructType(
         [types.StructField("ok", types.BooleanType()), types.StructField("row", columns)]
     )
-    kind = to_arrow_type(whole, timezone="UTC")
+    kind = to_arrow_type(wrapped, timezone="UTC")
     readers: list[Callable[[bytes], Any]] = []
 
     def decode(data: pa.Array) -> pa.Array:
@@ -53,7 +53,7 @@ def decoded(values: Column, avro: Avro, columns: types.StructType, *, skips: boo
         return _rows(data.to_pylist(), readers[0], kind, skips=skips)
 
     make: Any = arrow_udf
-    result: Column = make(decode, whole)(values)
+    result: Column = make(decode, wrapped)(values)
     return result
 
 

@@ -78,7 +78,7 @@ class Frames:
         return self._frames.get(name.lower())
 
     @contextlib.contextmanager
-    def report_errors(self, text: Text, what: str) -> Iterator[None]:
+    def report_errors(self, text: Text, subject: str) -> Iterator[None]:
         """Record exceptions of Spark as problems with a text of the file."""
         logger = PySparkLogger.getLogger(_LOGGER)
         was_disabled, logger.disabled = logger.disabled, True
@@ -89,7 +89,7 @@ class Frames:
             place = text.place
             if result is not None and text.text:
                 place = text.at_line(int(result[1]), int(result[2]))
-            self._problems.error(place, f"{what}: {message}")
+            self._problems.error(place, f"{subject}: {message}")
         finally:
             logger.disabled = was_disabled
 
@@ -138,51 +138,51 @@ class Frames:
             frame = changed
         return frame
 
-    def _operate(self, frame: DataFrame, operation: Operation, what: str) -> DataFrame | None:
+    def _operate(self, frame: DataFrame, operation: Operation, subject: str) -> DataFrame | None:
         match operation:
             case Where():
-                with self.report_errors(operation.condition, what):
+                with self.report_errors(operation.condition, subject):
                     return frame.where(operation.condition.text)
             case Select():
-                return self._each(frame, list(operation.columns), what)
+                return self._each(frame, list(operation.columns), subject)
             case With():
                 for name, text in operation.columns.items():
-                    with self.report_errors(text, what):
+                    with self.report_errors(text, subject):
                         frame = frame.withColumn(name, sql.expr(text.text))
                 return frame
             case Watermark():
-                with self.report_errors(operation.column, what):
+                with self.report_errors(operation.column, subject):
                     return frame.withWatermark(operation.column.text, operation.delay)
             case GroupBy():
-                return self._grouped(frame, operation, what)
+                return self._grouped(frame, operation, subject)
         return None
 
-    def _each(self, frame: DataFrame, columns: list[Text], what: str) -> DataFrame | None:
+    def _each(self, frame: DataFrame, columns: list[Text], subject: str) -> DataFrame | None:
         """Select columns; each is first selected separately, so that an error is reported at its
         own line.
         """
         for text in columns:
-            with self.report_errors(text, what):
+            with self.report_errors(text, subject):
                 frame.selectExpr(text.text)
         with contextlib.suppress(PySparkException):
             return frame.selectExpr(*(text.text for text in columns))
         return None
 
-    def _grouped(self, frame: DataFrame, group: GroupBy, what: str) -> DataFrame | None:
-        if self._each(frame, [*group.columns], what) is None and group.columns:
+    def _grouped(self, frame: DataFrame, group: GroupBy, subject: str) -> DataFrame | None:
+        if self._each(frame, [*group.columns], subject) is None and group.columns:
             return None
         keys = [sql.expr(text.text) for text in group.columns]
         window = group.window
         if window is not None:
-            with self.report_errors(window.column, what):
+            with self.report_errors(window.column, subject):
                 frame.select(sql.expr(window.column.text))
-            place = sql.expr(window.column.text)
+            time_column = sql.expr(window.column.text)
             slide = window.slide or window.size
-            keys.append(sql.window(place, window.size, slide).alias("window"))
+            keys.append(sql.window(time_column, window.size, slide).alias("window"))
         grouped = frame.groupBy(*keys)
         totals = []
         for name, text in group.aggregates.items():
-            with self.report_errors(text, what):
+            with self.report_errors(text, subject):
                 grouped.agg(sql.expr(text.text).alias(name))
                 totals.append(sql.expr(text.text).alias(name))
         if len(totals) != len(group.aggregates):

@@ -67,7 +67,8 @@ class JdbcTable:
         if not changed:
             return
         quote = tables.quote
-        # Databases change the case of names; the tables that Spark creates keep the case of the frame.
+        # Databases change the case of names; the tables that Spark creates keep the case of the
+        # frame.
         theirs = tables.columns(self._table)
         target = {name: quote(theirs.get(name.lower(), name)) for name in columns}
         if self._key:

@@ -109,20 +109,20 @@ class Mirror:
         with Brokers(self.target_bootstrap) as target:
             return results if self._commit(target, group_id, results) else {}
 
-    def _commit(self, target: Brokers, group_id: str, found: Mapping[int, int]) -> bool:
+    def _commit(self, target: Brokers, group_id: str, committed: Mapping[int, int]) -> bool:
         is_same = self.source_bootstrap == self.target_bootstrap
         if not is_same and _state(target, group_id) not in _EMPTY:
             return False
         known = committed_offsets(target, group_id)
         topic = self.target_topic
-        wanted = {
+        offsets = {
             (topic, partition): CommittedOffset(offset, -1, "")
-            for partition, offset in found.items()
+            for partition, offset in committed.items()
             if (topic, partition) not in known or known[topic, partition].offset < offset
         }
         try:
-            if wanted:
-                commit_offsets(target, group_id, wanted)
+            if offsets:
+                commit_offsets(target, group_id, offsets)
         except ApiError as error:
             # The group has members, which commit their own offsets.
             if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
@@ -169,9 +169,14 @@ class MirrorSource(OttlaSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of the stream."""
-        given = dict(self.options.items())
-        options = {name: value for name, value in given.items() if not name.startswith(_PREFIX)}
-        own = {name.removeprefix(_PREFIX): given[name] for name in set(given) - set(options)}
+        all_options = dict(self.options.items())
+        options = {
+            name: value for name, value in all_options.items() if not name.startswith(_PREFIX)
+        }
+        own = {
+            name.removeprefix(_PREFIX): all_options[name]
+            for name in set(all_options) - set(options)
+        }
         mirror = Mirror(source_bootstrap=options["kafka.bootstrap.servers"], **own)
         reader = OttlaSource(CaseInsensitiveDict(options)).streamReader(schema)
         return MirrorReader(reader, Notes(mirror))
@@ -193,9 +198,9 @@ class Notes:
         if not changed or not (is_idle or now - self._noted_at >= self._interval_s):
             return
         mirror = self._mirror
-        wanted = {(mirror.target_topic, partition): LATEST for _, partition in changed}
+        latest = {(mirror.target_topic, partition): LATEST for _, partition in changed}
         with Brokers(mirror.target_bootstrap) as brokers:
-            ends = list_offsets(brokers, wanted)
+            ends = list_offsets(brokers, latest)
         with RecordProducer(mirror.target_bootstrap) as producer:
             for (topic, partition), offset in sorted(changed.items()):
                 point = Point(partition, offset, ends[mirror.target_topic, partition].offset)

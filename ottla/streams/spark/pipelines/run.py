@@ -120,9 +120,9 @@ class PipelineRun:
         return True
 
     def _has_ended(self) -> bool:
-        for name, each in self.sinks.items():
-            each.refresh()
-            failure = each.query.exception() if not each.query.isActive else None
+        for name, running in self.sinks.items():
+            running.refresh()
+            failure = running.query.exception() if not running.query.isActive else None
             if failure is not None:
                 self.stop()
                 raise QueryError(f"Sink {name}: {_explained(str(failure))}")

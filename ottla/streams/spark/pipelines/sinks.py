@@ -1,8 +1,9 @@
 """Starts the query of a pipeline's sink. The delivery guarantees after a restart are:
 
-* topic, mirror, files: exactly once (transactions of the sink `ottla`; the log of Spark's file sink);
+* topic, mirror: exactly once (transactions of the sink `ottla`);
+* files: exactly once (the log of Spark's file sink);
 * jdbc: exactly once (the batch number is written in the transaction of its rows);
-* topic with mode update: at least once, because every change of a total is written in its own batch;
+* topic with mode update: at least once, because each change of a total is written in its batch;
 * console: none.
 """
 

@@ -92,8 +92,8 @@ def load(
 def _records(rows: DataFrame, settings: LoadSettings) -> DataFrame:
     if settings.is_records:
         return _own_columns(rows)
-    wanted = (settings.key, settings.value, settings.timestamp)
-    missing = [name for name in wanted if name and name not in rows.columns]
+    named = (settings.key, settings.value, settings.timestamp)
+    missing = [name for name in named if name and name not in rows.columns]
     if missing:
         raise ConfigError(
             f"The files have no column {missing[0]!r}; they have: {', '.join(rows.columns)}."
@@ -104,8 +104,8 @@ def _records(rows: DataFrame, settings: LoadSettings) -> DataFrame:
         column = sql.col(f"`{name}`")
         return column if kinds[name] in ("string", "binary") else column.cast("string")
 
-    whole = sql.to_json(sql.struct(*(f"`{name}`" for name in rows.columns)))
-    columns = [(text(settings.value) if settings.value else whole).alias("value")]
+    row_as_json = sql.to_json(sql.struct(*(f"`{name}`" for name in rows.columns)))
+    columns = [(text(settings.value) if settings.value else row_as_json).alias("value")]
     if settings.key:
         columns.append(text(settings.key).alias("key"))
     if settings.timestamp:
@@ -131,7 +131,9 @@ def _own_columns(rows: DataFrame) -> DataFrame:
 
 
 def export(spark: SparkSession, bootstrap: str, settings: ExportSettings, report: Report) -> int:
-    """Write the records of a topic to files in a folder; return their number. `report` as for `load`."""
+    """Write the records of a topic to files in a folder; return their number. `report` as for
+    `load`.
+    """
     options = {
         "kafka.bootstrap.servers": bootstrap,
         "assign": _by_topic(settings.starts, as_list=True),

@@ -155,10 +155,10 @@ def start_query(
     claim = checkpoint.claim(compiled.layout, default, lambda: _first_positions(compiled, settings))
     shuffle_partitions = claim.shuffle_partitions
     shipment = ship(compiled.layout, shuffle_partitions)
-    whole = frozenset(global_topics(compiled.layout))
+    whole_topics = frozenset(global_topics(compiled.layout))
     interval_ms = settings.tick_interval_ms if compiled.is_clocked else None
     format_name = f"ottla-pipeline-{next(_names)}"
-    source_settings = SourceSettings(shipment, whole, interval_ms)
+    source_settings = SourceSettings(shipment, whole_topics, interval_ms)
     if in_jvm is None:
         spark.dataSource.register(topology_source(format_name, source_settings))
     else:

@@ -64,8 +64,8 @@ def _read(topology: Topology) -> Iterator[str]:
 
 def _stage(number: int, kind: SubTopology) -> Iterator[str]:
     tasks = f"{kind.partitions} task{'s' * (kind.partitions != 1)}"
-    place = f"stage {kind.level}: transformWithState" if kind.level else "where the source is read"
-    yield f"Sub-topology {number}: {place}, {tasks}"
+    stage = f"stage {kind.level}: transformWithState" if kind.level else "where the source is read"
+    yield f"Sub-topology {number}: {stage}, {tasks}"
     for name in visible_stores(kind.topology):
         if name in kind.topology.stores:
             yield f"  Store {name}: Python, its pages in Spark's state store (JVM)"
@@ -114,12 +114,12 @@ def _spark_type(application: Application) -> SparkType | None:
 
 
 def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> str:
-    place = marks.get(node.name, "Python")
+    mark = marks.get(node.name, "Python")
     if isinstance(node, Source):
-        return f"{node.name}: {place}, reads {', '.join(node.topics) or node.pattern}"
+        return f"{node.name}: {mark}, reads {', '.join(node.topics) or node.pattern}"
     if isinstance(node, Sink):
         name = kind.application.topic_name
         topic = name(node.topic) if isinstance(node.topic, str) else "the topic of a function"
-        return f"{node.name}: {place}, writes {topic}"
+        return f"{node.name}: {mark}, writes {topic}"
     results = [str(item) for item in expressions_of(node)]
-    return f"{node.name}: {place}{', an expression: ' + ', '.join(results) if results else ''}"
+    return f"{node.name}: {mark}{', an expression: ' + ', '.join(results) if results else ''}"

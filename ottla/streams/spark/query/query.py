@@ -236,20 +236,20 @@ def _start(
 ) -> StreamsQuery:
     places = [f"{settings.checkpoint.rstrip('/')}/{number}" for number in range(len(parts))]
     compiled = [
-        compile_query(applications, settings, _claimed(spark, place))
-        for (_, applications), place in zip(parts, places, strict=True)
+        compile_query(applications, settings, _claimed(spark, checkpoint))
+        for (_, applications), checkpoint in zip(parts, places, strict=True)
     ]
     result = StreamsQuery(settings)
     try:
-        for (name, _), each, place in zip(parts, compiled, places, strict=True):
-            query = start_query(spark, each, replace(settings, checkpoint=place), name)
-            result.add(each, query)
+        for (name, _), part, checkpoint in zip(parts, compiled, places, strict=True):
+            query = start_query(spark, part, replace(settings, checkpoint=checkpoint), name)
+            result.add(part, query)
     except BaseException:
         result.stop()
         raise
     return result
 
 
-def _claimed(spark: SparkSession, place: str) -> list[int]:
+def _claimed(spark: SparkSession, checkpoint: str) -> list[int]:
     # A Spark Connect session has no file system here; start_query rejects it with a message.
-    return Checkpoint(spark, place).partitions() if isinstance(spark, SparkSession) else []
+    return Checkpoint(spark, checkpoint).partitions() if isinstance(spark, SparkSession) else []

@@ -34,22 +34,22 @@ def first_positions(
     """Return the starting offsets of the partitions that a query does not read from their
     beginning.
     """
-    latest, whole = _latest_topics(layout, topics), global_topics(layout)
-    wanted = set(topics) - whole
+    latest, whole_topics = _latest_topics(layout, topics), global_topics(layout)
+    planned = set(topics) - whole_topics
     with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
         counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
         ends = [
-            (topic, n) for topic in sorted(latest & wanted) for n in range(counts.get(topic, 0))
+            (topic, n) for topic in sorted(latest & planned) for n in range(counts.get(topic, 0))
         ]
         committed = committed_offsets(brokers, group_id) if group_id else {}
         chosen = {
-            key: each.offset
-            for key, each in committed.items()
-            if each.offset >= 0 and each.metadata != PROGRESS and key[0] in wanted
+            key: offset.offset
+            for key, offset in committed.items()
+            if offset.offset >= 0 and offset.metadata != PROGRESS and key[0] in planned
         }
         at_end = dict.fromkeys((key for key in ends if key not in chosen), LATEST)
         result = list_offsets(brokers, at_end, isolation_level=READ_COMMITTED) if at_end else {}
-    return chosen | {key: each.offset for key, each in result.items()}
+    return chosen | {key: offset.offset for key, offset in result.items()}
 
 
 def starting_offsets(

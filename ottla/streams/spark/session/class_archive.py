@@ -55,12 +55,12 @@ def archive_of(java_home: str) -> Path:
     return cache_folder() / f"spark-{pyspark.__version__}-{key}.jsa"
 
 
-def archive_options(java_home: str, given: str) -> str:
+def archive_options(java_home: str, java_options: str) -> str:
     """Return Java's options that use the archive; none if there is no archive, or if `given` names
     one.
     """
     archive = archive_of(java_home)
-    if any(name in given for name in _OWN) or not archive.is_file():
+    if any(name in java_options for name in _OWN) or not archive.is_file():
         return ""
     return f"-XX:SharedArchiveFile={archive} {_QUIET}"
 

@@ -45,14 +45,14 @@ def jar() -> Path:
     return cache_folder() / f"files-{pyspark.__version__}-{key}.jar"
 
 
-def local_files_settings(java_home: str, given: Mapping[str, str]) -> dict[str, str]:
+def local_files_settings(java_home: str, chosen: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of Spark that use the classes; compile them first if that has not been
     done.
 
     Returns no settings if `given` names other file systems, or if the classes cannot be compiled:
     Spark then uses Hadoop's own.
     """
-    if any(name in given for name in _CLASSES):
+    if any(name in chosen for name in _CLASSES):
         return {}
     target = jar()
     if not target.is_file() and not _compile_classes(java_home, target):
@@ -61,7 +61,7 @@ def local_files_settings(java_home: str, given: Mapping[str, str]) -> dict[str, 
         return {}
     return {
         **_CLASSES,
-        _CLASS_PATH: os.pathsep.join(filter(None, (str(target), given.get(_CLASS_PATH)))),
+        _CLASS_PATH: os.pathsep.join(filter(None, (str(target), chosen.get(_CLASS_PATH)))),
     }
 
 

@@ -110,9 +110,9 @@ def session(
     if not is_cluster(master):
         # Executors on other machines would not find the classes.
         chosen |= local_files_settings(os.environ["JAVA_HOME"], chosen)
-    given = chosen.get(_JAVA_OPTIONS, "")
-    archive = archive_options(os.environ["JAVA_HOME"], given)
-    chosen[_JAVA_OPTIONS] = " ".join(filter(None, (_LOGGING, archive, given)))
+    java_options = chosen.get(_JAVA_OPTIONS, "")
+    archive = archive_options(os.environ["JAVA_HOME"], java_options)
+    chosen[_JAVA_OPTIONS] = " ".join(filter(None, (_LOGGING, archive, java_options)))
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

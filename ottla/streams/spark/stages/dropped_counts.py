@@ -1,5 +1,5 @@
-"""Counts of the records that a query's tasks dropped and of misplaced keys (placement.py), sent from
-its workers to the driver with each micro-batch.
+"""Counts of the records that a query's tasks dropped and of misplaced keys (placement.py), sent
+from its workers to the driver with each micro-batch.
 
 A task adds envelopes without records to its output (envelopes.py). Spark observes these envelopes
 before the sink and reports them with the progress of the micro-batch, so a repeated micro-batch is
@@ -7,8 +7,8 @@ counted once.
 
 Not done: records that a stateless query drops in the JVM (catalyst/frame.py) are logged by the
 workers but not counted, because the rows of such a query are not envelopes: the JVM would have to
-evaluate each filter a second time for the observation. Misplaced keys of topics that match a pattern
-are counted together, under an empty name.
+evaluate each filter a second time for the observation. Misplaced keys of topics that match a
+pattern are counted together, under an empty name.
 """
 
 import json

@@ -145,13 +145,13 @@ class PlainTask:
         deliver, count = chain.deliver, records.num_rows
         try:
             if read_key is None and read_value is None:
-                for place in range(count):
-                    self._place = place
-                    deliver(keys[place], values[place])
+                for row in range(count):
+                    self._place = row
+                    deliver(keys[row], values[row])
                 return
-            for place in range(count):
-                self._place = place
-                key, value = keys[place], values[place]
+            for row in range(count):
+                self._place = row
+                key, value = keys[row], values[row]
                 try:
                     key = key if key is None or read_key is None else read_key(key)
                     value = value if value is None or read_value is None else read_value(value)
@@ -194,10 +194,10 @@ class PlainTask:
         task.
         """
         by_topic: dict[str, tuple[list[int], list[ProducedRecord]]] = {}
-        for place, each in zip(self._places, self._produced, strict=True):
-            held = by_topic.setdefault(each.topic, ([], []))
-            held[0].append(place)
-            held[1].append(each)
+        for row, produced in zip(self._places, self._produced, strict=True):
+            held = by_topic.setdefault(produced.topic, ([], []))
+            held[0].append(row)
+            held[1].append(produced)
         written = {} if records is None else self._written
         for topic in (*written, *(item for item in by_topic if item not in written)):
             parts = []
@@ -413,10 +413,10 @@ def _flat_map(operator: stateless.FlatMap, forward: Deliver) -> Deliver:
             if type(pair) is not tuple:
                 pair = stateless.pair_of(pair)
             try:
-                each_key, each = pair
+                each_key, each_value = pair
             except ValueError:
                 raise stateless.no_pair(pair) from None
-            forward(each_key, each)
+            forward(each_key, each_value)
 
     return step
 

@@ -56,10 +56,10 @@ class _Page:
 
     def cut(self, at: int) -> "_Page":
         """Remove the entries from an index on, and return them as a new page."""
-        taken = _Page({key: self.values.pop(key) for key in self.keys[at:]})
+        tail = _Page({key: self.values.pop(key) for key in self.keys[at:]})
         del self.keys[at:]
-        self.is_changed = taken.is_changed = True
-        return taken
+        self.is_changed = tail.is_changed = True
+        return tail
 
     def cut_by_bytes(self) -> Iterator["_Page"]:
         """Remove the entries beyond MAX_BYTES, and return them as pages within the limit."""
@@ -67,13 +67,13 @@ class _Page:
             return
         sizes = [len(key) + len(self.values[key]) for key in self.keys]
         places, size = [], 0
-        for place, each in enumerate(sizes):
-            if size and size + each > MAX_BYTES // 2:
-                places.append(place)
+        for index, entry_bytes in enumerate(sizes):
+            if size and size + entry_bytes > MAX_BYTES // 2:
+                places.append(index)
                 size = 0
-            size += each
-        for place in reversed(places):
-            yield self.cut(place)
+            size += entry_bytes
+        for index in reversed(places):
+            yield self.cut(index)
 
     def stored(self) -> bytes:
         values = self.values
@@ -251,7 +251,7 @@ class PagedMaps:
 
     def flush(self) -> Sizes:
         """Write the changed pages; return the sizes for the next micro-batch."""
-        for each in self._open.values():
-            each.flush()
-        sizes = self._sizes | {name: each.size for name, each in self._open.items()}
+        for open_map in self._open.values():
+            open_map.flush()
+        sizes = self._sizes | {name: open_map.size for name, open_map in self._open.items()}
         return {name: size for name, size in sizes.items() if size != (0, False)}

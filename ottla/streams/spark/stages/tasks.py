@@ -2,9 +2,9 @@
 not use Spark.
 
 `SourceStage` runs where the source is read: it runs stateless sub-topologies and addresses all
-other records to tasks. `Stage` runs the tasks of one level, with their stores over state pages. A task
-restores its memory, processes the records in Kafka's order (of the topics' next records the one
-with the earliest timestamp), and writes its changes.
+other records to tasks. `Stage` runs the tasks of one level, with their stores over state pages. A
+task restores its memory, processes the records in Kafka's order (of the topics' next records the
+one with the earliest timestamp), and writes its changes.
 """
 
 import heapq

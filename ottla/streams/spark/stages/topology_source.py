@@ -142,9 +142,11 @@ class TopologyBatches:
 
     def limit(self, begin: Offsets, end: Offsets, max_rows: int, positions: Positions) -> Offsets:
         """Return ends of about `max_rows` rows; global topics and the clock are read whole."""
-        whole = {key for key in end if key[0] in (*self._settings.whole_topics, CLOCK_TOPIC)}
-        rest = {key: offset for key, offset in end.items() if key not in whole}
-        return self._in_order(begin, rest, max_rows, positions) | {key: end[key] for key in whole}
+        unlimited = {key for key in end if key[0] in (*self._settings.whole_topics, CLOCK_TOPIC)}
+        rest = {key: offset for key, offset in end.items() if key not in unlimited}
+        return self._in_order(begin, rest, max_rows, positions) | {
+            key: end[key] for key in unlimited
+        }
 
     def _in_order(
         self, begin: Offsets, end: Offsets, max_rows: int, positions: Positions
@@ -260,8 +262,8 @@ def opened_envelopes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 def _records_in(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     names, sealed = batch.column("topic").to_pylist(), batch.column("records").to_pylist()
-    for topic, each in zip(names, sealed, strict=True):
-        for records in open_sealed(each).to_batches():
+    for topic, sealed_records in zip(names, sealed, strict=True):
+        for records in open_sealed(sealed_records).to_batches():
             yield _as_written(topic, records)
 
 

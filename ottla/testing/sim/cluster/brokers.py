@@ -183,7 +183,8 @@ class SimCluster:
             watch.cancel()
         self._watches.clear()
 
-    # -- faults that are neither the disk's nor the machine's own ------------------------------------
+    # -- faults that are neither the disk's nor the machine's own
+    # ------------------------------------
 
     def pause(self, broker_id: int) -> None:
         """Stop a broker's process like SIGSTOP."""
@@ -217,7 +218,8 @@ class SimCluster:
         self.world.network.heal()
         self.coordination.changed()
 
-    # -- observations ---------------------------------------------------------------------------------
+    # -- observations
+    # ---------------------------------------------------------------------------------
 
     @property
     def controllers(self) -> list[int]:

@@ -86,7 +86,8 @@ class ClusterClient:
         """Wait a moment before a repetition."""
         await self.clock.sleep(PAUSE_SECONDS + self.rng.below(50) / 1000)
 
-    # -- connections --------------------------------------------------------------------------------
+    # -- connections
+    # --------------------------------------------------------------------------------
 
     async def connection(self, broker_id: int) -> SimConnection:
         """Return a connection to a broker; raises Unavailable."""
@@ -130,7 +131,8 @@ class ClusterClient:
             if not connection.is_lost:
                 connection.close()
 
-    # -- leaders and coordinators ---------------------------------------------------------------------
+    # -- leaders and coordinators
+    # ---------------------------------------------------------------------
 
     async def leader(self, topic: str, partition: int) -> int:
         """Return the leader of a partition as some broker knows it; raises Unavailable."""

@@ -1,7 +1,7 @@
 """`kafka-features describe` (org.apache.kafka.tools.FeatureCommand).
 
-Not done: `upgrade`, `downgrade`, `disable`, `version-mapping`, `feature-dependencies`: feature levels
-belong to KRaft, whose release numbers Ottla does not have.
+Not done: `upgrade`, `downgrade`, `disable`, `version-mapping`, `feature-dependencies`: feature
+levels belong to KRaft, whose release numbers Ottla does not have.
 """
 
 from ottla.base.errors import OttlaError

@@ -3,7 +3,8 @@
 As with Apache Kafka's tool, an error of the cluster is printed on standard output with exit code 0,
 and a wrong command line has exit code 1; `ottla group` fails in both cases.
 
-Not done: `--validate-regex`; epochs and target assignments of KIP-848 in `--verbose` are shown as `-`.
+Not done: `--validate-regex`; epochs and target assignments of KIP-848 in `--verbose` are shown as
+`-`.
 """
 
 from collections.abc import Callable

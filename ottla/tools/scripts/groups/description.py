@@ -66,7 +66,9 @@ def _find(brokers: Brokers, name: str) -> groups.Group:
 
 
 def _announce(group: groups.Group, count: int) -> bool:
-    """Print a note if the group has no members or is rebalancing; return True if there are rows to show."""
+    """Print a note if the group has no members or is rebalancing; return True if there are rows to
+    show.
+    """
     if group.state == "Empty":
         err(f"\nConsumer group '{group.group_id}' has no active members.")
     elif group.state in _REBALANCING:

@@ -1,4 +1,6 @@
-"""`kafka-e2e-latency` (org.apache.kafka.tools.EndToEndLatency): one record at a time, there and back."""
+"""`kafka-e2e-latency` (org.apache.kafka.tools.EndToEndLatency): one record at a time, there and
+back.
+"""
 
 import random
 import time

@@ -57,6 +57,15 @@ def test_member_is_described_with_its_assignment(cluster: Any, brokers: Brokers)
     assert group.members[0].host == "10.0.0.1"
 
 
+def test_former_names_of_a_members_bytes_are_deprecated() -> None:
+    """`said` and `told` return the metadata and the assignment, with a warning."""
+    member = groups.Member("m", None, "c", "h", (), metadata=b"1", assignment_bytes=b"2")
+    with pytest.warns(DeprecationWarning, match=r"Member\.said is now Member\.metadata"):
+        assert member.said == b"1"
+    with pytest.warns(DeprecationWarning, match=r"Member\.told is now Member\.assignment_bytes"):
+        assert member.told == b"2"
+
+
 @pytest.mark.parametrize(
     "described",
     [DescribedGroup(group_id="g", group_state="Dead"), DescribedGroup(group_id="g", error_code=69)],

@@ -152,7 +152,8 @@ async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: i
                         assert short.fetch(fetch_request, version) == long.fetch(
                             fetch_request, version
                         )
-    # The first request of a kind uses the handler: of two topics, partitions and leader epochs each.
+    # The first request of a kind uses the handler: of two topics, partitions and leader epochs
+    # each.
     assert short.long_count == (8 if version >= FIRST_VERSION_WITH_EPOCHS else 4)
 
 

@@ -115,7 +115,8 @@ BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkp
 # A lost transaction index looks like that of a segment without aborted transactions, as in Kafka.
 # Half of one may end between two entries.
 UNDETECTED = {(".txnindex", "lost"), (".txnindex", "half")}
-# Only the last stable offset of an entry, which says where a search may stop; no checksum covers it.
+# Only the last stable offset of an entry, which says where a search may stop; no checksum covers
+# it.
 UNDETECTED |= {(".txnindex", "last bit")}
 
 

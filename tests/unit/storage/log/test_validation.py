@@ -357,7 +357,8 @@ def test_invalid_batches_of_a_leader_are_rejected(data: bytes, code: ErrorCode) 
     assert error.value.code == code
 
 
-# -- what the event loop is not held up for ----------------------------------------------------------
+# -- what the event loop is not held up for
+# ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("codec", CODECS.values())

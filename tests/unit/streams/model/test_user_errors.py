@@ -19,7 +19,7 @@ from ottla.streams import (
 )
 from ottla.streams.application.states import State, StateMachine
 from ottla.streams.model.errors import DeserializationError, SerializationError, StreamsError
-from ottla.streams.model.user_errors import UsersErrors, told
+from ottla.streams.model.user_errors import UsersErrors, described
 
 _HERE = Path(__file__).name
 
@@ -146,7 +146,7 @@ def test_a_reported_error_has_its_notes_and_the_users_frames() -> None:
     assert [place.partition(", in ")[2] for place in places][-1] == "_breaks"
     assert all(_HERE in place for place in places)
     assert "    return 12 // value" in lines
-    assert told(ValueError("x")) == "ValueError: x"
+    assert described(ValueError("x")) == "ValueError: x"
 
 
 def test_a_failing_state_listener_is_logged(

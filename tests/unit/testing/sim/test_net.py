@@ -175,7 +175,9 @@ def test_the_simulated_network_behaves_the_same(scenario: Scenario, seed: int) -
 
 
 def test_a_partition_holds_bytes_until_it_heals() -> None:
-    """No byte is lost, because TCP retransmits; meanwhile no byte arrives and no connection succeeds."""
+    """No byte is lost, because TCP retransmits; meanwhile no byte arrives and no connection
+    succeeds.
+    """
     network = SimNetwork(SeededRng(1))
     one, two = network.host("one"), network.host("two")
 

@@ -1,0 +1,66 @@
+"""The parts of a producer that do not depend on how it waits: in threads or on an event loop."""
+
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client import transport
+from ottla.client.config.names import Role
+from ottla.client.config.settings import ClientSettings, Config, read_settings
+from ottla.client.errors import ClientError
+from ottla.client.producer.back_pressure import Deadline
+from ottla.client.producer.options import open_producer
+from ottla.client.producer.partitioners import Topology
+from ottla.client.producer.preparation import Preparation
+from ottla.client.producer.transactions import Transactions
+
+_MAX_BLOCK_MS = 60_000.0
+_STEP_S = 0.05
+
+
+class ProducerParts(NamedTuple):
+    """librdkafka's producer, the steps in front of it, its transactions, and `max.block.ms` in s."""
+
+    settings: ClientSettings
+    producer: Any
+    preparation: Preparation
+    transactions: Transactions
+    max_block_s: float
+
+    def check_transactional(self) -> None:
+        """Raise ClientError if the producer has no transactional id."""
+        if "transactional.id" not in self.settings.given:
+            raise ClientError("transactions need the option transactional_id")
+
+
+def open_parts(config: Config, words: dict[str, Any]) -> ProducerParts:
+    """Open librdkafka's producer with the settings of `config` and `words`, Kafka's names."""
+    settings = read_settings(Role.PRODUCER, config, words)
+    producer = open_producer(settings)
+    max_block_s = settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
+    topology = Topology(partial(_look_up, producer, max_block_s))
+    return ProducerParts(
+        settings,
+        producer,
+        Preparation(settings, topology),
+        Transactions(producer, max_block_s),
+        max_block_s,
+    )
+
+
+def _look_up(producer: Any, timeout_s: float, topic: str) -> list[int]:
+    """Return the partitions of a topic, which the broker may create; ApiError if it does not."""
+    deadline = Deadline(timeout_s)
+    while True:
+        try:
+            metadata = producer.list_topics(topic, min(timeout_s, 10.0)).topics[topic]
+        except transport.LibrdkafkaError as error:
+            raise transport.translate(error.args[0]) from error
+        if metadata.partitions:
+            return list(metadata.partitions)
+        cause = None if metadata.error is None else transport.translate(metadata.error)
+        if isinstance(cause, ApiError) and cause.code is not ErrorCode.LEADER_NOT_AVAILABLE:
+            raise cause
+        deadline.check(topic)
+        time.sleep(_STEP_S)

@@ -1,0 +1,58 @@
+"""The tests of a module are found from its name: in the mirror tests/unit, or in a table.
+
+The tests of `ottla/a/b/c.py` are in `tests/unit/a/b/test_c.py` or `tests/unit/a/test_b_c.py`, those
+of a handler in tests/handlers, and the messages are covered by tests/wire.
+tests/law/tests_of_packages.toml lists for each package the tests of its other modules.
+"""
+
+import functools
+import tomllib
+from pathlib import PurePosixPath
+
+from tests.law import source
+
+_UNIT = "tests/unit"
+
+
+@functools.cache
+def _table() -> dict[str, list[str]]:
+    with (source.ROOT / "tests/law/tests_of_packages.toml").open("rb") as file:
+        table: dict[str, list[str]] = tomllib.load(file)["tests"]
+    return table
+
+
+def _has_mirror(path: PurePosixPath) -> bool:
+    folders = path.parent.parts[1:]
+    if path.parts[1:3] == ("wire", "messages"):
+        return True
+    if path.parts[1:3] == ("server", "handlers"):
+        return (source.ROOT / "tests/handlers" / f"test_{path.stem}.py").exists()
+    names = (
+        source.ROOT.joinpath(_UNIT, *folders[:depth], f"test_{'_'.join(rest)}.py")
+        for depth in range(1, len(folders) + 1)
+        for rest in ((path.stem,), (*folders[depth:], path.stem))
+    )
+    return any(name.exists() for name in names)
+
+
+def _packages_with_other_modules() -> set[str]:
+    paths = [PurePosixPath(item.path) for item in source.sources()]
+    return {
+        "/".join(path.parent.parts)
+        for path in paths
+        if not path.stem.startswith("__") and len(path.parts) > 2 and not _has_mirror(path)
+    }
+
+
+def test_tests_of_every_module_are_found_from_its_name() -> None:
+    """A package has a row if one of its modules has no test file of the same name."""
+    assert _packages_with_other_modules() == set(_table())
+
+
+def test_the_table_of_tests_names_tests_that_exist() -> None:
+    """Each row has a file, or a folder that contains tests."""
+    for package, places in _table().items():
+        assert places, package
+        for place in places:
+            path = source.ROOT / place
+            assert path.is_file() or list(path.rglob("test_*.py")), f"{package}: {place}"
