@@ -21,18 +21,22 @@
     const style = getComputedStyle(document.documentElement);
     const ink = style.getPropertyValue("--muted").trim();
     const line = style.getPropertyValue("--line").trim();
-    const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+    const axis = { font: "12px system-ui, sans-serif", stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     const options = {
       width: Math.max(260, figure.clientWidth - 2),
       height: Number(figure.dataset.height || 170),
       cursor: { y: false },
       axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(units) }],
-      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
+      // A new chart shows a minute, so that its first points do not fill it.
+      scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
       series: [{}, ...names.map((name, index) => ({
         label: name, stroke: COLOURS[index % COLOURS.length], width: 1.6, value: (_, value) => units(value),
         spanGaps: false, points: { show: false },
       }))],
     };
+    const time = (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString([], { hour12: false }));
+    options.axes[0] = { ...axis, values: time, space: 80 };
+    options.series[0] = { value: (_, at) => at ? new Date(at * 1000).toLocaleTimeString([], { hour12: false }) : "–" };
     return new uPlot(options, data, figure);
   }
 

@@ -137,6 +137,7 @@ def _page_reply(page: Page, view: View, request: Request) -> Reply:
         _connect(view, page.is_global)
         return _shown(page, view, page.show(view))
     check_csrf(view.session, request, view.form.text("csrf"))
+    _check_may_see(page.role, view)
     _connect(view, page.is_global)
     action = page.actions.get(view.form.text("action"))
     if action is None:

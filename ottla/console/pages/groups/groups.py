@@ -39,8 +39,11 @@ def show_group(view: View) -> Mapping[str, Any]:
 
 def read_lag(view: View) -> Mapping[str, Any]:
     """Return the lag of a group for its chart."""
-    detail = describe_group(view.cluster, group_of(view))
-    values = {view.say("lag (records)"): detail.lag, view.say("lag (s)"): detail.lag_s}
+    is_time = view.query.text("unit") == "s"
+    detail = describe_group(view.cluster, group_of(view), with_seconds=is_time)
+    values: dict[str, float | None] = {view.say("lag (records)"): detail.lag}
+    if is_time:
+        values = {view.say("lag (s)"): detail.lag_s}
     return {"at_ms": view.cluster.now_ms(), "values": values}
 
 
