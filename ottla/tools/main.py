@@ -133,6 +133,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "zookeeper": Verb("", "Run ZooKeeper, look into it, and copy metadata."),
             "pipeline": Verb("", "Check, explain and run YAML pipelines."),
             "spark": Verb("", "Make Spark start faster."),
+            "console": Verb("ottla.tools.console.command", "Serve the console, for a browser."),
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
