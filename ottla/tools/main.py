@@ -138,6 +138,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "zookeeper": _noun("zookeeper"),
             "pipeline": _noun("pipeline"),
             "spark": _noun("spark"),
+            "console": Verb("ottla.tools.console.command", "Serve the console, for a browser."),
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),

@@ -27,6 +27,7 @@ class ResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
     CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class ConfigSource(IntEnum):

@@ -1,8 +1,17 @@
 """The brokers of a cluster: roles, load, log directories, supported APIs."""
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ottla.console.model.connections import ClusterConnection, planned
+import ottla
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.directories import Directory, read_directories
+from ottla.console.model.requests.metadata import Node, read_metadata
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +79,93 @@ class ApiVersionRow:
 
 def list_brokers(connection: ClusterConnection) -> list[BrokerRow]:
     """Return the running brokers by id; brokers that replicas name but that are down are absent."""
-    raise planned()
+    metadata = read_metadata(connection)
+    directories = read_directories(connection)
+    leaders: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+    out_of_sync: Counter[int] = Counter()
+    for topic in metadata.topics.values():
+        for row in topic.partitions:
+            leaders[row.leader] += 1
+            replicas.update(row.replicas)
+            if len(row.isr) < len(row.replicas):
+                out_of_sync.update(set(row.replicas) - set(row.isr))
+    return [
+        BrokerRow(
+            node_id=node.node_id,
+            host=node.host,
+            port=node.port,
+            rack=node.rack,
+            is_controller=node.node_id == metadata.controller_id,
+            leaders=leaders[node.node_id],
+            replicas=replicas[node.node_id],
+            out_of_sync=out_of_sync[node.node_id],
+            leader_skew=_deviation(leaders, node.node_id, metadata.nodes),
+            replica_skew=_deviation(replicas, node.node_id, metadata.nodes),
+            size_bytes=_replica_bytes(directories.get(node.node_id)),
+            disk_total_bytes=_sum(directories.get(node.node_id), lambda row: row.total_bytes),
+            disk_usable_bytes=_sum(directories.get(node.node_id), lambda row: row.usable_bytes),
+        )
+        for node in metadata.nodes.values()
+    ]
 
 
 def describe_broker(connection: ClusterConnection, node_id: int) -> BrokerDetail:
     """Return a broker; ApiError BROKER_NOT_AVAILABLE if it is not running."""
-    raise planned()
+    found = next((row for row in list_brokers(connection) if row.node_id == node_id), None)
+    if found is None:
+        raise ApiError(
+            ErrorCode.BROKER_NOT_AVAILABLE,
+            f"Broker {node_id} is not running. Start it, or choose another one from the list.",
+        )
+    directories = read_directories(connection, is_fresh=True).get(node_id, [])
+    return BrokerDetail(found, tuple(_directory_row(row) for row in directories))
 
 
 def list_api_versions(connection: ClusterConnection, node_id: int) -> list[ApiVersionRow]:
-    """Return the APIs of a broker by key."""
-    raise planned()
+    """Return the APIs of a broker by key; ApiError BROKER_NOT_AVAILABLE if it is not running."""
+    request = ApiVersionsRequest(
+        client_software_name="ottla-console", client_software_version=ottla.__version__
+    )
+    with connection.brokers() as brokers:
+        response = brokers.retry(lambda: brokers.ask_node(node_id, request, ApiVersionsResponse))
+    check(response.error_code)
+    return [
+        ApiVersionRow(row.api_key, _api_name(row.api_key), row.min_version, row.max_version)
+        for row in sorted(response.api_keys, key=lambda row: row.api_key)
+    ]
+
+
+def _api_name(key: int) -> str:
+    """Return "ListOffsets" for 2; empty for a key that this version does not know."""
+    try:
+        return ApiKey(key).name.title().replace("_", "")
+    except ValueError:
+        return ""
+
+
+def _deviation(counts: Mapping[int, int], node_id: int, nodes: Mapping[int, Node]) -> float:
+    mean = sum(counts[node] for node in nodes) / len(nodes)
+    return round((counts[node_id] - mean) / mean * 100, 1) if mean else 0.0
+
+
+def _replica_bytes(directories: Sequence[Directory] | None) -> int | None:
+    if directories is None:
+        return None
+    return sum(size.size_bytes for row in directories for size in row.replicas.values())
+
+
+def _sum(
+    directories: Sequence[Directory] | None, amount: Callable[[Directory], int | None]
+) -> int | None:
+    amounts = [amount(row) for row in directories or () if not row.error]
+    known = [value for value in amounts if value is not None]
+    return sum(known) if known and len(known) == len(amounts) else None
+
+
+def _directory_row(row: Directory) -> LogDirectoryRow:
+    replicas = [
+        ReplicaInDirectory(topic, number, size.size_bytes, size.offset_lag, size.is_future)
+        for (topic, number), size in sorted(row.replicas.items())
+    ]
+    return LogDirectoryRow(row.path, row.total_bytes, row.usable_bytes, tuple(replicas), row.error)

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+MASKED = "******"
+"""The text of a sensitive value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

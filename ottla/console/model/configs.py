@@ -7,8 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
+from ottla.base.errors import ConfigError
+from ottla.client.admin.configs import ConfigSource, Resource, ResourceType
+from ottla.client.admin.configs import alter_config as alter
+from ottla.console.model.changes import MASKED, Change
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.effects import effect_of, shown_value
+from ottla.console.model.requests.metadata import read_metadata
+from ottla.console.model.requests.options import read_options
+from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 
 class ConfigKind(StrEnum):
@@ -54,12 +61,16 @@ class ConfigRow:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDifference:
-    """An option before and after a change; None is the absence of an override."""
+    """The effective value of an option before and after a change.
+
+    None is unknown, or hidden if `is_hidden`, as for passwords.
+    """
 
     name: str
     before: str | None
     after: str | None
     effect: str
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +84,16 @@ class ConfigPlan:
 
 
 def describe_config(connection: ClusterConnection, resource: ConfigResource) -> list[ConfigRow]:
-    """Return the options of a resource by name."""
-    raise planned()
+    """Return the options of a resource by name; ConfigError if the resource is malformed.
+
+    For CLUSTER, the options are those that can be set for all brokers, with their values for
+    brokers that do not override them.
+    """
+    if resource.kind is ConfigKind.CLUSTER:
+        return _describe_cluster(connection)
+    kind = _type_and_name(resource)
+    own = _OWN_SOURCE[resource.kind]
+    return [_row(row, own) for row in read_options(connection, *kind)]
 
 
 def plan_change(
@@ -84,8 +103,26 @@ def plan_change(
     assign: Mapping[str, str] | None = None,
     delete: Sequence[str] = (),
 ) -> ConfigPlan:
-    """Validate a change on the cluster and return its differences; ApiError INVALID_CONFIG."""
-    raise planned()
+    """Validate a change on the cluster and return its differences; ApiError INVALID_CONFIG.
+
+    An option that already has its value is no difference.
+    """
+    if both := sorted(set(assign or {}) & set(delete)):
+        raise ConfigError(f"{both[0]!r} is both set and reset: choose one of the two")
+    if not assign and not delete:
+        raise ConfigError("there is nothing to change: set or reset at least one option")
+    rows = {row.name: row for row in describe_config(connection, resource)}
+    with connection.brokers() as brokers:
+        target = _target(resource)
+        alter(brokers, target, assign=assign, delete=delete, validate_only=True)
+    differences = [_difference(rows, name, value) for name, value in (assign or {}).items()]
+    differences += [_difference(rows, name, None) for name in delete]
+    return ConfigPlan(
+        resource=resource,
+        differences=tuple(row for row in differences if row.before != row.after or row.is_hidden),
+        assign=dict(assign or {}),
+        delete=tuple(delete),
+    )
 
 
 def alter_config(
@@ -96,4 +133,118 @@ def alter_config(
     delete: Sequence[str] = (),
 ) -> Change:
     """Set some options and reset others, all or nothing; ApiError INVALID_CONFIG."""
-    raise planned()
+    plan = plan_change(connection, resource, assign=assign, delete=delete)
+    with connection.brokers() as brokers:
+        alter(brokers, _target(resource), assign=assign, delete=delete)
+    connection.forget()
+    return Change(
+        connection.name,
+        f"{resource.kind}.alter-config",
+        resource.name or "all brokers",
+        before={row.name: _audited(row, row.before) for row in plan.differences},
+        after={row.name: _audited(row, row.after) for row in plan.differences},
+    )
+
+
+def _type_and_name(resource: ConfigResource) -> tuple[int, str]:
+    if resource.kind is ConfigKind.BROKER and not resource.name.isdecimal():
+        raise ConfigError(f"{resource.name!r} is no broker: give its id, a number")
+    if resource.kind is not ConfigKind.CLUSTER and not resource.name:
+        raise ConfigError(f"the name of the {resource.kind} is missing")
+    return _TYPES[resource.kind], resource.name
+
+
+def _target(resource: ConfigResource) -> Resource:
+    number, name = _type_and_name(resource)
+    return Resource(ResourceType(number), name)
+
+
+def _describe_cluster(connection: ClusterConnection) -> list[ConfigRow]:
+    nodes = read_metadata(connection).nodes
+    if not nodes:
+        return []
+    rows = []
+    for row in read_options(connection, ResourceType.BROKER, str(min(nodes))):
+        if row.read_only:
+            continue
+        # The values of this one broker are not those of the cluster.
+        values = [
+            item for item in row.synonyms if item.source != ConfigSource.DYNAMIC_BROKER_CONFIG
+        ]
+        if row.config_source == ConfigSource.DYNAMIC_BROKER_CONFIG:
+            row.value = values[0].value if values else None
+            row.config_source = values[0].source if values else ConfigSource.UNKNOWN
+        row.synonyms = values
+        rows.append(_row(row, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
+    return rows
+
+
+def _row(row: DescribeConfigsResourceResult, own: ConfigSource) -> ConfigRow:
+    inherited = [item.value for item in row.synonyms if item.source != own]
+    is_own = row.config_source == own
+    default = inherited[0] if inherited else (None if is_own else row.value)
+    return ConfigRow(
+        name=row.name,
+        value=None if row.is_sensitive else row.value,
+        default=None if row.is_sensitive else default,
+        source=_SOURCES.get(row.config_source, "unknown"),
+        is_default=row.config_source == ConfigSource.DEFAULT_CONFIG,
+        is_read_only=row.read_only,
+        is_sensitive=row.is_sensitive,
+        type=_CONFIG_TYPES.get(row.config_type, "unknown"),
+        shown=MASKED if row.is_sensitive else shown_value(row.name, row.value or ""),
+        documentation=row.documentation or "",
+        effect=effect_of(row.name, is_read_only=row.read_only),
+    )
+
+
+def _difference(rows: Mapping[str, ConfigRow], name: str, value: str | None) -> ConfigDifference:
+    row = rows.get(name)
+    if row is None:
+        return ConfigDifference(name, None, value, effect_of(name, is_read_only=False))
+    after = value if value is not None else row.default
+    return ConfigDifference(name, row.value, after, row.effect, is_hidden=row.is_sensitive)
+
+
+def _audited(row: ConfigDifference, value: str | None) -> str:
+    if row.is_hidden:
+        return MASKED
+    return "(not set)" if value is None else value
+
+
+_TYPES = {
+    ConfigKind.TOPIC: ResourceType.TOPIC,
+    ConfigKind.BROKER: ResourceType.BROKER,
+    ConfigKind.CLUSTER: ResourceType.BROKER,
+    ConfigKind.GROUP: ResourceType.GROUP,
+    ConfigKind.CLIENT_METRICS: ResourceType.CLIENT_METRICS,
+}
+# The source of an override of each kind of resource.
+_OWN_SOURCE = {
+    ConfigKind.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    ConfigKind.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
+    ConfigKind.GROUP: ConfigSource.DYNAMIC_GROUP_CONFIG,
+    ConfigKind.CLIENT_METRICS: ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG,
+}
+_SOURCES: Mapping[int, str] = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
+    ConfigSource.DYNAMIC_BROKER_CONFIG: "broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "cluster",
+    ConfigSource.STATIC_BROKER_CONFIG: "static",
+    ConfigSource.DEFAULT_CONFIG: "default",
+    ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG: "logger",
+    ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG: "client-metrics",
+    ConfigSource.DYNAMIC_GROUP_CONFIG: "group",
+}
+# org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType
+_CONFIG_TYPES: Mapping[int, str] = {
+    1: "boolean",
+    2: "string",
+    3: "int",
+    4: "short",
+    5: "long",
+    6: "double",
+    7: "list",
+    8: "class",
+    9: "password",
+}

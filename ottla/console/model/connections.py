@@ -3,15 +3,33 @@
 Not done: TLS and SASL, which the client's own codec (`ottla.client.brokers`) does not support.
 """
 
+import re
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, ConfigError, OttlaError
+from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
+from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
+from ottla.client.transport import open_consumer, open_producer
 
+K = TypeVar("K")
 T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CLIENT_ID = "ottla-console"
+# More idle connections would only hold sockets; a busy console opens more for a moment.
+_IDLE_MAX = 8
+_PARALLEL_MAX = 8
+_REFRESHING_MAX = 2
+_PLAINTEXT = "PLAINTEXT"
+# How long requests to all brokers leave out a broker that did not respond.
+_DOWN_S = 3.0
 
 
 class ClusterUnavailable(OttlaError):
@@ -28,7 +46,7 @@ class ClusterSettings:
 
     `zookeeper` is a ZooKeeper connection string; `http_urls` are the base URLs of the brokers' HTTP
     ports by node id (Ottla only), where exact lag and search are served. `options` are client
-    options by their Kafka names.
+    options by their Kafka names. The constructor raises ConfigError for an invalid name or address.
     """
 
     name: str
@@ -38,57 +56,218 @@ class ClusterSettings:
     http_urls: Mapping[int, str] = field(default_factory=dict)
     is_read_only: bool = False
 
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(
+                f"{self.name!r} cannot be the name of a cluster: use up to 64 letters, digits, "
+                "dots, dashes and underscores"
+            )
+        parse_bootstrap(self.bootstrap)
+        protocol = self.options.get("security.protocol", _PLAINTEXT)
+        if protocol.upper() != _PLAINTEXT:
+            raise ConfigError(
+                f"cluster {self.name!r}: security.protocol={protocol} is not supported yet; "
+                "the console connects to PLAINTEXT listeners only"
+            )
+
     @classmethod
     def parse(cls, text: str) -> "ClusterSettings":
         """Return the settings of `NAME=HOST:PORT[,HOST:PORT…]`; ConfigError if it is malformed."""
-        raise planned()
+        name, equals, bootstrap = text.partition("=")
+        if not equals:
+            raise ConfigError(f"{text!r} is no cluster: write NAME=HOST:PORT, as in local=:9092")
+        return cls(name.strip(), bootstrap.strip())
 
 
 class ClusterConnection:
     """One cluster: any thread may use it; `close` is idempotent, and later calls raise Closed.
 
-    `clock` returns seconds since 1970 and is replaced in tests.
+    `timeout_s` bounds each call to the cluster. `clock` returns seconds since 1970 and is replaced
+    in tests.
     """
 
     def __init__(
         self,
         settings: ClusterSettings,
         *,
-        timeout_s: float = 10.0,
-        clock: Callable[[], float] | None = None,
+        timeout_s: float = 8.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
         self.name = settings.name
         self.bootstrap = settings.bootstrap
         self.timeout_s = timeout_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._idle: list[Brokers] = []
+        self._cache: dict[object, _Entry] = {}
+        self._down: dict[int, float] = {}
+        self._closing = threading.Event()
+        # Two pools: a refresh waits for requests to many brokers, which must find free threads.
+        self._requests = ThreadPoolExecutor(_PARALLEL_MAX, f"console-{self.name}")
+        self._refreshes = ThreadPoolExecutor(_REFRESHING_MAX, f"console-refresh-{self.name}")
 
     @contextmanager
     def brokers(self) -> Iterator[Brokers]:
-        """Lend connections to the brokers to one thread; raises ClusterUnavailable if none responds."""
-        raise planned()
-        yield
+        """Lend connections to the brokers to one thread; raises ClusterUnavailable if none responds.
 
-    def cached(self, key: object, ttl_s: float, load: Callable[[], T]) -> T:
-        """Return a value that is at most `ttl_s` seconds old; concurrent callers share one `load`."""
-        raise planned()
+        ApiError and Unsupported pass through.
+        """
+        lent = self._lend()
+        is_intact = False
+        try:
+            yield lent
+            is_intact = True
+        except (ApiError, Unsupported):
+            is_intact = True
+            raise
+        except (NotReachable, TimedOut) as error:
+            raise ClusterUnavailable(
+                f"Cluster {self.name!r} at {self.bootstrap} does not respond: {error}. Check that "
+                "its brokers are running and that this machine reaches their addresses."
+            ) from error
+        finally:
+            self._take_back(lent, is_intact=is_intact)
+
+    def cached(
+        self, key: object, ttl_s: float, load: Callable[[], T], *, stale_s: float = 0.0
+    ) -> T:
+        """Return a value that is at most `ttl_s` seconds old; concurrent callers share one `load`.
+
+        A value that is at most `stale_s` seconds older is returned, too, while another thread loads
+        its successor. Errors are not cached, and the value before an error is dropped.
+        """
+        with self._lock:
+            entry = self._cache.setdefault(key, _Entry())
+        age = self._clock() - entry.loaded_at
+        if not 0 <= age < ttl_s:
+            if ttl_s <= age < ttl_s + stale_s:
+                self._refresh(key, entry, load)
+            else:
+                with entry.lock:
+                    if not 0 <= self._clock() - entry.loaded_at < ttl_s:
+                        entry.value = load()
+                        entry.loaded_at = self._clock()
+        return cast("T", entry.value)
+
+    def peek(self, key: object, load: Callable[[], T]) -> T | None:
+        """Return `load()` if its value is cached under `key`; else None, and another thread loads it."""
+        with self._lock:
+            entry = self._cache.get(key)
+        if entry is not None and entry.value is not None:
+            return load()
+        try:
+            self._refreshes.submit(_quietly, load)
+        except RuntimeError as error:
+            raise Closed(f"the connection to cluster {self.name!r} is closed") from error
+        return None
+
+    def _refresh(self, key: object, entry: "_Entry", load: Callable[[], object]) -> None:
+        if not entry.lock.acquire(blocking=False):
+            return
+
+        def run() -> None:
+            try:
+                entry.value = load()
+                entry.loaded_at = self._clock()
+            except OttlaError:
+                # The next caller loads it itself and receives the error.
+                with self._lock:
+                    self._cache.pop(key, None)
+            finally:
+                entry.lock.release()
+
+        try:
+            self._refreshes.submit(run)
+        except RuntimeError:
+            # The connection has been closed meanwhile.
+            entry.lock.release()
+
+    def in_parallel(self, calls: Mapping[K, Callable[[], T]]) -> dict[K, T]:
+        """Return the results of independent calls; raises the first error. Calls must not nest."""
+        if len(calls) < 2:
+            return {key: call() for key, call in calls.items()}
+        futures = {key: self._requests.submit(call) for key, call in calls.items()}
+        return {key: future.result() for key, future in futures.items()}
 
     def forget(self) -> None:
         """Empty the cache, as each change to the cluster does."""
+        with self._lock:
+            self._cache.clear()
 
     def now_ms(self) -> int:
         """Return the time in ms."""
-        raise planned()
+        return int(self._clock() * 1000)
+
+    def is_down(self, node_id: int) -> bool:
+        """Return True if a broker did not respond a moment ago; requests to all brokers skip it."""
+        return self._clock() < self._down.get(node_id, 0.0)
+
+    def mark_down(self, node_id: int) -> None:
+        """Let requests to all brokers skip a broker for a few seconds."""
+        self._down[node_id] = self._clock() + _DOWN_S
+
+    def pause(self, seconds: float) -> None:
+        """Wait; raises Closed as soon as the connection is closed."""
+        if self._closing.wait(seconds):
+            raise Closed(f"the connection to cluster {self.name!r} is closed")
 
     def open_consumer(self, options: Mapping[str, Any] | None = None) -> Any:
         """Return a new librdkafka consumer without a group; the caller closes it."""
-        raise planned()
+        own = {
+            "group.id": "ottla-console-without-group",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 10,
+            # Another page must not wait for the metadata of every topic.
+            "topic.metadata.refresh.sparse": True,
+            "allow.auto.create.topics": False,
+        }
+        return open_consumer({**self._rdkafka(), **own, **(options or {})})
 
     def open_producer(self, options: Mapping[str, Any] | None = None) -> Any:
         """Return a new librdkafka producer with acks=all; the caller flushes it."""
-        raise planned()
+        own = {
+            "acks": "all",
+            "partitioner": "murmur2_random",
+            "message.timeout.ms": int(self.timeout_s * 1000),
+            "allow.auto.create.topics": False,
+        }
+        return open_producer({**self._rdkafka(), **own, **(options or {})})
 
     def close(self) -> None:
         """Close every connection; idempotent."""
+        with self._lock:
+            self._closing.set()
+            idle, self._idle = self._idle, []
+            self._cache.clear()
+        self._requests.shutdown(wait=False, cancel_futures=True)
+        self._refreshes.shutdown(wait=False, cancel_futures=True)
+        for brokers in idle:
+            brokers.close()
+
+    def _rdkafka(self) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": self.settings.options.get("client.id", _CLIENT_ID),
+        }
+
+    def _lend(self) -> Brokers:
+        with self._lock:
+            if self._closing.is_set():
+                raise Closed(f"the connection to cluster {self.name!r} is closed")
+            if self._idle:
+                return self._idle.pop()
+        client_id = self.settings.options.get("client.id", _CLIENT_ID)
+        return Brokers(self.bootstrap, timeout_s=self.timeout_s, client_id=client_id)
+
+    def _take_back(self, lent: Brokers, *, is_intact: bool) -> None:
+        with self._lock:
+            if is_intact and not self._closing.is_set() and len(self._idle) < _IDLE_MAX:
+                self._idle.append(lent)
+                return
+        lent.close()
 
 
 class ClusterCatalogue:
@@ -96,27 +275,57 @@ class ClusterCatalogue:
 
     def __init__(self) -> None:
         self._connections: dict[str, ClusterConnection] = {}
+        self._lock = threading.Lock()
 
     def add(self, connection: ClusterConnection) -> None:
         """Add a cluster; ConfigError if its name is in use."""
-        raise planned()
+        with self._lock:
+            if connection.name in self._connections:
+                raise ConfigError(
+                    f"there is already a cluster {connection.name!r}: choose another name"
+                )
+            self._connections[connection.name] = connection
 
     def remove(self, name: str) -> None:
         """Close and remove a cluster; UnknownCluster if there is none."""
-        raise planned()
+        self.get(name).close()
+        with self._lock:
+            self._connections.pop(name, None)
 
     def get(self, name: str) -> ClusterConnection:
         """Return a cluster; UnknownCluster if there is none."""
-        raise planned()
+        with self._lock:
+            if name not in self._connections:
+                known = ", ".join(self._connections) or "none"
+                raise UnknownCluster(f"There is no cluster {name!r}. Known clusters: {known}.")
+            return self._connections[name]
 
     def names(self) -> list[str]:
         """Return the names of all clusters."""
-        return list(self._connections)
+        with self._lock:
+            return list(self._connections)
 
     def close(self) -> None:
         """Close every connection; idempotent."""
+        with self._lock:
+            connections = list(self._connections.values())
+            self._connections.clear()
+        for connection in connections:
+            connection.close()
 
 
-def planned() -> OttlaError:
-    """Return the error of a function whose implementation follows."""
-    return OttlaError("this function has no implementation yet")
+def _quietly(load: Callable[[], object]) -> None:
+    """Load a value for the cache; the next caller that waits for it receives the error."""
+    with suppress(OttlaError):
+        load()
+
+
+class _Entry:
+    """A cached value; its lock makes concurrent callers wait for one load."""
+
+    __slots__ = ("loaded_at", "lock", "value")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.value: object = None
+        self.loaded_at = float("-inf")

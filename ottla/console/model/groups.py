@@ -1,10 +1,26 @@
 """Consumer groups: state, members, offsets, lag in records and in seconds, forecast."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ottla.base.errors import ConfigError
+from ottla.client.admin import groups as admin
+from ottla.client.admin import offsets as admin_offsets
+from ottla.client.admin.offsets import CommittedOffset
 from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests import groups as requests
+from ottla.console.model.requests.lag import UNKNOWN, Age, ages_of
+from ottla.console.model.requests.metadata import Key, read_metadata
+from ottla.console.model.requests.offsets import (
+    Bounds,
+    bounds_of,
+    read_bounds,
+    read_topic_bounds,
+)
+
+_POINTS_MIN = 3
+_AGED_PARTITIONS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,16 @@ class Forecast:
     caught_up_at_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """A group in a sample; lags are None if unknown."""
+
+    group_id: str
+    state: str
+    lag: int | None
+    lag_s: float | None
+
+
 def list_groups(
     connection: ClusterConnection,
     *,
@@ -106,39 +132,253 @@ def list_groups(
     types: Sequence[str] = (),
     with_lag: bool = False,
 ) -> list[GroupRow]:
-    """Return the groups by id; with `with_lag` also members, topics, coordinator and lag, which
-    costs two requests for each group, one for each broker, and is at most two seconds old.
+    """Return the groups by id, optionally only those in some states or of some types.
+
+    With `with_lag` also members, topics, coordinator and lag: three requests to each broker more.
     """
-    raise planned()
+    listings = requests.list_groups(connection, states=states, types=types)
+    if not with_lag:
+        return [_row(row, None, {}, {}) for row in listings]
+    committed = requests.committed_of(connection, {r.group_id: r.coordinator for r in listings})
+    memberships = requests.memberships_of(connection, listings)
+    ends = read_bounds(connection).ends
+    return [
+        _row(row, memberships.get(row.group_id), committed.get(row.group_id, {}), ends)
+        for row in listings
+    ]
 
 
 def list_topic_groups(connection: ClusterConnection, topic: str) -> list[GroupRow]:
     """Return the groups that have committed offsets of a topic or that read it; `lag` is of it."""
-    raise planned()
+    listings = requests.list_groups(connection)
+    committed = requests.committed_of(connection, {r.group_id: r.coordinator for r in listings})
+    memberships = requests.memberships_of(connection, listings)
+    ends = read_topic_bounds(connection, topic).ends
+    rows = []
+    for row in listings:
+        offsets = {
+            key: value for key, value in committed.get(row.group_id, {}).items() if key[0] == topic
+        }
+        membership = memberships.get(row.group_id)
+        if offsets or (membership and topic in membership.topics):
+            rows.append(_row(row, membership, offsets, ends))
+    return rows
 
 
 def describe_group(
     connection: ClusterConnection, group_id: str, *, with_seconds: bool = True
 ) -> GroupDetail:
     """Return a group; ApiError GROUP_ID_NOT_FOUND if there is none."""
-    raise planned()
+    with connection.brokers() as brokers:
+        group = admin.describe_group(brokers, group_id)
+    coordinator = requests.find_group_coordinator(connection, group_id)
+    committed = requests.committed_of(connection, {group_id: coordinator}).get(group_id, {})
+    owners = {key: member for member in group.members for key in member.assignment}
+    keys = sorted({*committed, *owners})
+    leaders = {key: leader for key, leader in _leaders(connection).items() if key in set(keys)}
+    bounds = bounds_of(connection, leaders)
+    unread = {
+        key: max(row.offset, bounds.starts.get(key, 0))
+        for key, row in committed.items()
+        if row.offset < bounds.ends.get(key, 0)
+    }
+    ages = ages_of(connection, leaders, unread) if with_seconds else {}
+    rows = tuple(
+        _partition(key, committed.get(key), bounds, owners.get(key), ages.get(key, UNKNOWN))
+        for key in keys
+    )
+    types = {row.group_id: row.type for row in requests.list_groups(connection)}
+    return GroupDetail(
+        group_id=group_id,
+        state=group.state,
+        protocol_type=group.protocol_type,
+        type=types.get(group_id) or requests.CLASSIC,
+        assignor=group.assignor,
+        coordinator=coordinator,
+        members=tuple(_member(member, rows) for member in group.members),
+        partitions=rows,
+        lag=_total(row.lag for row in rows),
+        lag_s=max((row.lag_s for row in rows if row.lag_s is not None), default=None),
+    )
+
+
+def summarize_groups(connection: ClusterConnection, ends: Mapping[Key, int]) -> list[GroupSummary]:
+    """Return state and lag of all groups for a sample, given the end offsets.
+
+    Seconds are found for the partitions with the largest lags, at most 32 of each group.
+    """
+    listings = requests.list_groups(connection)
+    committed = requests.committed_of(connection, {r.group_id: r.coordinator for r in listings})
+    oldest: dict[str, list[Key]] = {}
+    positions: dict[tuple[str, Key], int] = {}
+    for group_id, offsets in committed.items():
+        lags = {key: ends[key] - row.offset for key, row in offsets.items() if key in ends}
+        behind = sorted((key for key in lags if lags[key] > 0), key=lags.__getitem__, reverse=True)
+        oldest[group_id] = behind[:_AGED_PARTITIONS]
+        positions.update({(group_id, key): offsets[key].offset for key in oldest[group_id]})
+    seconds = _ages_by_group(connection, positions)
+    return [
+        GroupSummary(
+            group_id=row.group_id,
+            state=row.state,
+            lag=_lag(committed.get(row.group_id, {}), ends),
+            lag_s=_largest_age(row.group_id, oldest.get(row.group_id), seconds),
+        )
+        for row in listings
+    ]
 
 
 def forecast_catch_up(points: Sequence[LagPoint], *, now_ms: int) -> Forecast:
     """Return the forecast from points of the last minutes, oldest first. Pure."""
-    raise planned()
+    if points and points[-1].lag == 0:
+        return Forecast("caught-up", 0.0, None)
+    if len(points) < _POINTS_MIN or points[0].at_ms == points[-1].at_ms:
+        return Forecast("unknown", None, None)
+    mean_s = sum(point.at_ms for point in points) / len(points) / 1000
+    mean_lag = sum(point.lag for point in points) / len(points)
+    pairs = [(point.at_ms / 1000 - mean_s, point.lag - mean_lag) for point in points]
+    slope = sum(x * y for x, y in pairs) / sum(x * x for x, _ in pairs)
+    span_s = (points[-1].at_ms - points[0].at_ms) / 1000
+    # A change below one percent of the lag is noise.
+    if abs(slope) * span_s < max(1.0, 0.01 * mean_lag):
+        return Forecast("steady", slope, None)
+    if slope > 0:
+        return Forecast("falling-behind", slope, None)
+    last = points[-1]
+    return Forecast("catching-up", slope, max(now_ms, int(last.at_ms - last.lag / slope * 1000)))
 
 
-def topology_of(detail: GroupDetail) -> Mapping[str, tuple[tuple[str, int], ...]]:
-    """Return the partitions that each member reads by its client and host, for the drawing. Pure."""
-    raise planned()
+def topology_of(detail: GroupDetail) -> Mapping[str, tuple[Key, ...]]:
+    """Return the partitions that each member reads, by its client and host, for the drawing. Pure."""
+    return {
+        f"{member.client_id}@{member.host} {member.member_id[-8:]}": member.partitions
+        for member in detail.members
+    }
 
 
 def remove_members(connection: ClusterConnection, group_id: str, *, reason: str = "") -> Change:
     """Remove all members of a group; running consumers rejoin."""
-    raise planned()
+    with connection.brokers() as brokers:
+        group = admin.describe_group(brokers, group_id)
+        admin.remove_members(brokers, group, reason=reason)
+    connection.forget()
+    members = ", ".join(member.member_id for member in group.members)
+    return Change(connection.name, "group.remove-members", group_id, before={"members": members})
 
 
 def delete_group(connection: ClusterConnection, group_id: str, *, confirmation: str) -> Change:
-    """Delete a group without members; ConfigError unless `confirmation` is its id."""
-    raise planned()
+    """Delete a group without members; ConfigError unless `confirmation` is its id.
+
+    ApiError NON_EMPTY_GROUP if it has members. The change contains the deleted offsets.
+    """
+    if confirmation != group_id:
+        raise ConfigError(
+            f"To delete the group, type its id {group_id!r} as the confirmation; "
+            f"{confirmation!r} is another one."
+        )
+    with connection.brokers() as brokers:
+        committed = admin_offsets.committed_offsets(brokers, group_id, require_stable=False)
+        admin.delete_group(brokers, group_id)
+    connection.forget()
+    before = {f"{topic}-{number}": str(row.offset) for (topic, number), row in committed.items()}
+    return Change(connection.name, "group.delete", group_id, before=before)
+
+
+def _row(
+    listing: requests.Listing,
+    membership: requests.Membership | None,
+    committed: Mapping[Key, CommittedOffset],
+    ends: Mapping[Key, int],
+) -> GroupRow:
+    read = membership.topics if membership else frozenset()
+    return GroupRow(
+        group_id=listing.group_id,
+        state=listing.state,
+        protocol_type=listing.protocol_type,
+        type=listing.type,
+        members=None if membership is None else membership.members,
+        topics=tuple(sorted({*read, *(topic for topic, _ in committed)})),
+        coordinator=listing.coordinator,
+        lag=_lag(committed, ends),
+    )
+
+
+def _lag(committed: Mapping[Key, CommittedOffset], ends: Mapping[Key, int]) -> int | None:
+    return _total(
+        max(0, ends[key] - row.offset) if key in ends else None for key, row in committed.items()
+    )
+
+
+def _total(lags: Iterable[int | None]) -> int | None:
+    """Return the sum of the known lags; None if none is known."""
+    known = [lag for lag in lags if lag is not None]
+    return sum(known) if known else None
+
+
+def _partition(
+    key: Key,
+    committed: CommittedOffset | None,
+    bounds: Bounds,
+    owner: admin.Member | None,
+    age: Age,
+) -> GroupPartition:
+    end = bounds.ends.get(key)
+    lag = None if committed is None or end is None else max(0, end - committed.offset)
+    return GroupPartition(
+        topic=key[0],
+        partition=key[1],
+        committed=None if committed is None else committed.offset,
+        start_offset=bounds.starts.get(key),
+        end_offset=end,
+        lag=lag,
+        lag_s=0.0 if lag == 0 else age.seconds,
+        lag_s_source=age.source,
+        metadata="" if committed is None else committed.metadata,
+        member_id="" if owner is None else owner.member_id,
+        client_id="" if owner is None else owner.client_id,
+        host="" if owner is None else owner.host,
+    )
+
+
+def _member(member: admin.Member, rows: Sequence[GroupPartition]) -> MemberRow:
+    return MemberRow(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        host=member.host,
+        partitions=tuple(sorted(member.assignment)),
+        lag=_total(row.lag for row in rows if row.member_id == member.member_id),
+    )
+
+
+def _leaders(connection: ClusterConnection) -> dict[Key, int]:
+    return connection.cached("leaders", 1.0, lambda: read_metadata(connection).leaders())
+
+
+def _ages_by_group(
+    connection: ClusterConnection, positions: Mapping[tuple[str, Key], int]
+) -> dict[tuple[str, Key], float]:
+    """Return ages by group and partition; groups at the same partition are asked for in turn."""
+    ages: dict[tuple[str, Key], float] = {}
+    rest = dict(positions)
+    while rest:
+        batch: dict[Key, tuple[str, int]] = {}
+        for (group_id, key), offset in list(rest.items()):
+            if key not in batch:
+                batch[key] = group_id, offset
+                del rest[group_id, key]
+        offsets = {key: offset for key, (_, offset) in batch.items()}
+        for key, age in ages_of(connection, _leaders(connection), offsets).items():
+            if age.seconds is not None:
+                ages[batch[key][0], key] = age.seconds
+    return ages
+
+
+def _largest_age(
+    group_id: str, keys: Sequence[Key] | None, seconds: Mapping[tuple[str, Key], float]
+) -> float | None:
+    if keys is None:
+        return None
+    if not keys:
+        return 0.0
+    return max((seconds[group_id, key] for key in keys if (group_id, key) in seconds), default=None)

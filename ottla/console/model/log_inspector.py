@@ -4,8 +4,30 @@ Not done: segments and index files, which Kafka's protocol does not expose.
 """
 
 from dataclasses import dataclass
+from itertools import islice
 
-from ottla.console.model.connections import ClusterConnection, planned
+from ottla.base.buffers import Buffer
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from ottla.client.admin.topics import Partition
+from ottla.client.brokers import Brokers
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.statistics import CODECS
+from ottla.console.model.requests.directories import read_directories
+from ottla.console.model.requests.metadata import Key, read_topic
+from ottla.console.model.requests.nodes import ask_nodes
+from ottla.console.model.requests.offsets import find_offsets
+from ottla.console.model.requests.producers import read_producers
+from ottla.console.model.requests.records import FetchLimits, fetch, whole_batches
+from ottla.wire.messages.describe_producers import ProducerState
+from ottla.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from ottla.wire.records.batch import BatchHeader, is_crc_valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +108,156 @@ class PartitionLog:
 
 def inspect(connection: ClusterConnection, topic: str, partition: int) -> PartitionLog:
     """Return the state of a partition's log; ApiError if it does not exist or has no leader."""
-    raise planned()
+    row = _partition(connection, topic, partition)
+    key = topic, partition
+    leaders = {key: row.leader}
+    start, end, stable, newest = (
+        find_offsets(connection, leaders, moment, is_committed=is_committed).get(key)
+        for moment, is_committed in (
+            (EARLIEST, False),
+            (LATEST, False),
+            (LATEST, True),
+            (MAX_TIMESTAMP, False),
+        )
+    )
+    if start is None or end is None or stable is None:
+        raise _without_leader(topic, partition)
+    has_newest = newest is not None and newest.offset >= 0
+    return PartitionLog(
+        topic=topic,
+        partition=partition,
+        leader=row.leader,
+        leader_epoch=row.leader_epoch,
+        start_offset=start.offset,
+        high_watermark=end.offset,
+        last_stable_offset=stable.offset,
+        max_timestamp_offset=newest.offset if newest is not None and has_newest else None,
+        max_timestamp_ms=newest.timestamp if newest is not None and has_newest else None,
+        epochs=_epochs(connection, key, row, start.offset),
+        producers=tuple(
+            _producer(item) for item in read_producers(connection, leaders).get(key, [])
+        ),
+        replicas=_replicas(connection, key),
+    )
 
 
 def read_batches(
     connection: ClusterConnection, topic: str, partition: int, *, offset: int, limit: int = 100
 ) -> list[BatchRow]:
-    """Return up to `limit` batches from the one that contains `offset`."""
-    raise planned()
+    """Return up to `limit` batches from the one that contains `offset`, as far as one response goes.
+
+    ApiError OFFSET_OUT_OF_RANGE if the log does not contain the offset.
+    """
+    row = _partition(connection, topic, partition)
+    key = topic, partition
+    results = ask_nodes(
+        connection, [row.leader], lambda brokers, node: fetch(brokers, node, {key: offset}, _LIMITS)
+    )
+    data = results.get(row.leader, {}).get(key)
+    if data is None:
+        raise _without_leader(topic, partition)
+    check(data.error_code, subject=f"{topic}-{partition} at offset {offset}")
+    batches = islice(whole_batches(data.records), limit)
+    return [_batch(data.records, position, header) for position, header in batches]
+
+
+_LIMITS = FetchLimits(max_bytes=8 << 20, partition_bytes=8 << 20)
+_EPOCHS_MAX = 200
+
+
+def _partition(connection: ClusterConnection, topic: str, partition: int) -> Partition:
+    rows = {row.partition: row for row in read_topic(connection, topic).partitions}
+    if partition not in rows:
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic {topic!r} has no partition {partition}."
+        )
+    if rows[partition].leader < 0:
+        raise _without_leader(topic, partition)
+    return rows[partition]
+
+
+def _without_leader(topic: str, partition: int) -> ApiError:
+    return ApiError(
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        f"{topic}-{partition} has no running leader: start one of its brokers.",
+    )
+
+
+def _epochs(
+    connection: ClusterConnection, key: Key, row: Partition, start_offset: int
+) -> tuple[EpochRow, ...]:
+    """Walk down from the current epoch: the answer for an epoch names the largest one up to it."""
+    ends: list[tuple[int, int]] = []
+    epoch = row.leader_epoch
+    while epoch >= 0 and len(ends) < _EPOCHS_MAX:
+        found = _end_of_epoch(connection, key, row.leader, epoch)
+        if found is None or found[0] < 0 or found[1] < start_offset:
+            break
+        ends.append(found)
+        epoch = found[0] - 1
+    ends.reverse()
+    starts = [start_offset, *(end for _, end in ends)]
+    return tuple(
+        EpochRow(epoch, max(start, start_offset), end)
+        for (epoch, end), start in zip(ends, starts, strict=False)
+        if end > start or epoch == row.leader_epoch
+    )
+
+
+def _end_of_epoch(
+    connection: ClusterConnection, key: Key, leader: int, epoch: int
+) -> tuple[int, int] | None:
+    item = OffsetForLeaderPartition(partition=key[1], leader_epoch=epoch)
+    request = OffsetForLeaderEpochRequest(
+        topics=[OffsetForLeaderTopic(topic=key[0], partitions=[item])]
+    )
+
+    def ask(brokers: Brokers, node: int) -> tuple[int, int] | None:
+        response = brokers.ask_node(node, request, OffsetForLeaderEpochResponse)
+        found = response.topics[0].partitions[0]
+        return None if found.error_code else (found.leader_epoch, found.end_offset)
+
+    return ask_nodes(connection, [leader], ask).get(leader)
+
+
+def _producer(row: ProducerState) -> ProducerRow:
+    start = row.current_txn_start_offset
+    return ProducerRow(
+        producer_id=row.producer_id,
+        producer_epoch=row.producer_epoch,
+        last_sequence=row.last_sequence,
+        last_timestamp_ms=row.last_timestamp,
+        coordinator_epoch=row.coordinator_epoch,
+        transaction_start_offset=start if start >= 0 else None,
+    )
+
+
+def _replicas(connection: ClusterConnection, key: Key) -> tuple[ReplicaLog, ...]:
+    return tuple(
+        ReplicaLog(node, row.path, size.size_bytes, size.offset_lag, size.is_future)
+        for node, rows in sorted(read_directories(connection, is_fresh=True).items())
+        for row in rows
+        if (size := row.replicas.get(key)) is not None
+    )
+
+
+def _batch(buffer: Buffer, position: int, header: BatchHeader) -> BatchRow:
+    codec = header.compression
+    return BatchRow(
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        records=header.records_count,
+        size_bytes=header.size_bytes,
+        magic=header.magic,
+        codec=CODECS[codec] if codec < len(CODECS) else str(codec),
+        timestamp_type="logappend" if header.has_log_append_time else "create",
+        base_timestamp_ms=header.base_timestamp,
+        max_timestamp_ms=header.max_timestamp,
+        leader_epoch=header.leader_epoch,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        is_transactional=header.is_transactional,
+        is_control=header.is_control,
+        is_crc_valid=is_crc_valid(buffer, position, header),
+    )

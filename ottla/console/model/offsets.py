@@ -1,13 +1,23 @@
 """Offsets of a group: every strategy of kafka-consumer-groups as a plan, its execution, its undo."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.admin.groups import describe_group
+from ottla.client.admin.offsets import (
+    CommittedOffset,
+    commit_offsets,
+    committed_offsets,
+    delete_offsets,
+)
 from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
-
-Key = tuple[str, int]
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.metadata import Key, read_metadata
+from ottla.console.model.requests.offsets import Bounds, bounds_of, find_offsets
 
 
 class Strategy(StrEnum):
@@ -75,27 +85,110 @@ class OffsetPlan:
     planned_at_ms: int
 
 
-class PlanOutdated(ValueError):
+class PlanOutdated(OttlaError):
     """The offsets have changed since the plan was made: make it again."""
 
 
 def plan_reset(connection: ClusterConnection, request: ResetRequest) -> OffsetPlan:
-    """Return what a reset would do; changes nothing."""
-    raise planned()
+    """Return what a reset would do; changes nothing.
+
+    ConfigError if the strategy lacks its argument, or if there is no partition to reset. ApiError
+    UNKNOWN_TOPIC_OR_PARTITION if a selected partition does not exist.
+    """
+    _require_argument(request)
+    with connection.brokers() as brokers:
+        committed = {
+            key: row.offset
+            for key, row in committed_offsets(
+                brokers, request.group_id, require_stable=False
+            ).items()
+            if row.offset >= 0
+        }
+    leaders = _select(connection, request, committed)
+    bounds = bounds_of(connection, leaders)
+    missing = sorted(key for key in leaders if key not in bounds.ends or key not in bounds.starts)
+    if missing:
+        raise ApiError(
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            f"{missing[0][0]}-{missing[0][1]} has no running leader: try again when it has one, or "
+            "leave it out.",
+        )
+    wanted = _targets(connection, request, leaders, bounds, committed)
+    return OffsetPlan(
+        group_id=request.group_id,
+        strategy=request.strategy,
+        differences=tuple(
+            _difference(key, committed.get(key), wanted[key], bounds) for key in sorted(leaders)
+        ),
+        obstacle=_obstacle(connection, request.group_id),
+        planned_at_ms=connection.now_ms(),
+    )
 
 
 def execute(connection: ClusterConnection, plan: OffsetPlan) -> Change:
-    """Commit (or delete) the offsets of a plan.
+    """Commit the offsets of a plan; those whose `after` is None are deleted.
 
     Raises PlanOutdated if committed offsets differ from the plan's, and ApiError NON_EMPTY_GROUP if
     the group has members.
     """
-    raise planned()
+    obstacle = _obstacle(connection, plan.group_id)
+    if obstacle:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP, obstacle)
+    changed = [row for row in plan.differences if row.before != row.after]
+    with connection.brokers() as brokers:
+        current = committed_offsets(brokers, plan.group_id, require_stable=False)
+        for row in changed:
+            known = current.get((row.topic, row.partition))
+            offset = None if known is None or known.offset < 0 else known.offset
+            if offset != row.before:
+                raise PlanOutdated(
+                    f"The committed offset of {row.topic}-{row.partition} is {offset} now, not "
+                    f"{row.before} as in the plan. Make the plan again."
+                )
+        committed = {
+            (row.topic, row.partition): CommittedOffset(row.after)
+            for row in changed
+            if row.after is not None
+        }
+        if committed:
+            commit_offsets(brokers, plan.group_id, committed)
+        deleted = [(row.topic, row.partition) for row in changed if row.after is None]
+        if deleted:
+            delete_offsets(brokers, plan.group_id, deleted)
+    connection.forget()
+    return Change(
+        connection.name,
+        "group.reset-offsets",
+        plan.group_id,
+        before={_name(row): _text(row.before) for row in changed},
+        after={_name(row): _text(row.after) for row in changed},
+        notes=(f"strategy {plan.strategy}",),
+    )
 
 
 def plan_undo(connection: ClusterConnection, executed: OffsetPlan) -> OffsetPlan:
-    """Return the plan that restores the offsets from before an executed plan."""
-    raise planned()
+    """Return the plan that restores the offsets from before an executed plan.
+
+    Offsets that have been deleted from the log meanwhile become the log start offset, with a note.
+    """
+    keys = [(row.topic, row.partition) for row in executed.differences]
+    with connection.brokers() as brokers:
+        committed = committed_offsets(brokers, executed.group_id, require_stable=False)
+    bounds = bounds_of(connection, _leaders_of_keys(connection, keys))
+    rows = []
+    for row in executed.differences:
+        key = row.topic, row.partition
+        known = committed.get(key)
+        current = None if known is None or known.offset < 0 else known.offset
+        if row.before != row.after and key in bounds.ends and key in bounds.starts:
+            rows.append(_difference(key, current, row.before, bounds))
+    return OffsetPlan(
+        group_id=executed.group_id,
+        strategy=Strategy.FROM_FILE,
+        differences=tuple(rows),
+        obstacle=_obstacle(connection, executed.group_id),
+        planned_at_ms=connection.now_ms(),
+    )
 
 
 def parse_csv(text: str) -> dict[Key, int]:
@@ -103,9 +196,172 @@ def parse_csv(text: str) -> dict[Key, int]:
 
     ConfigError names the malformed line. Pure.
     """
-    raise planned()
+    offsets: dict[Key, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        parts = [part.strip().strip('"') for part in line.split(",")]
+        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+            raise ConfigError(
+                f"line {number} is {line.strip()!r}: write topic,partition,offset, as in orders,0,42"
+            )
+        offsets[parts[0], int(parts[1])] = int(parts[2])
+    return offsets
 
 
 def to_csv(differences: Sequence[OffsetDifference]) -> str:
     """Return the planned offsets as lines `topic,partition,offset` (--export). Pure."""
-    raise planned()
+    return "".join(
+        f"{row.topic},{row.partition},{row.after}\n" for row in differences if row.after is not None
+    )
+
+
+_ARGUMENTS = {
+    Strategy.TO_OFFSET: "offset",
+    Strategy.SHIFT_BY: "shift",
+    Strategy.TO_DATETIME: "timestamp_ms",
+    Strategy.BY_DURATION: "duration",
+    Strategy.FROM_FILE: "offsets",
+}
+# Weeks exclude other parts in ISO 8601; years and months have no fixed length.
+_DURATION = re.compile(
+    r"P(?=\d|T)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+_IDLE_STATES = frozenset({"Empty", "Dead", ""})
+
+
+def parse_duration(text: str) -> int:
+    """Return the milliseconds of an ISO 8601 duration such as "P1DT2H"; ConfigError otherwise. Pure."""
+    match = _DURATION.fullmatch(text.strip().upper())
+    if match is None:
+        raise ConfigError(
+            f"{text!r} is no duration: write ISO 8601, as in PT30M, PT1H30M, P1D or P2W"
+        )
+    parts = {name: float(value) for name, value in match.groupdict().items() if value}
+    return int(timedelta(**parts).total_seconds() * 1000)
+
+
+def _require_argument(request: ResetRequest) -> None:
+    name = _ARGUMENTS.get(request.strategy)
+    if name is not None and getattr(request, name) in (None, {}):
+        raise ConfigError(f"the strategy {request.strategy} needs a value for {name}")
+    if request.offset is not None and request.offset < 0:
+        raise ConfigError(f"{request.offset} is no offset: use 0 or more, or to-latest")
+
+
+def _select(
+    connection: ClusterConnection, request: ResetRequest, committed: Mapping[Key, int]
+) -> dict[Key, int]:
+    """Return the leaders of the partitions to reset."""
+    keys: list[Key] = list(request.partitions)
+    if request.strategy is Strategy.FROM_FILE and not keys and not request.topics:
+        keys = list(request.offsets)
+    metadata = read_metadata(connection, is_fresh=True)
+    for name in request.topics:
+        keys += [(name, row.partition) for row in metadata.topic(name).partitions]
+    if not keys and not request.topics:
+        keys = [key for key in committed if key[0] in metadata.topics]
+    if not keys:
+        raise ConfigError(
+            f"group {request.group_id!r} has no committed offsets: select topics or partitions"
+        )
+    return _leaders_of_keys(connection, keys)
+
+
+def _leaders_of_keys(connection: ClusterConnection, keys: Sequence[Key]) -> dict[Key, int]:
+    metadata = read_metadata(connection, is_fresh=True)
+    leaders = {}
+    for topic, number in keys:
+        partitions = {row.partition: row.leader for row in metadata.topic(topic).partitions}
+        if number not in partitions:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic {topic!r} has no partition {number}."
+            )
+        leaders[topic, number] = partitions[number]
+    return leaders
+
+
+def _targets(
+    connection: ClusterConnection,
+    request: ResetRequest,
+    leaders: Mapping[Key, int],
+    bounds: Bounds,
+    committed: Mapping[Key, int],
+) -> dict[Key, int | None]:
+    """Return the requested offset of each partition, which may be outside its bounds."""
+    match request.strategy:
+        case Strategy.TO_EARLIEST:
+            return {key: bounds.starts[key] for key in leaders}
+        case Strategy.TO_LATEST:
+            return {key: bounds.ends[key] for key in leaders}
+        case Strategy.TO_CURRENT:
+            return {key: committed.get(key, bounds.ends[key]) for key in leaders}
+        case Strategy.TO_OFFSET:
+            return dict.fromkeys(leaders, request.offset)
+        case Strategy.SHIFT_BY:
+            if lost := sorted(set(leaders) - set(committed)):
+                raise ConfigError(
+                    f"{lost[0][0]}-{lost[0][1]} has no committed offset to shift: choose another "
+                    "strategy, or leave it out"
+                )
+            return {key: committed[key] + (request.shift or 0) for key in leaders}
+        case Strategy.FROM_FILE:
+            return {key: request.offsets.get(key, committed.get(key)) for key in leaders}
+        case Strategy.DELETE:
+            return dict.fromkeys(leaders, None)
+    moment = request.timestamp_ms or 0
+    if request.strategy is Strategy.BY_DURATION:
+        moment = connection.now_ms() - parse_duration(request.duration or "")
+    found = find_offsets(connection, leaders, max(0, moment))
+    # No record is as young: the group continues at the end.
+    return {
+        key: found[key].offset if key in found and found[key].offset >= 0 else bounds.ends[key]
+        for key in leaders
+    }
+
+
+def _difference(
+    key: Key, before: int | None, wanted: int | None, bounds: Bounds
+) -> OffsetDifference:
+    start, end = bounds.starts[key], bounds.ends[key]
+    after, note = wanted, ""
+    if wanted is not None and wanted < start:
+        after, note = start, f"{wanted} is deleted: moved to the log start offset {start}"
+    elif wanted is not None and wanted > end:
+        after, note = end, f"{wanted} is past the end: moved to the end {end}"
+    return OffsetDifference(
+        topic=key[0],
+        partition=key[1],
+        before=before,
+        after=after,
+        start_offset=start,
+        end_offset=end,
+        lag_before=None if before is None else max(0, end - before),
+        lag_after=None if after is None else end - after,
+        note=note,
+    )
+
+
+def _obstacle(connection: ClusterConnection, group_id: str) -> str:
+    try:
+        with connection.brokers() as brokers:
+            group = describe_group(brokers, group_id)
+    except ApiError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return ""
+        raise
+    if group.state in _IDLE_STATES:
+        return ""
+    return (
+        f"Group {group_id!r} is {group.state} with {len(group.members)} members: stop its consumers "
+        "first, because they would overwrite the offsets."
+    )
+
+
+def _name(row: OffsetDifference) -> str:
+    return f"{row.topic}-{row.partition}"
+
+
+def _text(offset: int | None) -> str:
+    return "none" if offset is None else str(offset)

@@ -1,10 +1,18 @@
 """Partitions: the map of replicas, leaders and ISR, its skew, and elections of leaders."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ottla.client.admin import replicas
+from ottla.client.admin.topics import Partition, Topic
 from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.directories import Directory, ReplicaSize, read_directories
+from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
+from ottla.console.model.requests.offsets import Bounds, bounds_of
+from ottla.console.model.requests.options import read_topic_options
+
+_MIN_ISR = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +77,55 @@ class PartitionMap:
 
 def read_map(connection: ClusterConnection, topic: str) -> PartitionMap:
     """Return the partitions of a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
-    raise planned()
+    found = read_topic(connection, topic)
+    bounds = bounds_of(connection, leaders_of(found))
+    directories = read_directories(connection)
+    context = _Context(
+        bounds=bounds,
+        replicas=_replicas(directories, topic),
+        min_isr=_min_isr(connection, [topic]),
+        moving=_moving(connection),
+    )
+    rows = tuple(_partition(topic, row, context) for row in found.partitions)
+    brokers = sorted({*read_metadata(connection).nodes, *_assigned(found)})
+    loads = _loads(rows, brokers)
+    return PartitionMap(
+        topic=topic,
+        partitions=rows,
+        loads=loads,
+        leader_skew=skew([load.leaders for load in loads]),
+        replica_skew=skew([load.replicas for load in loads]),
+        size_skew=skew([_size(row) for row in rows]),
+    )
 
 
 def list_troubled(connection: ClusterConnection) -> list[PartitionRow]:
     """Return the partitions of all topics that are offline, under-replicated or under min ISR."""
-    raise planned()
+    metadata = read_metadata(connection)
+    suspects = [
+        (topic, row)
+        for topic in metadata.topics.values()
+        for row in topic.partitions
+        if len(row.isr) < len(row.replicas) or row.leader not in metadata.nodes
+    ]
+    # A partition whose ISR is complete can be under min ISR, too, if the option is too high.
+    min_isr = _min_isr(connection, list(metadata.topics))
+    suspects += [
+        (topic, row)
+        for topic in metadata.topics.values()
+        if min_isr.get(topic.name, 1) > topic.replication_factor
+        for row in topic.partitions
+        if len(row.isr) == len(row.replicas) and row.leader in metadata.nodes
+    ]
+    leaders = {
+        (topic.name, row.partition): row.leader
+        for topic, row in suspects
+        if row.leader in metadata.nodes
+    }
+    bounds = bounds_of(connection, leaders)
+    context = _Context(bounds, {}, min_isr, _moving(connection))
+    rows = [_partition(topic.name, row, context) for topic, row in suspects]
+    return sorted(rows, key=lambda row: (row.topic, row.partition))
 
 
 def elect_leaders(
@@ -86,4 +137,121 @@ def elect_leaders(
     """Elect preferred leaders of these partitions (None: all), or any live replica if `unclean`,
     which can lose records.
     """
-    raise planned()
+    before = read_metadata(connection, is_fresh=True).leaders()
+    kind = replicas.ElectionType.UNCLEAN if unclean else replicas.ElectionType.PREFERRED
+    with connection.brokers() as brokers:
+        elected = sorted(replicas.elect_leaders(brokers, partitions, election_type=kind))
+    connection.forget()
+    after = read_metadata(connection, is_fresh=True).leaders()
+    return Change(
+        connection.name,
+        "partition.elect-unclean-leader" if unclean else "partition.elect-preferred-leader",
+        f"{len(elected)} partitions",
+        before={f"{topic}-{n}": str(before.get((topic, n), "none")) for topic, n in elected},
+        after={f"{topic}-{n}": str(after.get((topic, n), "none")) for topic, n in elected},
+    )
+
+
+def skew(amounts: Sequence[int]) -> float:
+    """Return the largest deviation from the mean in percent; 0 if the mean is 0. Pure."""
+    mean = sum(amounts) / len(amounts) if amounts else 0.0
+    return max(abs(amount - mean) for amount in amounts) / mean * 100 if mean else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """Facts about replicas that metadata does not contain, by (topic, partition)."""
+
+    bounds: Bounds
+    replicas: Mapping[tuple[int, int], tuple[str, ReplicaSize]]
+    min_isr: Mapping[str, int]
+    moving: frozenset[Key]
+
+
+def _partition(topic: str, row: Partition, context: _Context) -> PartitionRow:
+    key = topic, row.partition
+    return PartitionRow(
+        topic=topic,
+        partition=row.partition,
+        leader=row.leader,
+        leader_epoch=row.leader_epoch,
+        replicas=tuple(_replica(broker, row, context) for broker in row.replicas),
+        isr=row.isr,
+        start_offset=context.bounds.starts.get(key),
+        end_offset=context.bounds.ends.get(key),
+        is_under_replicated=len(row.isr) < len(row.replicas),
+        is_under_min_isr=len(row.isr) < context.min_isr.get(topic, 1),
+        is_reassigning=key in context.moving,
+    )
+
+
+def _replica(broker: int, row: Partition, context: _Context) -> ReplicaRow:
+    directory, size = context.replicas.get((broker, row.partition), (None, None))
+    return ReplicaRow(
+        broker=broker,
+        is_leader=broker == row.leader,
+        is_preferred=broker == row.replicas[0],
+        is_in_sync=broker in row.isr,
+        is_offline=broker in row.offline,
+        size_bytes=None if size is None else size.size_bytes,
+        offset_lag=None if size is None else size.offset_lag,
+        log_directory=directory,
+    )
+
+
+def _replicas(
+    directories: Mapping[int, list[Directory]], topic: str
+) -> dict[tuple[int, int], tuple[str, ReplicaSize]]:
+    return {
+        (broker, number): (directory.path, size)
+        for broker, rows in directories.items()
+        for directory in rows
+        for (name, number), size in directory.replicas.items()
+        if name == topic and not size.is_future
+    }
+
+
+def _min_isr(connection: ClusterConnection, topics: list[str]) -> dict[str, int]:
+    def load() -> dict[str, int]:
+        options = read_topic_options(connection, topics, [_MIN_ISR])
+        return {name: int(values.get(_MIN_ISR) or 1) for name, values in options.items()}
+
+    return connection.cached(("min-isr", tuple(topics)), 10.0, load, stale_s=60.0)
+
+
+def min_isr_of_all(connection: ClusterConnection) -> Mapping[str, int]:
+    """Return min.insync.replicas by topic, some seconds old at most."""
+    return _min_isr(connection, list(read_metadata(connection).topics))
+
+
+def _moving(connection: ClusterConnection) -> frozenset[Key]:
+    def load() -> frozenset[Key]:
+        with connection.brokers() as brokers:
+            return frozenset(replicas.list_reassignments(brokers))
+
+    return connection.cached("moving", 1.0, load)
+
+
+def _assigned(topic: Topic) -> set[int]:
+    return {broker for row in topic.partitions for broker in row.replicas}
+
+
+def _loads(rows: Sequence[PartitionRow], brokers: Sequence[int]) -> tuple[BrokerLoad, ...]:
+    return tuple(
+        BrokerLoad(
+            broker=broker,
+            leaders=sum(row.leader == broker for row in rows),
+            replicas=sum(replica.broker == broker for row in rows for replica in row.replicas),
+            size_bytes=sum(
+                replica.size_bytes or 0
+                for row in rows
+                for replica in row.replicas
+                if replica.broker == broker
+            ),
+        )
+        for broker in brokers
+    )
+
+
+def _size(row: PartitionRow) -> int:
+    return max((replica.size_bytes or 0 for replica in row.replicas), default=0)

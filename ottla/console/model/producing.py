@@ -1,10 +1,20 @@
 """Produce records: keys and values as text, JSON, integers or bytes, headers, codec, templates."""
 
+import base64
+import json
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.transport import LibrdkafkaError, translate
 from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.decoding import decode
+from ottla.console.model.messages.templates import Template, compile_template
+from ottla.console.model.requests.metadata import read_topic
 
 
 class InputFormat(StrEnum):
@@ -74,11 +84,174 @@ def produce(connection: ClusterConnection, request: ProduceRequest) -> ProduceRe
     """Write records with acks=all and wait for their acknowledgement.
 
     ConfigError for a value that does not have its format, an unknown template or `count` above
-    100 000.
+    100 000. ApiError UNKNOWN_TOPIC_OR_PARTITION if there is no such topic.
     """
-    raise planned()
+    _check(request)
+    topic = read_topic(connection, request.topic)
+    if request.partition is not None and request.partition >= len(topic.partitions):
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Topic {request.topic!r} has no partition {request.partition}.",
+        )
+    render = _renderer(request, connection.now_ms())
+    # The first record is rendered before anything is written: its errors are those of all.
+    render(0)
+    delivery = _Delivery()
+    producer = connection.open_producer({"compression.type": request.codec, "linger.ms": 5})
+    try:
+        for number in range(request.count):
+            _send(producer, request, render(number), delivery.report)
+            delivery.check()
+        while producer.flush(_FLUSH_S):
+            delivery.check()
+        delivery.check()
+    finally:
+        producer.purge()
+        producer.flush(_FLUSH_S)
+    return ProduceResult(
+        records=delivery.count,
+        positions=tuple(delivery.positions),
+        change=Change(
+            connection.name,
+            "topic.produce",
+            request.topic,
+            after={
+                "records": str(delivery.count),
+                "positions": ", ".join(
+                    f"{p.partition}:{p.offset}" for p in delivery.positions[:10]
+                ),
+            },
+        ),
+    )
 
 
 def preview(request: ProduceRequest, *, now_ms: int, limit: int = 3) -> list[tuple[str, str]]:
-    """Return the first records as (key, value) after the templates were filled in. Pure."""
-    raise planned()
+    """Return the first records as (key, value) after the templates were filled in. Pure but for
+    random values.
+    """
+    _check(request)
+    render = _renderer(request, now_ms)
+    rows = [render(number) for number in range(min(limit, request.count))]
+    return [(_shown(row.key), _shown(row.value)) for row in rows]
+
+
+COUNT_MAX = 100_000
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_POSITIONS_MAX = 100
+_FLUSH_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class _Delivery:
+    """Acknowledgements: their number, the first positions, the first failure."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.positions: list[ProducedRecord] = []
+        self._failure: OttlaError | None = None
+
+    def report(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failure = self._failure or translate(error)
+            return
+        self.count += 1
+        if len(self.positions) < _POSITIONS_MAX:
+            self.positions.append(ProducedRecord(message.partition(), message.offset()))
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+def _check(request: ProduceRequest) -> None:
+    if not 1 <= request.count <= COUNT_MAX:
+        raise ConfigError(f"{request.count} records are not possible: use 1 to {COUNT_MAX}")
+    if request.codec not in CODECS:
+        raise ConfigError(f"{request.codec!r} is no codec: choose one of {', '.join(CODECS)}")
+    if request.partition is not None and request.partition < 0:
+        raise ConfigError(f"{request.partition} is no partition: use 0 or more")
+
+
+def _send(
+    producer: Any, request: ProduceRequest, record: _Rendered, report: Callable[[Any, Any], None]
+) -> None:
+    options: dict[str, Any] = {}
+    if request.partition is not None:
+        options["partition"] = request.partition
+    if request.timestamp_ms is not None:
+        options["timestamp"] = request.timestamp_ms
+    if record.headers:
+        options["headers"] = list(record.headers)
+    while True:
+        try:
+            producer.produce(request.topic, record.value, record.key, on_delivery=report, **options)
+            break
+        except BufferError:
+            producer.poll(_FLUSH_S)
+        except LibrdkafkaError as error:
+            raise translate(error.args[0]) from error
+    producer.poll(0)
+
+
+def _renderer(request: ProduceRequest, now_ms: int) -> Callable[[int], _Rendered]:
+    """Return a function from the number of a record to the record."""
+    is_template = request.has_templates
+    key = compile_template(request.key, is_template=is_template)
+    value = compile_template(request.value, is_template=is_template)
+    headers = [
+        (header.name, None if header.value is None else _header(header.value, is_template))
+        for header in request.headers
+    ]
+
+    def render(number: int) -> _Rendered:
+        return _Rendered(
+            encode(key(number, now_ms), request.key_format, "key"),
+            encode(value(number, now_ms), request.value_format, "value"),
+            tuple(
+                (name, None if text is None else text(number, now_ms).encode())
+                for name, text in headers
+            ),
+        )
+
+    return render
+
+
+def _header(value: str, is_template: bool) -> Template:
+    return compile_template(value, is_template=is_template)
+
+
+def encode(text: str, chosen: InputFormat, part: str) -> bytes | None:
+    """Return the bytes of a typed key or value; ConfigError if it does not have its format. Pure."""
+    try:
+        return _ENCODERS[chosen](text)
+    except (ValueError, struct.error, RecursionError) as error:
+        raise ConfigError(
+            f"the {part} {text[:80]!r} does not have the format {chosen!s}: {error}"
+        ) from error
+
+
+def _json_bytes(text: str) -> bytes:
+    json.loads(text)
+    return text.encode()
+
+
+def _shown(raw: bytes | None) -> str:
+    return "null" if raw is None else decode(raw).text
+
+
+_ENCODERS: Mapping[InputFormat, Callable[[str], bytes | None]] = {
+    InputFormat.NULL: lambda text: None,
+    InputFormat.TEXT: str.encode,
+    InputFormat.JSON: _json_bytes,
+    InputFormat.INT32: lambda text: struct.pack(">i", int(text)),
+    InputFormat.INT64: lambda text: struct.pack(">q", int(text)),
+    InputFormat.DOUBLE: lambda text: struct.pack(">d", float(text)),
+    InputFormat.HEX: bytes.fromhex,
+    InputFormat.BASE64: lambda text: base64.b64decode(text, validate=True),
+}

@@ -1,17 +1,22 @@
 """Reassignment of partitions: a plan with its bytes and balance, throttle, progress, cancel.
 
-The two parts of a plan: `Target` chooses replicas, `plan_moves` shows the consequences.
+`placement/goals.py` chooses the replicas; `plan_moves` shows the consequences.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin import replicas as admin
 from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
-from ottla.console.model.partitions import BrokerLoad
-
-Key = tuple[str, int]
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.partitions import BrokerLoad, min_isr_of_all, skew
+from ottla.console.model.placement import goals, throttles
+from ottla.console.model.placement.goals import Assignment, Layout
+from ottla.console.model.requests.directories import Directory, read_directories, replica_sizes
+from ottla.console.model.requests.metadata import Key, Metadata, read_metadata
 
 
 class Goal(StrEnum):
@@ -97,7 +102,38 @@ class Throttle:
 
 def plan_moves(connection: ClusterConnection, request: ReassignmentRequest) -> ReassignmentPlan:
     """Return what a reassignment would move; changes nothing. ConfigError for impossible targets."""
-    raise planned()
+    metadata = read_metadata(connection, is_fresh=True)
+    directories = read_directories(connection, is_fresh=True)
+    current = _current(metadata, request)
+    layout = Layout(
+        brokers=_brokers(metadata, request),
+        racks={node.node_id: node.rack for node in metadata.nodes.values()},
+        sizes=_sizes(directories),
+    )
+    targets = _targets(request, current, layout)
+    leaders = metadata.leaders()
+    moves = tuple(
+        _move(key, current[key], targets[key], layout.sizes.get(key, 0))
+        for key in sorted(targets)
+        if targets[key] != current[key]
+    )
+    everything = _assignment(metadata)
+    after = {**everything, **targets}
+    nodes = sorted({*metadata.nodes, *(b for r in everything.values() for b in r)})
+    before_loads, after_loads = (
+        _loads(assignment, nodes, layout.sizes) for assignment in (everything, after)
+    )
+    counted = layout.brokers
+    return ReassignmentPlan(
+        moves=moves,
+        bytes_to_copy=sum(move.bytes_to_copy for move in moves),
+        bytes_by_broker=_traffic(moves, leaders, layout.sizes),
+        balance_before=before_loads,
+        balance_after=after_loads,
+        skew_before=skew([load.replicas for load in before_loads if load.broker in counted]),
+        skew_after=skew([load.replicas for load in after_loads if load.broker in counted]),
+        warnings=_warnings(connection, moves, metadata, directories),
+    )
 
 
 def execute(
@@ -108,31 +144,242 @@ def execute(
 ) -> Change:
     """Start moves, with a throttle on the brokers concerned if it is given.
 
-    ApiError INVALID_REQUEST if the replicas differ from a move's `before` (made an old plan).
+    ApiError INVALID_REQUEST if the replicas differ from a move's `before`: make the plan again.
     """
-    raise planned()
+    if not moves:
+        raise ConfigError("there is nothing to move: the plan has no moves")
+    everything = _assignment(read_metadata(connection, is_fresh=True))
+    for move in moves:
+        replicas = everything.get((move.topic, move.partition))
+        if replicas != move.before:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"{move.topic}-{move.partition} has the replicas {replicas} now, not {move.before} as "
+                "in the plan. Make the plan again.",
+            )
+    if throttle_bytes_per_s is not None:
+        throttles.limit(connection, moves, throttle_bytes_per_s)
+    targets = {(move.topic, move.partition): move.after for move in moves}
+    with connection.brokers() as brokers:
+        admin.alter_reassignments(brokers, targets)
+    connection.forget()
+    limit = "none" if throttle_bytes_per_s is None else f"{throttle_bytes_per_s} bytes/s"
+    return Change(
+        connection.name,
+        "partition.reassign",
+        f"{len(moves)} partitions",
+        before={f"{move.topic}-{move.partition}": _text(move.before) for move in moves},
+        after={f"{move.topic}-{move.partition}": _text(move.after) for move in moves},
+        notes=(f"throttle {limit}",),
+    )
 
 
 def list_running(connection: ClusterConnection) -> list[RunningMove]:
     """Return the reassignments in progress with the bytes that have been copied."""
-    raise planned()
+    with connection.brokers() as brokers:
+        running = admin.list_reassignments(brokers)
+    if not running:
+        return []
+    directories = read_directories(connection, is_fresh=True)
+    sizes = replica_sizes(directories)
+    totals = _sizes(directories)
+    rows = []
+    for key, move in sorted(running.items()):
+        total = totals.get(key, 0)
+        copied = min((sizes.get((node, *key), 0) for node in move.adding), default=total)
+        rows.append(
+            RunningMove(
+                topic=key[0],
+                partition=key[1],
+                replicas=move.replicas,
+                adding=move.adding,
+                removing=move.removing,
+                copied_bytes=copied,
+                total_bytes=total,
+                fraction=min(1.0, copied / total) if total else 1.0,
+            )
+        )
+    return rows
 
 
 def cancel(connection: ClusterConnection, partitions: Sequence[Key] | None = None) -> Change:
-    """Cancel reassignments (None: all): the original replicas remain."""
-    raise planned()
+    """Cancel reassignments (None: all): the original replicas remain.
+
+    ApiError NO_REASSIGNMENT_IN_PROGRESS if one of the partitions is not being moved.
+    """
+    with connection.brokers() as brokers:
+        running = admin.list_reassignments(brokers)
+        keys = list(running) if partitions is None else list(partitions)
+        if keys:
+            admin.alter_reassignments(brokers, dict.fromkeys(keys))
+    connection.forget()
+    return Change(
+        connection.name,
+        "partition.cancel-reassignment",
+        f"{len(keys)} partitions",
+        before={f"{t}-{n}": _text(running[t, n].replicas) for t, n in keys if (t, n) in running},
+    )
 
 
 def read_throttle(connection: ClusterConnection) -> Throttle:
     """Return the replication throttles of all brokers."""
-    raise planned()
+    leader, follower, topics = throttles.read(connection)
+    return Throttle(leader, follower, topics)
 
 
 def change_throttle(connection: ClusterConnection, bytes_per_s: int) -> Change:
-    """Change the limit of the running reassignments."""
-    raise planned()
+    """Change the limit of all brokers that have one; ConfigError if none has."""
+    changed = throttles.change(connection, bytes_per_s)
+    return Change(
+        connection.name,
+        "partition.change-throttle",
+        f"{len(changed)} brokers",
+        after={f"broker {node}": f"{bytes_per_s} bytes/s" for node in changed},
+    )
 
 
 def remove_throttle(connection: ClusterConnection) -> Change:
     """Remove the limits of all brokers and topics, as `--verify` does when moves are complete."""
-    raise planned()
+    before = read_throttle(connection)
+    throttles.remove(connection)
+    limits = {**before.leader_bytes_per_s, **before.follower_bytes_per_s}
+    return Change(
+        connection.name,
+        "partition.remove-throttle",
+        f"{len(limits)} brokers",
+        before={f"broker {node}": f"{limit} bytes/s" for node, limit in sorted(limits.items())},
+    )
+
+
+def _assignment(metadata: Metadata) -> Assignment:
+    return {
+        (topic.name, row.partition): row.replicas
+        for topic in metadata.topics.values()
+        for row in topic.partitions
+    }
+
+
+def _current(metadata: Metadata, request: ReassignmentRequest) -> Assignment:
+    everything = _assignment(metadata)
+    if request.goal is Goal.EXPLICIT:
+        if missing := sorted(set(request.targets) - set(everything)):
+            raise ConfigError(f"there is no partition {missing[0][0]}-{missing[0][1]}")
+        return {key: everything[key] for key in request.targets}
+    for name in request.topics:
+        metadata.topic(name)
+    wanted = set(request.topics or metadata.topics)
+    return {key: replicas for key, replicas in everything.items() if key[0] in wanted}
+
+
+def _brokers(metadata: Metadata, request: ReassignmentRequest) -> tuple[int, ...]:
+    if down := sorted(set(request.brokers) - set(metadata.nodes)):
+        raise ConfigError(f"broker {down[0]} is not running: choose running brokers")
+    return tuple(sorted(request.brokers or metadata.nodes))
+
+
+def _targets(request: ReassignmentRequest, current: Assignment, layout: Layout) -> Assignment:
+    match request.goal:
+        case Goal.BALANCE:
+            return goals.balance(current, layout)
+        case Goal.SPREAD:
+            return goals.spread(current, layout)
+        case Goal.EMPTY_BROKERS:
+            return goals.empty_brokers(current, layout)
+        case Goal.REPLICATION_FACTOR:
+            if request.replication_factor is None:
+                raise ConfigError(
+                    "the goal replication-factor needs a value for replication_factor"
+                )
+            return goals.change_factor(current, layout, request.replication_factor)
+        case Goal.EXPLICIT:
+            for key, replicas in request.targets.items():
+                _check_target(key, replicas, layout)
+            return dict(request.targets)
+
+
+def _check_target(key: Key, replicas: Sequence[int], layout: Layout) -> None:
+    name = f"{key[0]}-{key[1]}"
+    if not replicas or len(set(replicas)) != len(replicas):
+        raise ConfigError(f"{name}: {_text(replicas)!r} must be one or more different brokers")
+    if unknown := sorted(set(replicas) - set(layout.brokers)):
+        raise ConfigError(f"{name}: broker {unknown[0]} is not running or not selected")
+
+
+def _move(key: Key, before: tuple[int, ...], after: tuple[int, ...], size: int) -> Move:
+    adding = tuple(broker for broker in after if broker not in before)
+    return Move(
+        topic=key[0],
+        partition=key[1],
+        before=before,
+        after=after,
+        adding=adding,
+        removing=tuple(broker for broker in before if broker not in after),
+        bytes_to_copy=size * len(adding),
+        changes_leader=before[0] != after[0],
+    )
+
+
+def _sizes(directories: Mapping[int, list[Directory]]) -> dict[Key, int]:
+    """Return the size of the largest replica of each partition."""
+    sizes: dict[Key, int] = {}
+    for (_, topic, number), size in replica_sizes(directories).items():
+        sizes[topic, number] = max(size, sizes.get((topic, number), 0))
+    return sizes
+
+
+def _loads(
+    assignment: Assignment, brokers: Sequence[int], sizes: Mapping[Key, int]
+) -> tuple[BrokerLoad, ...]:
+    leaders = Counter(replicas[0] for replicas in assignment.values() if replicas)
+    counts: Counter[int] = Counter()
+    size_bytes: Counter[int] = Counter()
+    for key, replicas in assignment.items():
+        counts.update(replicas)
+        for broker in replicas:
+            size_bytes[broker] += sizes.get(key, 0)
+    return tuple(
+        BrokerLoad(broker, leaders[broker], counts[broker], size_bytes[broker])
+        for broker in brokers
+    )
+
+
+def _traffic(
+    moves: Sequence[Move], leaders: Mapping[Key, int], sizes: Mapping[Key, int]
+) -> dict[int, tuple[int, int]]:
+    received: Counter[int] = Counter()
+    sent: Counter[int] = Counter()
+    for move in moves:
+        key = move.topic, move.partition
+        sent[leaders.get(key, move.before[0])] += move.bytes_to_copy
+        for broker in move.adding:
+            received[broker] += sizes.get(key, 0)
+    return {broker: (received[broker], sent[broker]) for broker in sorted({*received, *sent})}
+
+
+def _warnings(
+    connection: ClusterConnection,
+    moves: Sequence[Move],
+    metadata: Metadata,
+    directories: Mapping[int, list[Directory]],
+) -> tuple[str, ...]:
+    warnings = []
+    min_isr = min_isr_of_all(connection)
+    for move in moves:
+        name = f"{move.topic}-{move.partition}"
+        if len(move.after) < min_isr.get(move.topic, 1):
+            warnings.append(f"{name} would have fewer replicas than min.insync.replicas.")
+        if metadata.topics[move.topic].partitions[move.partition].leader not in metadata.nodes:
+            warnings.append(f"{name} is offline: nothing can be copied before it has a leader.")
+    needed: Counter[int] = Counter()
+    for move in moves:
+        for broker in move.adding:
+            needed[broker] += move.bytes_to_copy // len(move.adding)
+    for broker, amount in sorted(needed.items()):
+        free = [row.usable_bytes for row in directories.get(broker, []) if not row.error]
+        if free and None not in free and amount > sum(value or 0 for value in free):
+            warnings.append(f"Broker {broker} has less free space than the {amount} bytes it gets.")
+    return tuple(warnings)
+
+
+def _text(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas))

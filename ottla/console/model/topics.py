@@ -1,10 +1,24 @@
 """Topics: list, describe, create, copy, empty, delete, and statistics of their records."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
+from ottla.base.errors import ConfigError
+from ottla.base.uuids import uuid_text
+from ottla.client.admin import records
+from ottla.client.admin import topics as admin
+from ottla.client.admin.configs import ConfigSource, ResourceType
+from ottla.client.admin.records import TO_THE_END
+from ottla.console.model.changes import MASKED, Change
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.copying import copy_topic as copy_topic
+from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
+from ottla.console.model.messages.statistics import read_statistics as read_statistics
+from ottla.console.model.requests.directories import read_directories
+from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
+from ottla.console.model.requests.offsets import Bounds, bounds_of, read_bounds, read_topic_bounds
+from ottla.console.model.requests.options import read_options
+from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicDetail:
-    """A topic with the options that its page shows."""
+    """A topic with the options that its page shows; the offsets of a partition without leader are None."""
 
     row: TopicRow
     cleanup_policy: str
@@ -36,8 +50,8 @@ class TopicDetail:
     retention_bytes: int
     min_insync_replicas: int
     overrides: Mapping[str, str]
-    start_offsets: tuple[int, ...]
-    end_offsets: tuple[int, ...]
+    start_offsets: tuple[int | None, ...]
+    end_offsets: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,93 +64,184 @@ class NewTopic:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicStatistics:
-    """Statistics of the newest `scanned` records; rates are per second over their time span.
+def list_topics(
+    connection: ClusterConnection, *, include_internal: bool = False, is_patient: bool = True
+) -> list[TopicRow]:
+    """Return the topics by name, a few seconds old at most: one metadata request, and two for
+    offsets and one for sizes to each broker, however many topics there are.
 
-    `distinct_keys` is exact up to `keys_limit` and None above. `size_percentiles_bytes` maps 50, 90,
-    99 and 100 to the serialized size of key and value.
+    With `is_patient` False, records and sizes that are not known yet are None, and another thread
+    reads them for the next call.
     """
-
-    topic: str
-    scanned: int
-    total: int
-    first_timestamp_ms: int | None
-    last_timestamp_ms: int | None
-    records_per_s: float | None
-    bytes_per_s: float | None
-    null_keys: int
-    tombstones: int
-    distinct_keys: int | None
-    keys_limit: int
-    superseded: int
-    size_percentiles_bytes: Mapping[int, int]
-    codecs: Mapping[str, int]
-    records_by_partition: tuple[int, ...]
-
-
-def list_topics(connection: ClusterConnection, *, include_internal: bool = False) -> list[TopicRow]:
-    """Return the topics by name, at most a second old: one metadata request and one request to each
-    broker for offsets, however many topics there are.
-    """
-    raise planned()
+    metadata = read_metadata(connection)
+    bounds: Bounds | None
+    if is_patient:
+        bounds, sizes = read_bounds(connection), _topic_sizes(connection)
+    else:
+        bounds = connection.peek("bounds", lambda: read_bounds(connection))
+        sizes = connection.peek("topic-sizes", lambda: _topic_sizes(connection)) or {}
+    records = {} if bounds is None else _records(bounds)
+    live = frozenset(metadata.nodes)
+    return [
+        _row(topic, live, records.get(topic.name), sizes.get(topic.name))
+        for topic in metadata.topics.values()
+        if include_internal or not topic.is_internal
+    ]
 
 
 def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
-    raise planned()
+    topic = read_topic(connection, name)
+    bounds = bounds_of(connection, leaders_of(topic))
+    options = {row.name: row for row in read_options(connection, ResourceType.TOPIC, name)}
+    keys = [(name, row.partition) for row in topic.partitions]
+    live = frozenset(read_metadata(connection).nodes)
+    sizes = _topic_sizes(connection)
+    return TopicDetail(
+        row=_row(topic, live, _records(bounds).get(name), sizes.get(name)),
+        cleanup_policy=_option(options, "cleanup.policy", "delete"),
+        retention_ms=int(_option(options, "retention.ms", "-1")),
+        retention_bytes=int(_option(options, "retention.bytes", "-1")),
+        min_insync_replicas=int(_option(options, "min.insync.replicas", "1")),
+        overrides={
+            row.name: MASKED if row.is_sensitive else row.value or ""
+            for row in options.values()
+            if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+        },
+        start_offsets=tuple(bounds.starts.get(key) for key in keys),
+        end_offsets=tuple(bounds.ends.get(key) for key in keys),
+    )
 
 
 def create_topic(
     connection: ClusterConnection, topic: NewTopic, *, validate_only: bool = False
 ) -> Change:
-    """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_CONFIG and others."""
-    raise planned()
+    """Create a topic; ApiError TOPIC_ALREADY_EXISTS, INVALID_CONFIG and others.
+
+    With `validate_only` the cluster checks the topic and does not create it.
+    """
+    with connection.brokers() as brokers:
+        created = admin.create_topic(
+            brokers,
+            topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            config=topic.config,
+            validate_only=validate_only,
+        )
+    connection.forget()
+    numbers = {
+        "partitions": str(created.partitions),
+        "replication_factor": str(created.replication_factor),
+    }
+    action = "topic.validate" if validate_only else "topic.create"
+    return Change(connection.name, action, topic.name, after={**numbers, **topic.config})
 
 
 def add_partitions(connection: ClusterConnection, name: str, total: int) -> Change:
-    """Increase a topic to `total` partitions; keys move to other partitions."""
-    raise planned()
+    """Increase a topic to `total` partitions; keys move to other partitions.
+
+    ApiError INVALID_PARTITIONS if it is not an increase.
+    """
+    before = len(read_topic(connection, name).partitions)
+    with connection.brokers() as brokers:
+        admin.add_partitions(brokers, name, total)
+    connection.forget()
+    return Change(
+        connection.name,
+        "topic.add-partitions",
+        name,
+        before={"partitions": str(before)},
+        after={"partitions": str(total)},
+        notes=("Records with the same key may be in other partitions from now on.",),
+    )
 
 
 def delete_topic(connection: ClusterConnection, name: str, *, confirmation: str) -> Change:
     """Delete a topic; ConfigError unless `confirmation` is its name."""
-    raise planned()
+    _require_confirmation(name, confirmation, "delete")
+    topic = read_topic(connection, name)
+    with connection.brokers() as brokers:
+        admin.delete_topic(brokers, name)
+    connection.forget()
+    before = {
+        "partitions": str(len(topic.partitions)),
+        "replication_factor": str(topic.replication_factor),
+    }
+    return Change(connection.name, "topic.delete", name, before=before)
 
 
 def empty_topic(connection: ClusterConnection, name: str, *, confirmation: str) -> Change:
-    """Delete all records of a topic; ConfigError unless `confirmation` is its name."""
-    raise planned()
+    """Delete all records of a topic; ConfigError unless `confirmation` is its name.
+
+    ApiError POLICY_VIOLATION if the topic is only compacted.
+    """
+    _require_confirmation(name, confirmation, "empty")
+    topic = read_topic(connection, name)
+    before = {row.partition: TO_THE_END for row in topic.partitions}
+    return replace(delete_records(connection, name, before), action="topic.empty")
 
 
 def delete_records(connection: ClusterConnection, name: str, before: Mapping[int, int]) -> Change:
     """Delete the records before an offset in each partition (-1: all)."""
-    raise planned()
+    old = read_topic_bounds(connection, name).starts
+    with connection.brokers() as brokers:
+        targets = {(name, partition): offset for partition, offset in before.items()}
+        new = records.delete_records(brokers, targets)
+    connection.forget()
+    return Change(
+        connection.name,
+        "topic.delete-records",
+        name,
+        before={f"start of {p}": str(old.get((t, p), "?")) for t, p in sorted(new)},
+        after={f"start of {p}": str(offset) for (_, p), offset in sorted(new.items())},
+    )
 
 
-def copy_topic(
-    connection: ClusterConnection,
-    source: str,
-    target: str,
-    *,
-    with_records: bool = False,
-    cancelled: Callable[[], bool] = lambda: False,
-    on_progress: Callable[[int, int], None] = lambda copied, total: None,
-) -> Change:
-    """Create `target` with the partitions and overrides of `source`, optionally with its records.
-
-    Records keep partition, key, headers and timestamp, not their offsets. `cancelled` is polled
-    between batches; `on_progress` receives copied and total records.
-    """
-    raise planned()
+def _records(bounds: Bounds) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    starts = bounds.starts
+    for key, end in bounds.ends.items():
+        counts[key[0]] = counts.get(key[0], 0) + end - starts.get(key, 0)
+    return counts
 
 
-def read_statistics(
-    connection: ClusterConnection,
-    name: str,
-    *,
-    scan_limit: int = 100_000,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> TopicStatistics:
-    """Scan the newest records of a topic; memory is bounded by the number of distinct keys."""
-    raise planned()
+def _topic_sizes(connection: ClusterConnection) -> dict[str, int]:
+    def load() -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for directories in read_directories(connection).values():
+            for directory in directories:
+                for (topic, _), replica in directory.replicas.items():
+                    sizes[topic] = sizes.get(topic, 0) + replica.size_bytes
+        return sizes
+
+    return connection.cached("topic-sizes", 3.0, load, stale_s=30.0)
+
+
+def _row(
+    topic: admin.Topic, live: frozenset[int], count: int | None, size_bytes: int | None
+) -> TopicRow:
+    partitions = topic.partitions
+    return TopicRow(
+        name=topic.name,
+        topic_id=uuid_text(topic.topic_id),
+        is_internal=topic.is_internal,
+        partitions=len(partitions),
+        replication_factor=topic.replication_factor,
+        under_replicated=sum(len(row.isr) < len(row.replicas) for row in partitions),
+        offline=sum(row.leader not in live for row in partitions),
+        records=count,
+        size_bytes=size_bytes,
+    )
+
+
+def _option(options: Mapping[str, DescribeConfigsResourceResult], name: str, otherwise: str) -> str:
+    return (options[name].value or otherwise) if name in options else otherwise
+
+
+def _require_confirmation(name: str, confirmation: str, verb: str) -> None:
+    if confirmation != name:
+        raise ConfigError(
+            f"To {verb} the topic, type its name {name!r} as the confirmation; "
+            f"{confirmation!r} is another name."
+        )

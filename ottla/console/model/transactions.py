@@ -1,9 +1,36 @@
 """Transactions: open and hanging ones, and their abort (KIP-664)."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.brokers import Brokers
 from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterConnection, planned
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.groups import find_transaction_coordinator
+from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
+from ottla.console.model.requests.nodes import ask_nodes
+from ottla.console.model.requests.producers import read_producers
+from ottla.wire.messages.describe_producers import ProducerState
+from ottla.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from ottla.wire.messages.describe_transactions import TransactionState as DescribedTransaction
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from ottla.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +69,205 @@ class HangingTransaction:
 def list_transactions(
     connection: ClusterConnection, *, only_open: bool = False, with_details: bool = True
 ) -> list[TransactionRow]:
-    """Return the transactional ids of all coordinators; details cost one request for each broker."""
-    raise planned()
+    """Return the transactional ids of all coordinators; details cost one more request to each."""
+    states = list(_OPEN_STATES) if only_open else []
+
+    def ask(brokers: Brokers, node: int) -> list[TransactionRow]:
+        request = ListTransactionsRequest(state_filters=states)
+        response = brokers.ask_node(node, request, ListTransactionsResponse)
+        check(response.error_code)
+        rows = response.transaction_states
+        if not with_details or not rows:
+            return [_listed(node, row) for row in rows]
+        details = DescribeTransactionsRequest(
+            transactional_ids=[row.transactional_id for row in rows]
+        )
+        described = brokers.ask_node(node, details, DescribeTransactionsResponse)
+        return [
+            _described(node, row, now_ms)
+            for row in described.transaction_states
+            if not row.error_code
+        ]
+
+    now_ms = connection.now_ms()
+    results = ask_nodes(connection, read_metadata(connection).nodes, ask)
+    found = [row for rows in results.values() for row in rows]
+    return sorted(found, key=lambda row: row.transactional_id)
 
 
 def describe_transaction(connection: ClusterConnection, transactional_id: str) -> TransactionRow:
     """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND."""
-    raise planned()
+    coordinator = find_transaction_coordinator(connection, transactional_id)
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+
+    def attempt(brokers: Brokers) -> TransactionRow:
+        response = brokers.ask_transaction_coordinator(
+            transactional_id, request, DescribeTransactionsResponse
+        )
+        (row,) = response.transaction_states
+        check(row.error_code, subject=f"Transactional id {transactional_id!r}")
+        return _described(coordinator, row, connection.now_ms())
+
+    with connection.brokers() as brokers:
+        return brokers.retry(lambda: attempt(brokers))
 
 
 def find_hanging(
     connection: ClusterConnection, *, topic: str | None = None, max_timeout_s: float = 900.0
 ) -> list[HangingTransaction]:
-    """Return transactions open for longer than `max_timeout_s` that no coordinator has open."""
-    raise planned()
+    """Return transactions open for longer than `max_timeout_s` that no coordinator has open.
+
+    Asks the leader of each partition for its producers. `max_timeout_s` should be at least the
+    brokers' transaction.max.timeout.ms: younger transactions may still be completed.
+    """
+    leaders = read_metadata(connection, is_fresh=True).leaders()
+    if topic is not None:
+        leaders = leaders_of(read_topic(connection, topic))
+    now_ms = connection.now_ms()
+    suspects = [
+        _hanging(key, row, now_ms)
+        for key, rows in read_producers(connection, leaders).items()
+        for row in rows
+        if row.current_txn_start_offset >= 0 and now_ms - row.last_timestamp > max_timeout_s * 1000
+    ]
+    if not suspects:
+        return []
+    known = {
+        (row.producer_id, *key)
+        for row in list_transactions(connection)
+        if row.state in _OPEN_STATES
+        for key in row.partitions
+    }
+    return [row for row in suspects if (row.producer_id, row.topic, row.partition) not in known]
 
 
 def abort_open(connection: ClusterConnection, transactional_id: str) -> Change:
-    """Fence the producer of a transactional id and abort its transaction (InitProducerId)."""
-    raise planned()
+    """Fence the producer of a transactional id and abort its transaction (InitProducerId).
+
+    ApiError CONCURRENT_TRANSACTIONS if the transaction is still being completed after the timeout.
+    """
+    before = describe_transaction(connection, transactional_id)
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=max(1, before.timeout_ms)
+    )
+
+    def attempt(brokers: Brokers) -> None:
+        response = brokers.ask_transaction_coordinator(
+            transactional_id, request, InitProducerIdResponse
+        )
+        check(response.error_code, subject=f"Transactional id {transactional_id!r}")
+
+    with connection.brokers() as brokers:
+        _retry_concurrent(connection, lambda: brokers.retry(lambda: attempt(brokers)))
+    after = describe_transaction(connection, transactional_id)
+    return Change(
+        connection.name,
+        "transaction.abort",
+        transactional_id,
+        before={"state": before.state, "producer_epoch": str(before.producer_epoch)},
+        after={"state": after.state, "producer_epoch": str(after.producer_epoch)},
+    )
 
 
 def abort_hanging(connection: ClusterConnection, hanging: HangingTransaction) -> Change:
-    """Write an abort marker into the partition (WriteTxnMarkers)."""
-    raise planned()
+    """Write an abort marker into the partition (WriteTxnMarkers), as kafka-transactions does.
+
+    ApiError INVALID_PRODUCER_EPOCH if the producer has continued meanwhile.
+    """
+    marker = WritableTxnMarker(
+        producer_id=hanging.producer_id,
+        producer_epoch=hanging.producer_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=hanging.topic, partition_indexes=[hanging.partition])],
+        coordinator_epoch=max(0, hanging.coordinator_epoch),
+    )
+    name = f"{hanging.topic}-{hanging.partition}"
+
+    def attempt(brokers: Brokers) -> None:
+        key = hanging.topic, hanging.partition
+        leader = brokers.leaders([key])[key]
+        request = WriteTxnMarkersRequest(markers=[marker])
+        response = brokers.ask_node(leader, request, WriteTxnMarkersResponse)
+        for row in response.markers:
+            for topic in row.topics:
+                for item in topic.partitions:
+                    check(item.error_code, subject=name)
+
+    with connection.brokers() as brokers:
+        brokers.retry(lambda: attempt(brokers))
+    return Change(
+        connection.name,
+        "transaction.abort-hanging",
+        name,
+        before={
+            "producer_id": str(hanging.producer_id),
+            "producer_epoch": str(hanging.producer_epoch),
+            "start_offset": str(hanging.start_offset),
+        },
+    )
+
+
+# A prepared transaction has been decided, but not all partitions have their marker yet.
+_OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
+_CONCURRENT_PAUSE_S = 0.1
+
+
+def _retry_concurrent(connection: ClusterConnection, attempt: Callable[[], None]) -> None:
+    """Retry while the previous transaction is still being completed."""
+    deadline = time.monotonic() + connection.timeout_s
+    while True:
+        try:
+            attempt()
+            return
+        except ApiError as error:
+            is_over = time.monotonic() > deadline
+            if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or is_over:
+                raise
+        connection.pause(_CONCURRENT_PAUSE_S)
+
+
+def _listed(node: int, row: TransactionState) -> TransactionRow:
+    return TransactionRow(
+        transactional_id=row.transactional_id,
+        state=row.transaction_state,
+        coordinator=node,
+        producer_id=row.producer_id,
+        producer_epoch=-1,
+        timeout_ms=-1,
+        start_ms=None,
+        duration_s=None,
+        is_overdue=False,
+        partitions=(),
+    )
+
+
+def _described(node: int, row: DescribedTransaction, now_ms: int) -> TransactionRow:
+    is_open = row.transaction_state in _OPEN_STATES and row.transaction_start_time_ms >= 0
+    age_ms = now_ms - row.transaction_start_time_ms
+    return TransactionRow(
+        transactional_id=row.transactional_id,
+        state=row.transaction_state,
+        coordinator=node,
+        producer_id=row.producer_id,
+        producer_epoch=row.producer_epoch,
+        timeout_ms=row.transaction_timeout_ms,
+        start_ms=row.transaction_start_time_ms if is_open else None,
+        duration_s=max(0.0, age_ms / 1000) if is_open else None,
+        is_overdue=is_open and age_ms > row.transaction_timeout_ms,
+        partitions=tuple(
+            sorted((topic.topic, number) for topic in row.topics for number in topic.partitions)
+        ),
+    )
+
+
+def _hanging(key: Key, row: ProducerState, now_ms: int) -> HangingTransaction:
+    return HangingTransaction(
+        topic=key[0],
+        partition=key[1],
+        producer_id=row.producer_id,
+        producer_epoch=row.producer_epoch,
+        coordinator_epoch=row.coordinator_epoch,
+        start_offset=row.current_txn_start_offset,
+        last_timestamp_ms=row.last_timestamp,
+        age_s=(now_ms - row.last_timestamp) / 1000,
+    )

@@ -1,8 +1,15 @@
 """A ZooKeeper tree, read-only, if the settings of a cluster name an ensemble."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ottla.console.model.connections import ClusterConnection, planned
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+
+from ottla.base.errors import ConfigError
+from ottla.console.model.connections import ClusterConnection, ClusterUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +40,94 @@ def has_tree(connection: ClusterConnection) -> bool:
 
 
 def read_znode(connection: ClusterConnection, path: str = "/") -> Znode:
-    """Return a node with the names of its children; ConfigError if there is no ensemble or node."""
-    raise planned()
+    """Return a node with the names of its children; ConfigError if there is no ensemble or node.
+
+    ClusterUnavailable if no server of the ensemble responds.
+    """
+    if not path.startswith("/") or (path != "/" and path.endswith("/")) or "//" in path:
+        raise ConfigError(f"{path!r} is no path: write it as in /brokers/ids")
+    with _session(connection) as client:
+        try:
+            data, stat = client.get(path)
+            children = client.get_children(path)
+        except NoNodeError as error:
+            raise ConfigError(f"there is no node {path!r}: it may have been deleted") from error
+        except (KazooException, client.handler.timeout_exception) as error:
+            raise _unavailable(connection, error) from error
+    text, is_hex, is_truncated = _shown(data or b"")
+    return Znode(
+        path=path,
+        children=tuple(sorted(children)),
+        text=text,
+        is_hex=is_hex,
+        is_truncated=is_truncated,
+        size_bytes=stat.dataLength,
+        version=stat.version,
+        children_version=stat.cversion,
+        created_ms=stat.ctime,
+        modified_ms=stat.mtime,
+        created_zxid=stat.czxid,
+        modified_zxid=stat.mzxid,
+        ephemeral_owner=stat.ephemeralOwner,
+    )
 
 
 def run_four_letter_command(connection: ClusterConnection, command: str) -> str:
-    """Return the answer of the ensemble's first server to "ruok", "srvr", "mntr", "stat" or "conf"."""
-    raise planned()
+    """Return the answer of one server to "ruok", "srvr", "mntr", "stat" or "conf".
+
+    Servers answer only the commands of their option 4lw.commands.whitelist.
+    """
+    if command not in COMMANDS:
+        raise ConfigError(f"{command!r} is no command: choose one of {', '.join(COMMANDS)}")
+    with _session(connection) as client:
+        try:
+            return str(client.command(command.encode()))
+        except (KazooException, OSError, client.handler.timeout_exception) as error:
+            raise _unavailable(connection, error) from error
+
+
+COMMANDS = ("ruok", "srvr", "mntr", "stat", "conf")
+_TEXT_MAX = 100_000
+_TIMEOUT_S = 5.0
+
+
+@contextmanager
+def _session(connection: ClusterConnection) -> Iterator[KazooClient]:
+    """Open a read-only session for one request; each closes its own."""
+    hosts = connection.settings.zookeeper
+    if hosts is None:
+        raise ConfigError(
+            f"the settings of cluster {connection.name!r} name no ZooKeeper ensemble, and its broker "
+            "keeps its tree in its own process"
+        )
+    client = KazooClient(hosts=hosts, timeout=_TIMEOUT_S, read_only=True)
+    try:
+        try:
+            client.start(timeout=_TIMEOUT_S)
+        except (KazooException, client.handler.timeout_exception) as error:
+            raise _unavailable(connection, error) from error
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def _unavailable(connection: ClusterConnection, error: Exception) -> ClusterUnavailable:
+    return ClusterUnavailable(
+        f"The ZooKeeper ensemble {connection.settings.zookeeper} of cluster {connection.name!r} does "
+        f"not respond: {error or type(error).__name__}. Check that it is running."
+    )
+
+
+def _shown(data: bytes) -> tuple[str, bool, bool]:
+    """Return a value as text, with flags for hexadecimal and for cut text; JSON is indented."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data[: _TEXT_MAX // 2].hex(), True, len(data) > _TEXT_MAX // 2
+    try:
+        if text[:1] in ("{", "["):
+            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text[:_TEXT_MAX], False, len(text) > _TEXT_MAX
+    return text[:_TEXT_MAX], False, len(text) > _TEXT_MAX

@@ -15,6 +15,7 @@ from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.local_cluster import LocalCluster
 from ottla.server.node import Node
 from ottla.tools.broker import layout, processes, serving
+from ottla.tools.broker.beside import open_companion
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.broker.identity import with_identity
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
@@ -30,17 +31,24 @@ def up(output: Output, settings: Mapping[str, str], config: str | None, **words:
         host=words["host"],
         port=words["port"],
         data=words["data"],
-        metrics_port=words["metrics_port"],
+        metrics_port=_metrics_port(words, {**file, **settings}),
         options=settings,
         file=file,
     )
     if words["has_processes"]:
         _run_processes(command_line, words, output, line)
     elif words["brokers"] > 1:
-        _run_cluster(command_line, words["brokers"], output, line)
+        _run_cluster(command_line, words, output, line)
     else:
-        _run_broker(broker_settings(command_line), output, line)
+        _run_broker(broker_settings(command_line), words, output, line)
     note("Ottla has stopped.")
+
+
+def _metrics_port(words: Mapping[str, Any], settings: Mapping[str, str]) -> int | None:
+    """Return the port of the brokers' HTTP server: the console reads from it, on any free port."""
+    port: int | None = words["metrics_port"]
+    is_needed = words["console"] and port is None and "metrics.listener" not in settings
+    return 0 if is_needed else port
 
 
 def start(
@@ -90,20 +98,27 @@ class _SupervisedNode(Node):
         await super().stop(with_cluster=with_cluster or self._stops_with_cluster)
 
 
-def _run_broker(settings: dict[str, str], output: Output, line: StatusLine | None) -> None:
+def _run_broker(
+    settings: dict[str, str], words: Mapping[str, Any], output: Output, line: StatusLine | None
+) -> None:
     data = settings.get("log.dirs") or settings["log.dir"]
     layout.refuse_cluster(data)
-    serving.serve(Node(settings), lambda node: [node], output, line, data)
+    companion = open_companion(words, data.split(",")[0], output)
+    zookeeper = settings.get("zookeeper.connect")
+    with serving.beside(companion, zookeeper) as on_ready:
+        serving.serve(Node(settings), lambda node: [node], output, line, data, on_ready)
 
 
 def _run_cluster(
-    command_line: UpOptions, count: int, output: Output, line: StatusLine | None
+    command_line: UpOptions, words: Mapping[str, Any], output: Output, line: StatusLine | None
 ) -> None:
-    data = command_line.data or DEFAULT_DATA
+    data, count = command_line.data or DEFAULT_DATA, words["brokers"]
     settings = cluster_settings(command_line, count)
     layout.check_cluster(data, count)
     cluster = LocalCluster(settings, layout.coordination(data))
-    serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data)
+    companion = open_companion(words, data, output)
+    with serving.beside(companion, None) as on_ready:
+        serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data, on_ready)
 
 
 def _run_processes(
@@ -113,4 +128,6 @@ def _run_processes(
     settings = cluster_settings(command_line, count)
     layout.check_cluster(data, count)
     logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
-    processes.run(data, settings, [*logging, "--log-format", words["log_format"]], output, line)
+    companion = open_companion(words, data, output)
+    options = [*logging, "--log-format", words["log_format"]]
+    processes.run(data, settings, options, output, line, companion)

@@ -23,6 +23,7 @@ from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.properties import write_properties
 from ottla.tools.broker import layout
+from ottla.tools.broker.beside import ClusterFacts, Companion
 from ottla.tools.broker.live import Cluster, cluster_words
 from ottla.tools.output import Output, StatusLine, note
 
@@ -45,12 +46,17 @@ def run(
     words: Sequence[str],
     output: Output,
     line: StatusLine | None,
+    companion: Companion | None = None,
 ) -> None:
     """Run the brokers until a signal; `words` are further options of `ottla broker start`.
 
     Raises OttlaError if one cannot be started.
     """
-    asyncio.run(_Processes(data, settings, words, line).run(output))
+    try:
+        asyncio.run(_Processes(data, settings, words, line).run(output, companion))
+    finally:
+        if companion is not None:
+            companion.stop()
 
 
 def free_port(is_any: bool) -> int:
@@ -78,6 +84,7 @@ class _Broker:
     def __init__(self, path: Path, settings: Mapping[str, str], words: Sequence[str]) -> None:
         self.settings = dict(settings)
         self.bootstrap = ""
+        self.http_url = ""
         self.cluster_id = ""
         self._path = path
         self._words = words
@@ -106,6 +113,7 @@ class _Broker:
             )
         facts = json.loads(line)
         self.bootstrap, self.cluster_id = facts["bootstrap"], facts["cluster_id"]
+        self.http_url = facts.get("metrics", "").removesuffix("/metrics")
         # Started again, it must have the address that clients know.
         self.settings["listeners"] = f"PLAINTEXT://{self.bootstrap}"
 
@@ -149,7 +157,7 @@ class _Processes:
         self._stopped = asyncio.Event()
         self._clock = RealClock()
 
-    async def run(self, output: Output) -> None:
+    async def run(self, output: Output, companion: Companion | None) -> None:
         """Start the brokers, watch them, and stop them after a signal."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -160,6 +168,8 @@ class _Processes:
             await self._start_all()
             if not self._stopped.is_set():
                 self._announce(output)
+                if companion is not None:
+                    companion.start(self._facts())
             watching = [asyncio.ensure_future(self._watch(broker)) for broker in self._brokers]
             if self._line is not None:
                 watching.append(asyncio.ensure_future(self._show_state(self._line)))
@@ -170,6 +180,15 @@ class _Processes:
             if self._line is not None:
                 self._line.clear()
             await self._stop_all()
+
+    def _facts(self) -> ClusterFacts:
+        urls = {
+            int(broker.settings["node.id"]): broker.http_url
+            for broker in self._brokers
+            if broker.http_url
+        }
+        bootstrap = ",".join(broker.bootstrap for broker in self._brokers)
+        return ClusterFacts(bootstrap, urls, self._coordination)
 
     async def _show_state(self, line: StatusLine) -> None:
         """Draw the state of the cluster, as one of its brokers reports it."""

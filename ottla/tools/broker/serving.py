@@ -3,12 +3,13 @@
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ottla.base import logs
 from ottla.cluster.options.option_tables import unknown_names
 from ottla.server import loop
 from ottla.server.node import Node
+from ottla.tools.broker.beside import Companion, facts_of
 from ottla.tools.broker.levels import parse_levels
 from ottla.tools.broker.live import LiveLine
 from ottla.tools.output import Output, StatusLine, note
@@ -52,19 +53,42 @@ def announce(output: Output, nodes: Sequence[Node], data: str) -> None:
         output.done(sentence, **facts)
 
 
+@contextlib.contextmanager
+def beside(
+    companion: Companion | None, zookeeper: str | None
+) -> Iterator[Callable[[Sequence[Node]], None]]:
+    """Yield the function that starts the console beside brokers; stop the console at the end."""
+
+    def on_ready(nodes: Sequence[Node]) -> None:
+        if companion is not None:
+            bootstrap = ",".join(map(address_of, nodes))
+            companion.start(facts_of(bootstrap, nodes, zookeeper))
+
+    try:
+        yield on_ready
+    finally:
+        if companion is not None:
+            companion.stop()
+
+
 def serve(
     service: loop.S,
     nodes_of: Callable[[loop.S], Sequence[Node]],
     output: Output,
     line: StatusLine | None,
     data: str,
+    on_ready: Callable[[Sequence[Node]], None] = lambda nodes: None,
 ) -> None:
-    """Run brokers until a signal; raises the error of the start, or the one that ended them."""
+    """Run brokers until a signal; raises the error of the start, or the one that ended them.
+
+    `on_ready` is called after the ready line is printed.
+    """
     live: LiveLine | None = None
 
     def ready(service: loop.S) -> None:
         nonlocal live
         announce(output, nodes_of(service), data)
+        on_ready(nodes_of(service))
         if line is not None:
             live = LiveLine(nodes_of(service), line)
             live.start()

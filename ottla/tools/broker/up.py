@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from ottla.tools import options
-from ottla.tools.broker.defaults import DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
+from ottla.tools.broker.defaults import CONSOLE_PORT, DEFAULT_DATA, DEFAULT_HOST, DEFAULT_PORT
 from ottla.tools.broker.logging_options import logging_options
 from ottla.tools.loading import deferred
 from ottla.tools.output import Output
@@ -44,6 +44,14 @@ _up = deferred("ottla.tools.broker.launch", "up")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), metavar="PORT",
               help="Serve /metrics for Prometheus and /healthz on this port of 127.0.0.1 (the next "
                    "ones for more brokers).")  # fmt: skip
+@click.option("--console", is_flag=True,
+              help="Serve the console, for a browser. The first start prints a password.")  # fmt: skip
+@click.option("--console-port", type=click.IntRange(0, 65535), default=CONSOLE_PORT, metavar="PORT",
+              show_default=True, help="The port of the console; 0 for any free port.")  # fmt: skip
+@click.option("--console-host", default=DEFAULT_HOST, metavar="HOST", show_default=True,
+              help="The address of the console; 0.0.0.0 for all.")  # fmt: skip
+@click.option("--console-read-only", is_flag=True,
+              help="Let no user of the console change the cluster.")  # fmt: skip
 @logging_options
 @options.formatted
 def command(output: Output, **words: Any) -> None:
@@ -52,6 +60,7 @@ def command(output: Output, **words: Any) -> None:
     \b
     ottla up
     ottla up --brokers 3
+    ottla up --console
     ottla up --port 0 --data /tmp/trial --option num.partitions=3
     """
     _up(output, **words)

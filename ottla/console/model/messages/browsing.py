@@ -1,125 +1,66 @@
-"""Browse and search records: by newest, oldest, offset or time; bounded memory, progress, cancel."""
+"""Browse and search records: by newest, oldest, offset or time; bounded memory, progress, cancel.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+A search reads windows of offsets: upwards from the first position, or downwards from the end for the
+newest records. Only the matches of one window are in memory, and at most `limit` of each partition.
+"""
 
-from ottla.console.model.connections import ClusterConnection, planned
-from ottla.console.model.messages.decoding import Decoded, Format
-from ottla.console.model.messages.filters import Condition
+import heapq
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin.offsets import EARLIEST, LATEST
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.filters import needle_of
 from ottla.console.model.messages.masking import MaskingRule
+from ottla.console.model.messages.rows import RowBuilder
+from ottla.console.model.messages.scanning import Scan, Span, select_partitions
+from ottla.console.model.messages.tailing import tail as tail
+from ottla.console.model.messages.values import BrowseRequest as BrowseRequest
+from ottla.console.model.messages.values import BrowseResult as BrowseResult
+from ottla.console.model.messages.values import Cancelled, never
+from ottla.console.model.messages.values import MessageRow as MessageRow
+from ottla.console.model.messages.values import Progress as Progress
+from ottla.console.model.messages.values import SearchEvent as SearchEvent
+from ottla.console.model.messages.values import Seek as Seek
+from ottla.console.model.requests.metadata import leaders_of, read_topic
+from ottla.console.model.requests.offsets import find_offsets
+from ottla.console.model.requests.records import FetchLimits
 
+LIMIT_MAX = 10_000
 
-class Seek(StrEnum):
-    """The first record to read in each partition."""
-
-    NEWEST = "newest"
-    OLDEST = "oldest"
-    OFFSET = "offset"
-    TIMESTAMP = "timestamp"
-
-
-@dataclass(frozen=True, slots=True)
-class BrowseRequest:
-    """Records to read.
-
-    `partitions` empty means all. `offset` is for OFFSET, `timestamp_ms` for TIMESTAMP;
-    `until_ms` excludes records from this time on. `positions` (partition, offset) continues an
-    earlier result and replaces `seek`. At most `limit` records (1 to 10 000) are returned and
-    `scan_limit` are read (None: to the end at the time of the call).
-    """
-
-    topic: str
-    partitions: tuple[int, ...] = ()
-    seek: Seek = Seek.NEWEST
-    offset: int = 0
-    timestamp_ms: int = 0
-    until_ms: int | None = None
-    limit: int = 100
-    scan_limit: int | None = None
-    timeout_s: float = 30.0
-    conditions: tuple[Condition, ...] = ()
-    key_format: Format = Format.AUTO
-    value_format: Format = Format.AUTO
-    text_limit: int = 10_000
-    is_read_committed: bool = False
-    positions: tuple[tuple[int, int], ...] = ()
-    masking: tuple[MaskingRule, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRow:
-    """A record; `value` None is a tombstone, and the timestamp is -1 if unknown.
-
-    `timestamp_type` is "create", "logappend" or "unknown". `size_bytes` is of key, value and headers.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    timestamp_type: str
-    key: Decoded | None
-    value: Decoded | None
-    headers: tuple[tuple[str, Decoded | None], ...]
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a search is: `total` is the number of offsets to scan, an upper bound of records."""
-
-    scanned: int
-    matched: int
-    total: int
-    scanned_bytes: int
-    elapsed_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class BrowseResult:
-    """Records: newest first for NEWEST, else by timestamp as they were read.
-
-    `ended_by` is "limit", "end", "scan-limit", "timeout" or "cancelled"; `next_positions` continue
-    the search (older records for NEWEST), empty if every record has been read.
-    """
-
-    rows: tuple[MessageRow, ...]
-    progress: Progress
-    ended_by: str
-    next_positions: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchEvent:
-    """An event of a search: new records, progress, and at the end `result`, whose rows are empty."""
-
-    rows: tuple[MessageRow, ...]
-    progress: Progress
-    result: BrowseResult | None = None
+_PROGRESS_S = 0.25
+# Offsets in the first window without conditions, of all partitions together.
+_WINDOW_MAX = 20_000
+# With conditions, windows grow up to so many offsets of all partitions together.
+_SEARCH_WINDOW_MAX = 400_000
+_GROWTH = 4
+_PAGE_PARTITION_BYTES = 256 << 10
 
 
 def browse(
-    connection: ClusterConnection,
-    request: BrowseRequest,
-    *,
-    cancelled: Callable[[], bool] = lambda: False,
+    connection: ClusterConnection, request: BrowseRequest, *, cancelled: Cancelled = never
 ) -> BrowseResult:
     """Return records; ApiError UNKNOWN_TOPIC_OR_PARTITION, ConfigError for an invalid condition."""
-    raise planned()
+    rows: list[MessageRow] = []
+    for event in search(connection, request, cancelled=cancelled):
+        rows += event.rows
+        if event.result is not None:
+            result = event.result
+    return BrowseResult(tuple(rows), result.progress, result.ended_by, result.next_positions)
 
 
 def search(
-    connection: ClusterConnection,
-    request: BrowseRequest,
-    *,
-    cancelled: Callable[[], bool] = lambda: False,
+    connection: ClusterConnection, request: BrowseRequest, *, cancelled: Cancelled = never
 ) -> Iterator[SearchEvent]:
-    """Yield matching records as they are found, and progress at least four times a second.
+    """Yield matching records as they are found, and progress about four times a second.
 
-    Constant memory, however many records are scanned; `cancelled` is polled between batches.
+    Memory is bounded, however many records are scanned; `cancelled` is polled after each response.
+    The last event has `result`. Invalid requests raise before the first event is requested.
     """
-    raise planned()
+    return _Search(connection, request, cancelled).run()
 
 
 def read_message(
@@ -132,17 +73,272 @@ def read_message(
     text_limit: int = 1_000_000,
 ) -> MessageRow:
     """Return one record; ConfigError if there is none at this offset."""
-    raise planned()
+    request = BrowseRequest(
+        topic=topic,
+        partitions=(partition,),
+        seek=Seek.OFFSET,
+        offset=offset,
+        limit=1,
+        scan_limit=1,
+        text_limit=text_limit,
+        masking=tuple(masking),
+    )
+    rows = browse(connection, request).rows
+    if not rows or rows[0].offset != offset:
+        raise ConfigError(
+            f"{topic}-{partition} has no record at offset {offset}: it was deleted or compacted, it "
+            "is a transaction marker, or it does not exist yet"
+        )
+    return rows[0]
 
 
-def tail(
-    connection: ClusterConnection,
-    request: BrowseRequest,
-    *,
-    cancelled: Callable[[], bool],
-) -> Iterator[tuple[MessageRow, ...]]:
-    """Yield new records as they arrive, matching the conditions of `request`, until `cancelled`.
+@dataclass(slots=True)
+class _Matches:
+    """The matches of one partition in a window: the first or the last `limit` of them."""
 
-    Yields an empty tuple at least once a second, so that the caller can notice a closed page.
-    """
-    raise planned()
+    limit: int
+    is_backward: bool
+    rows: deque[MessageRow] = field(default_factory=deque)
+    dropped: bool = False
+
+    def add(self, row: MessageRow) -> None:
+        if len(self.rows) < self.limit:
+            self.rows.append(row)
+        elif self.is_backward:
+            self.rows.popleft()
+            self.rows.append(row)
+            self.dropped = True
+        else:
+            self.dropped = True
+
+    @property
+    def is_full(self) -> bool:
+        """True if later records of the window cannot be returned."""
+        return not self.is_backward and len(self.rows) >= self.limit
+
+
+class _Search:
+    """One search; `run` is a generator that may be abandoned at any time."""
+
+    def __init__(
+        self, connection: ClusterConnection, request: BrowseRequest, cancelled: Cancelled
+    ) -> None:
+        if not 1 <= request.limit <= LIMIT_MAX:
+            raise ConfigError(f"{request.limit} is no limit: use 1 to {LIMIT_MAX} records")
+        self._connection = connection
+        self._request = request
+        self._cancelled = cancelled
+        self._is_backward = request.seek is Seek.NEWEST
+        self._builder = RowBuilder(request)
+        self._lows, self._highs = _bounds(connection, request)
+        # The next offset to read, upwards; or the end of what is left, downwards.
+        self._cursors = dict(self._highs if self._is_backward else self._lows)
+        self._needed = request.limit
+        self._matched = 0
+        self._scanned = 0
+        self._scanned_bytes = 0
+        self._started = time.monotonic()
+        self._reported = self._started
+
+    def run(self) -> Iterator[SearchEvent]:
+        """Yield the events of the search."""
+        window = self._first_window()
+        ended_by = "end"
+        while self._needed and not self._is_exhausted():
+            matches, scan, interrupted = yield from self._read_window(window)
+            rows = self._merge(matches, scan)
+            self._matched += len(rows)
+            self._needed -= len(rows)
+            if rows:
+                yield SearchEvent(tuple(rows), self._progress(scan))
+            self._scanned += scan.scanned
+            self._scanned_bytes += scan.scanned_bytes
+            if interrupted:
+                ended_by = interrupted
+                break
+            window = min(window * _GROWTH, max(window, self._window_max()))
+        if ended_by == "end" and not self._needed and not self._is_exhausted():
+            ended_by = "limit"
+        progress = self._progress(None)
+        positions = () if self._is_exhausted() else tuple(sorted(self._cursors.items()))
+        yield SearchEvent((), progress, BrowseResult((), progress, ended_by, positions))
+
+    def _first_window(self) -> int:
+        count = max(1, len(self._cursors))
+        if self._request.conditions:
+            return max(1000, min(self._request.limit, _WINDOW_MAX // count))
+        return max(1, min(self._request.limit, _WINDOW_MAX // count))
+
+    def _window_max(self) -> int:
+        return max(1, _SEARCH_WINDOW_MAX // max(1, len(self._cursors)))
+
+    def _is_exhausted(self) -> bool:
+        if self._is_backward:
+            return all(self._cursors[n] <= low for n, low in self._lows.items())
+        return all(self._cursors[n] >= high for n, high in self._highs.items())
+
+    def _spans(self, window: int) -> dict[int, Span]:
+        if self._is_backward:
+            spans = {
+                n: Span(max(self._lows[n], cursor - window), cursor)
+                for n, cursor in self._cursors.items()
+            }
+        else:
+            spans = {
+                n: Span(cursor, min(self._highs[n], cursor + window))
+                for n, cursor in self._cursors.items()
+            }
+        return {n: span for n, span in spans.items() if span.start < span.end}
+
+    def _read_window(
+        self, window: int
+    ) -> Generator[SearchEvent, None, tuple[dict[int, _Matches], Scan, str]]:
+        """Yield progress; return the matches, the scan, and the reason if it was interrupted."""
+        request = self._request
+        limits = FetchLimits(is_committed=request.is_read_committed)
+        if not request.conditions:
+            limits = FetchLimits(
+                partition_bytes=_PAGE_PARTITION_BYTES, is_committed=request.is_read_committed
+            )
+        # Conditions compare masked values, whose bytes may differ.
+        needle = None if request.masking else needle_of(request.conditions)
+        scan = Scan(self._connection, request.topic, self._spans(window), limits, needle)
+        matches = {n: _Matches(self._needed, self._is_backward) for n in scan.spans}
+        while not scan.is_done:
+            for part in scan.step():
+                found = matches[part.partition]
+                for record in part.records:
+                    row = self._builder.build(part.partition, part.header, record)
+                    if row is not None:
+                        found.add(row)
+                        if found.is_full:
+                            self._cut(scan, part.partition, row.offset + 1)
+                            break
+            if interrupted := self._interruption(scan):
+                return matches, scan, interrupted
+            if time.monotonic() - self._reported >= _PROGRESS_S:
+                self._reported = time.monotonic()
+                yield SearchEvent((), self._progress(scan))
+        return matches, scan, ""
+
+    def _cut(self, scan: Scan, partition: int, position: int) -> None:
+        """Leave out the rest of a partition from `position` on: it has enough matches."""
+        scan.positions[partition] = position
+        scan.skip(partition)
+
+    def _interruption(self, scan: Scan) -> str:
+        request = self._request
+        if self._cancelled():
+            return "cancelled"
+        if time.monotonic() - self._started > request.timeout_s:
+            return "" if scan.is_done and self._is_last(scan) else "timeout"
+        if request.scan_limit is not None and self._scanned + scan.scanned >= request.scan_limit:
+            return "scan-limit"
+        return ""
+
+    def _is_last(self, scan: Scan) -> bool:
+        """Return True if the window of a finished scan was the last one."""
+        if self._is_backward:
+            return all(span.start <= self._lows[n] for n, span in scan.spans.items())
+        return all(span.end >= self._highs[n] for n, span in scan.spans.items())
+
+    def _merge(self, matches: Mapping[int, _Matches], scan: Scan) -> list[MessageRow]:
+        """Return up to the needed number of rows by timestamp, and move the cursors behind them."""
+        if self._is_backward:
+            for number, span in scan.spans.items():
+                if scan.positions[number] < span.end:
+                    # Newer records of the window have not been read: it is read again.
+                    matches[number].rows.clear()
+        rows: list[MessageRow] = []
+        sign = -1 if self._is_backward else 1
+        heads = [
+            (sign * self._head(found).timestamp_ms, number)
+            for number, found in matches.items()
+            if found.rows
+        ]
+        heapq.heapify(heads)
+        while heads and len(rows) < self._needed:
+            _, number = heapq.heappop(heads)
+            found = matches[number]
+            rows.append(found.rows.pop() if self._is_backward else found.rows.popleft())
+            if found.rows:
+                heapq.heappush(heads, (sign * self._head(found).timestamp_ms, number))
+        lowest = _lowest_offsets(rows)
+        for number, found in matches.items():
+            self._cursors[number] = self._cursor(number, found, scan, lowest)
+        return rows
+
+    def _head(self, found: _Matches) -> MessageRow:
+        return found.rows[-1] if self._is_backward else found.rows[0]
+
+    def _cursor(self, number: int, found: _Matches, scan: Scan, lowest: Mapping[int, int]) -> int:
+        """Return the cursor of a partition: before its first match that has not been returned."""
+        if not self._is_backward:
+            return found.rows[0].offset if found.rows else scan.positions[number]
+        span = scan.spans[number]
+        if scan.positions[number] < span.end:
+            return span.end
+        if found.rows:
+            return found.rows[-1].offset + 1
+        return lowest[number] if found.dropped else span.start
+
+    def _progress(self, scan: Scan | None) -> Progress:
+        return Progress(
+            scanned=self._scanned + (scan.scanned if scan else 0),
+            matched=self._matched,
+            total=sum(max(0, high - self._lows[n]) for n, high in self._highs.items()),
+            scanned_bytes=self._scanned_bytes + (scan.scanned_bytes if scan else 0),
+            elapsed_s=time.monotonic() - self._started,
+        )
+
+
+def _lowest_offsets(rows: Sequence[MessageRow]) -> dict[int, int]:
+    lowest: dict[int, int] = {}
+    for row in rows:
+        lowest[row.partition] = min(row.offset, lowest.get(row.partition, row.offset))
+    return lowest
+
+
+def _bounds(
+    connection: ClusterConnection, request: BrowseRequest
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the first offset and the end of each partition of a search."""
+    topic = read_topic(connection, request.topic)
+    numbers = select_partitions(topic, request.partitions)
+    leaders = {key: node for key, node in leaders_of(topic).items() if key[1] in numbers}
+    starts = find_offsets(connection, leaders, EARLIEST)
+    ends = find_offsets(connection, leaders, LATEST, is_committed=request.is_read_committed)
+    lows = {key[1]: row.offset for key, row in starts.items() if key in ends}
+    highs = {key[1]: row.offset for key, row in ends.items() if key in starts}
+    if not lows:
+        raise ApiError(
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            f"No selected partition of {request.topic!r} has a running leader: start its brokers.",
+        )
+    if request.until_ms is not None:
+        for key, row in find_offsets(connection, leaders, request.until_ms).items():
+            if row.offset >= 0 and key[1] in highs:
+                highs[key[1]] = min(highs[key[1]], row.offset)
+    if request.positions:
+        return _continued(request, lows, highs)
+    if request.seek is Seek.OFFSET:
+        lows = {n: max(low, min(request.offset, highs[n])) for n, low in lows.items()}
+    elif request.seek is Seek.TIMESTAMP:
+        found = find_offsets(connection, leaders, max(0, request.timestamp_ms))
+        for key, row in found.items():
+            if key[1] in lows:
+                later = row.offset if row.offset >= 0 else highs[key[1]]
+                lows[key[1]] = max(lows[key[1]], min(later, highs[key[1]]))
+    return lows, {n: max(high, lows[n]) for n, high in highs.items()}
+
+
+def _continued(
+    request: BrowseRequest, lows: dict[int, int], highs: dict[int, int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    positions = dict(request.positions)
+    known = [n for n in lows if n in positions]
+    if request.seek is Seek.NEWEST:
+        highs = {n: max(lows[n], min(highs[n], positions[n])) for n in known}
+        return {n: lows[n] for n in known}, highs
+    lows = {n: max(lows[n], min(highs[n], positions[n])) for n in known}
+    return lows, {n: max(lows[n], highs[n]) for n in known}

@@ -3,12 +3,16 @@
 Regular expressions are RE2's, whose time is linear in the input.
 """
 
-from collections.abc import Callable
+import json
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ottla.console.model.connections import planned
+from ottla.base.errors import ConfigError
+from ottla.console.model.messages.json_paths import JsonPath
+from ottla.console.model.messages.patterns import Pattern
 
 
 class Field(StrEnum):
@@ -63,10 +67,173 @@ class Condition:
     negated: bool = False
 
 
-Predicate = Callable[[bytes | None, bytes | None, Any], bool]
+Headers = Sequence[tuple[str, bytes | None]]
+Predicate = Callable[[bytes | None, bytes | None, Headers], bool]
 """A compiled filter: key, value and headers of a record."""
+_Test = Callable[[bytes | None], bool]
+
+CONDITIONS_MAX = 20
 
 
 def compile_conditions(conditions: tuple[Condition, ...]) -> Predicate:
     """Return a predicate that is true if all conditions are; ConfigError names an invalid one. Pure."""
-    raise planned()
+    if len(conditions) > CONDITIONS_MAX:
+        raise ConfigError(f"{len(conditions)} conditions are too many: use up to {CONDITIONS_MAX}")
+    predicates = [_compile(condition) for condition in conditions]
+    return lambda key, value, headers: all(check(key, value, headers) for check in predicates)
+
+
+def needle_of(conditions: tuple[Condition, ...]) -> bytes | None:
+    """Return bytes that every matching record contains, to skip batches before decoding; or None.
+
+    Pure.
+    """
+    needles = [
+        condition.text.encode()
+        for condition in conditions
+        if condition.operator in (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH)
+        and not condition.negated
+        and not condition.ignores_case
+        # EQUALS may mean the empty text, and the text of an integer is not in its bytes.
+        and len(condition.text) > 1
+        and not condition.text.lstrip("-").isdecimal()
+    ]
+    return max(needles, key=len, default=None)
+
+
+def _compile(condition: Condition) -> Predicate:
+    test = _compile_test(condition)
+    wanted = not condition.negated
+    match condition.field:
+        case Field.KEY:
+            return lambda key, value, headers: test(key) == wanted
+        case Field.VALUE:
+            return lambda key, value, headers: test(value) == wanted
+        case Field.HEADER:
+            return lambda key, value, headers: _any_header(condition, test, headers) == wanted
+        case Field.ANY:
+            return lambda key, value, headers: (
+                (test(key) or test(value) or _any_header(condition, test, headers)) == wanted
+            )
+
+
+def _any_header(condition: Condition, test: _Test, headers: Headers) -> bool:
+    return any(
+        test(value) for name, value in headers if not condition.header or name == condition.header
+    )
+
+
+def _compile_test(condition: Condition) -> _Test:
+    match condition.operator:
+        case Operator.IS_NULL:
+            return lambda raw: raw is None
+        case Operator.EXISTS:
+            return lambda raw: True if condition.field is Field.HEADER else raw is not None
+        case Operator.JSON_PATH:
+            return _json_test(condition)
+        case Operator.REGEX:
+            pattern = Pattern(condition.text, ignores_case=condition.ignores_case)
+            return lambda raw: raw is not None and pattern.finds(_text(raw))
+    if not condition.text and condition.operator is not Operator.EQUALS:
+        raise ConfigError(
+            f"the condition {condition.operator!s} on the {condition.field!s} needs a text"
+        )
+    return _text_test(condition)
+
+
+def _text_test(condition: Condition) -> _Test:
+    if condition.ignores_case:
+        folded = condition.text.casefold()
+        compare = _TEXT_COMPARISONS[condition.operator]
+        return lambda raw: raw is not None and compare(_text(raw).casefold(), folded)
+    wanted = condition.text.encode()
+    compare_bytes = _BYTE_COMPARISONS[condition.operator]
+    numbers = _packed(condition.text) if condition.operator is Operator.EQUALS else ()
+    return lambda raw: raw is not None and (compare_bytes(raw, wanted) or raw in numbers)
+
+
+def _packed(text: str) -> tuple[bytes, ...]:
+    """Return the serialized forms of an integer, as the page shows them; () for other texts."""
+    if not text.lstrip("-").isdecimal():
+        return ()
+    number = int(text)
+    return tuple(
+        number.to_bytes(size, "big", signed=True)
+        for size in (4, 8)
+        if -(1 << 8 * size - 1) <= number < 1 << 8 * size - 1
+    )
+
+
+def _json_test(condition: Condition) -> _Test:
+    path = JsonPath(condition.path)
+    compare = _json_comparison(condition)
+
+    def test(raw: bytes | None) -> bool:
+        if raw is None:
+            return False
+        try:
+            document = json.loads(raw)
+        except (ValueError, RecursionError):
+            return False
+        return any(compare(value) for value in path.select(document))
+
+    return test
+
+
+def _json_comparison(condition: Condition) -> Callable[[Any], bool]:
+    comparison = condition.comparison
+    if comparison is JsonComparison.EXISTS:
+        return lambda value: True
+    try:
+        wanted = json.loads(condition.text)
+    except (ValueError, RecursionError):
+        wanted = condition.text
+    if comparison is JsonComparison.CONTAINS:
+        return lambda value: isinstance(value, str) and condition.text in value
+    if comparison is JsonComparison.EQUALS:
+        return lambda value: _is_equal(value, wanted, condition.text)
+    if comparison is JsonComparison.NOT_EQUALS:
+        return lambda value: not _is_equal(value, wanted, condition.text)
+    ordered = _ORDERS[comparison]
+    return lambda value: _are_comparable(value, wanted) and bool(ordered(value, wanted))
+
+
+def _is_equal(value: Any, wanted: Any, text: str) -> bool:
+    # `true` is not 1, and a number typed by the user equals the string of its digits, too.
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    return bool(value == wanted) or (isinstance(value, str) and value == text)
+
+
+def _are_comparable(value: Any, wanted: Any) -> bool:
+    numbers = int | float
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return False
+    return (isinstance(value, numbers) and isinstance(wanted, numbers)) or (
+        isinstance(value, str) and isinstance(wanted, str)
+    )
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+_TEXT_COMPARISONS: Mapping[Operator, Callable[[str, str], bool]] = {
+    Operator.CONTAINS: lambda text, wanted: wanted in text,
+    Operator.EQUALS: operator.eq,
+    Operator.STARTS_WITH: str.startswith,
+}
+_BYTE_COMPARISONS: Mapping[Operator, Callable[[bytes, bytes], bool]] = {
+    Operator.CONTAINS: lambda raw, wanted: wanted in raw,
+    Operator.EQUALS: operator.eq,
+    Operator.STARTS_WITH: bytes.startswith,
+}
+_ORDERS: Mapping[JsonComparison, Callable[[Any, Any], Any]] = {
+    JsonComparison.LESS: operator.lt,
+    JsonComparison.LESS_OR_EQUAL: operator.le,
+    JsonComparison.GREATER: operator.gt,
+    JsonComparison.GREATER_OR_EQUAL: operator.ge,
+}

@@ -1,11 +1,15 @@
 """Masking rules: fields, keys and headers that a user may not see. Filters see masked values only."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ottla.console.model.connections import planned
+from ottla.base.errors import ConfigError
+from ottla.console.model.messages.json_paths import JsonPath
+from ottla.console.model.messages.patterns import Pattern
 
 MASK = "******"
+"""The text that replaces hidden parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +26,83 @@ class MaskingRule:
     pattern: str = ""
 
 
+Header = tuple[str, bytes | None]
+
+
 class Masking:
     """Rules that apply to one topic, compiled; false if there are none."""
 
     def __init__(self, rules: Sequence[MaskingRule], topic: str) -> None:
-        raise planned()
+        """Compile; raises ConfigError for a malformed expression, path or target."""
+        if unknown := {rule.target for rule in rules} - {"key", "value", "header"}:
+            raise ConfigError(f"{unknown.pop()!r} cannot be masked: choose key, value or header")
+        # All rules are compiled, so that a malformed one is reported whatever the topic is.
+        masks = [
+            (rule, _header_mask(rule) if rule.target == "header" else _content_mask(rule))
+            for rule in rules
+        ]
+        applying = [(rule, mask) for rule, mask in masks if Pattern(rule.topics).matches(topic)]
+        self._key = [mask for rule, mask in applying if rule.target == "key"]
+        self._value = [mask for rule, mask in applying if rule.target == "value"]
+        self._headers = [(rule.path, mask) for rule, mask in applying if rule.target == "header"]
 
     def __bool__(self) -> bool:
         """Return True if a rule applies."""
-        raise planned()
+        return bool(self._key or self._value or self._headers)
+
+    def key(self, raw: bytes | None) -> bytes | None:
+        """Return a key with its hidden parts replaced."""
+        return _apply(self._key, raw)
+
+    def value(self, raw: bytes | None) -> bytes | None:
+        """Return a value with its hidden parts replaced; all of it if a path meets no JSON."""
+        return _apply(self._value, raw)
+
+    def headers(self, headers: Sequence[Header]) -> Sequence[Header]:
+        """Return headers with hidden values replaced."""
+        if not self._headers:
+            return headers
+        return [(name, self._header(name, raw)) for name, raw in headers]
+
+    def _header(self, name: str, raw: bytes | None) -> bytes | None:
+        return _apply([mask for wanted, mask in self._headers if wanted in ("", name)], raw)
+
+
+_Mask = Callable[[bytes], bytes]
+
+
+def _apply(masks: Sequence[_Mask], raw: bytes | None) -> bytes | None:
+    if raw is not None:
+        for mask in masks:
+            raw = mask(raw)
+    return raw
+
+
+def _content_mask(rule: MaskingRule) -> _Mask:
+    hide = _hiding(rule.pattern)
+    if not rule.path:
+        return lambda raw: hide(raw.decode("utf-8", "replace")).encode()
+    path = JsonPath(rule.path)
+
+    def mask(raw: bytes) -> bytes:
+        try:
+            document = json.loads(raw)
+        except (ValueError, RecursionError):
+            # It could contain the field in another form.
+            return MASK.encode()
+        path.replace(document, lambda value: hide(value if isinstance(value, str) else ""))
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+    return mask
+
+
+def _header_mask(rule: MaskingRule) -> _Mask:
+    hide = _hiding(rule.pattern)
+    return lambda raw: hide(raw.decode("utf-8", "replace")).encode()
+
+
+def _hiding(pattern: str) -> Callable[[str], str]:
+    if not pattern:
+        return lambda text: MASK
+    compiled = Pattern(pattern)
+    return lambda text: compiled.replace(text, MASK)

@@ -1,0 +1,112 @@
+"""The audit log: who changed what, when, from which address, and with which result.
+
+Every change through the console is one row, also if it failed. Rows are never changed; the oldest
+are deleted beyond the limit. Values of passwords and of records are not written.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.base.clock import Clock
+from ottla.console.accounts.database import Database, Row
+
+MAX_ROWS = 100_000
+_TABLE = """
+CREATE TABLE IF NOT EXISTS audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at_ms INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    address TEXT NOT NULL,
+    cluster TEXT NOT NULL,
+    action TEXT NOT NULL,
+    target TEXT NOT NULL,
+    details TEXT NOT NULL,
+    result TEXT NOT NULL
+)
+"""
+_MAX_VALUE = 500
+
+
+class Actor(NamedTuple):
+    """The user and the address of a change."""
+
+    user: str
+    address: str
+
+
+class Entry(NamedTuple):
+    """One row of the log; `result` is `ok` or the error."""
+
+    at_ms: int
+    user: str
+    address: str
+    cluster: str
+    action: str
+    target: str
+    details: dict[str, str]
+    result: str
+
+
+class AuditLog:
+    """The table of changes."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        database.create(_TABLE)
+
+    def write(
+        self,
+        actor: Actor,
+        action: str,
+        *,
+        cluster: str = "",
+        target: str = "",
+        details: Mapping[str, str] | None = None,
+        result: str = "ok",
+    ) -> None:
+        """Add a row; long values of details are cut."""
+        text = json.dumps(
+            {name: value[:_MAX_VALUE] for name, value in (details or {}).items()},
+            ensure_ascii=False,
+        )
+        self._database.change(
+            "INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (self._clock.time_ms(), *actor, cluster, action, target, text, result[:_MAX_VALUE]),
+        )
+        self._database.change(
+            "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", (MAX_ROWS,)
+        )
+
+    def entries(
+        self, *, text: str = "", cluster: str = "", limit: int = 200, before_ms: int | None = None
+    ) -> list[Entry]:
+        """Return rows, newest first, optionally those that contain a text or are older than a time."""
+        pattern = f"%{_escaped(text)}%"
+        rows = self._database.rows(
+            "SELECT * FROM audit WHERE (? IS NULL OR at_ms < ?) AND (? = '' OR cluster = ?)"
+            " AND (user || ' ' || action || ' ' || target || ' ' || details || ' ' || result)"
+            " LIKE ? ESCAPE '!' ORDER BY id DESC LIMIT ?",
+            (before_ms, before_ms, cluster, cluster, pattern, limit),
+        )
+        return [_entry(row) for row in rows]
+
+
+def _escaped(text: str) -> str:
+    for sign in "!%_":
+        text = text.replace(sign, "!" + sign)
+    return text
+
+
+def _entry(row: Row) -> Entry:
+    return Entry(
+        row["at_ms"],
+        row["user"],
+        row["address"],
+        row["cluster"],
+        row["action"],
+        row["target"],
+        json.loads(row["details"]),
+        row["result"],
+    )

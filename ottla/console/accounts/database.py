@@ -1,0 +1,75 @@
+"""The console's SQLite file: one connection that all threads share, one statement at a time.
+
+The packages that store something (accounts, history, alerts) each create their own tables with
+`create`. The file holds password hashes: it is readable by its owner only.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+FILE_NAME = "console.sqlite3"
+_OWNER_ONLY = 0o600
+
+Row = sqlite3.Row
+
+
+class Database:
+    """An open SQLite file; `path` may be `:memory:`."""
+
+    def __init__(self, path: str | Path) -> None:
+        if str(path) != ":memory:":
+            file = Path(path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(_OWNER_ONLY, exist_ok=True)
+        self._lock = threading.RLock()
+        self._connection = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=5
+        )
+        self._connection.row_factory = Row
+        # Readers do not wait for writers, and a commit costs no sync: a crash of the machine may
+        # lose the last changes, never the file.
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        self._connection.execute("PRAGMA foreign_keys=ON")
+
+    def create(self, statements: str) -> None:
+        """Run statements that create tables; they must be repeatable (IF NOT EXISTS)."""
+        with self._lock:
+            self._connection.executescript(statements)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows of a query."""
+        with self._lock:
+            return self._connection.execute(statement, values).fetchall()
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """Return the first row of a query, or None."""
+        with self._lock:
+            row: Row | None = self._connection.execute(statement, values).fetchone()
+            return row
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement that changes rows; return how many it changed."""
+        with self._lock:
+            return self._connection.execute(statement, values).rowcount
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit the changes of a block together, or none of them if it raises."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()

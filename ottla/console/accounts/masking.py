@@ -1,0 +1,76 @@
+"""Masking rules: parts of records that only admins may read. `model.messages.masking` applies them."""
+
+from typing import NamedTuple
+
+from ottla.base.errors import ConfigError
+from ottla.console.accounts.database import Database
+from ottla.console.model.messages.masking import Masking as CompiledRules
+from ottla.console.model.messages.masking import MaskingRule
+
+TARGETS = ("value", "key", "header")
+_TABLE = """
+CREATE TABLE IF NOT EXISTS masking (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    topics TEXT NOT NULL,
+    target TEXT NOT NULL,
+    path TEXT NOT NULL,
+    pattern TEXT NOT NULL
+)
+"""
+
+
+class StoredRule(NamedTuple):
+    """A rule with its number."""
+
+    id: int
+    rule: MaskingRule
+
+
+class Masking:
+    """The table of rules, which is also kept in memory."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        database.create(_TABLE)
+        self._rules = self._read()
+
+    def all(self) -> list[StoredRule]:
+        """Return all rules with their numbers."""
+        return self._rules
+
+    def rules(self) -> tuple[MaskingRule, ...]:
+        """Return all rules."""
+        return tuple(stored.rule for stored in self._rules)
+
+    def add(self, rule: MaskingRule) -> None:
+        """Add a rule; ConfigError if it is malformed."""
+        if not rule.topics:
+            raise ConfigError(
+                "a masking rule needs a pattern of topic names: use .* for all topics"
+            )
+        if rule.target not in TARGETS:
+            raise ConfigError(f"unknown target {rule.target!r}: use {', '.join(TARGETS)}")
+        if rule.target == "header" and not rule.path:
+            raise ConfigError("a masking rule for a header needs the name of the header as path")
+        # Compiling reports malformed patterns and paths.
+        CompiledRules([rule], "")
+        self._database.change(
+            "INSERT INTO masking VALUES (NULL, ?, ?, ?, ?)",
+            (rule.topics, rule.target, rule.path, rule.pattern),
+        )
+        self._rules = self._read()
+
+    def delete(self, number: int) -> None:
+        """Delete a rule; ConfigError if there is none."""
+        if not self._database.change("DELETE FROM masking WHERE id = ?", (number,)):
+            raise ConfigError(f"there is no masking rule {number}")
+        self._rules = self._read()
+
+    def _read(self) -> list[StoredRule]:
+        rows = self._database.rows("SELECT * FROM masking ORDER BY id")
+        return [
+            StoredRule(
+                row["id"], MaskingRule(row["topics"], row["target"], row["path"], row["pattern"])
+            )
+            for row in rows
+        ]

@@ -1,0 +1,50 @@
+"""The application: every page, in one table."""
+
+from ottla.console.pages import (
+    brokers,
+    overview,
+    reassignments,
+    start,
+    streams,
+    transactions,
+    zookeeper,
+)
+from ottla.console.pages.access import accounts, acls, audit, quotas
+from ottla.console.pages.groups import groups, offsets
+from ottla.console.pages.topics import listing, messages, produce, topic
+from ottla.console.state import Console
+from ottla.console.web.routes import Application, application
+
+PAGES = (
+    *start.PAGES,
+    *overview.PAGES,
+    *brokers.PAGES,
+    *reassignments.PAGES,
+    *listing.PAGES,
+    *topic.PAGES,
+    *messages.PAGES,
+    *produce.PAGES,
+    *groups.PAGES,
+    *offsets.PAGES,
+    *streams.PAGES,
+    *transactions.PAGES,
+    *acls.PAGES,
+    *quotas.PAGES,
+    *zookeeper.PAGES,
+    *accounts.PAGES,
+    *audit.PAGES,
+)
+SOURCES = (
+    *start.SOURCES,
+    *overview.SOURCES,
+    *topic.SOURCES,
+    *messages.SOURCES,
+    *groups.SOURCES,
+    *offsets.SOURCES,
+    *audit.SOURCES,
+)
+
+
+def create_app(console: Console) -> Application:
+    """Return the ASGI application of a console."""
+    return application(console, PAGES, SOURCES, [])

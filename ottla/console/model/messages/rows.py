@@ -1,0 +1,57 @@
+"""Rows from records: masking, conditions, decoding."""
+
+from ottla.console.model.messages.decoding import decode_optional
+from ottla.console.model.messages.filters import compile_conditions
+from ottla.console.model.messages.masking import Masking
+from ottla.console.model.messages.values import BrowseRequest, MessageRow
+from ottla.wire.records.batch import BatchHeader
+from ottla.wire.records.records import Record
+
+
+class RowBuilder:
+    """Builds the rows of one request; raises ConfigError for an invalid condition or rule."""
+
+    def __init__(self, request: BrowseRequest) -> None:
+        self._request = request
+        self._matches = compile_conditions(request.conditions)
+        self._has_conditions = bool(request.conditions)
+        self._masking = Masking(request.masking, request.topic)
+
+    def build(self, partition: int, header: BatchHeader, record: Record) -> MessageRow | None:
+        """Return the row of a record, or None if it does not match the request."""
+        request = self._request
+        if request.until_ms is not None and record.timestamp >= request.until_ms:
+            return None
+        key, value, headers = record.key, record.value, record.headers
+        if self._masking:
+            key, value = self._masking.key(key), self._masking.value(value)
+            headers = self._masking.headers(headers)
+        if self._has_conditions and not self._matches(key, value, headers):
+            return None
+        limit = request.text_limit
+        return MessageRow(
+            topic=request.topic,
+            partition=partition,
+            offset=record.offset,
+            timestamp_ms=record.timestamp,
+            timestamp_type=_timestamp_type(header, record),
+            key=decode_optional(key, request.key_format, text_limit=limit),
+            value=decode_optional(value, request.value_format, text_limit=limit),
+            headers=tuple((name, decode_optional(raw, text_limit=limit)) for name, raw in headers),
+            size_bytes=size_of(record),
+        )
+
+
+def size_of(record: Record) -> int:
+    """Return the bytes of key, value and headers."""
+    return (
+        len(record.key or b"")
+        + len(record.value or b"")
+        + sum(len(name) + len(raw or b"") for name, raw in record.headers)
+    )
+
+
+def _timestamp_type(header: BatchHeader, record: Record) -> str:
+    if record.timestamp < 0:
+        return "unknown"
+    return "logappend" if header.has_log_append_time else "create"

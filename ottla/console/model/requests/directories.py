@@ -1,0 +1,87 @@
+"""Log directories and replica sizes of all brokers, cached for some seconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ottla.base.errors import ERRORS, ErrorCode
+from ottla.client.brokers import Brokers
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.metadata import Key, read_metadata
+from ottla.console.model.requests.nodes import ask_nodes
+from ottla.wire.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+
+_TTL_S = 3.0
+_STALE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSize:
+    """A replica in a directory; `is_future` while it is copied there from another directory."""
+
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A log directory; totals are None if the broker does not report them."""
+
+    path: str
+    total_bytes: int | None
+    usable_bytes: int | None
+    replicas: Mapping[Key, ReplicaSize]
+    error: str
+
+
+def read_directories(
+    connection: ClusterConnection, *, is_fresh: bool = False
+) -> dict[int, list[Directory]]:
+    """Return the log directories by broker; brokers that do not respond or refuse are absent."""
+
+    def load() -> dict[int, list[Directory]]:
+        return ask_nodes(connection, read_metadata(connection).nodes, _ask)
+
+    if is_fresh:
+        return load()
+    return connection.cached("directories", _TTL_S, load, stale_s=_STALE_S)
+
+
+def replica_sizes(directories: Mapping[int, list[Directory]]) -> dict[tuple[int, str, int], int]:
+    """Return the size of each replica by (broker, topic, partition), without copies in progress."""
+    return {
+        (node, *key): replica.size_bytes
+        for node, rows in directories.items()
+        for directory in rows
+        for key, replica in directory.replicas.items()
+        if not replica.is_future
+    }
+
+
+def _ask(brokers: Brokers, node: int) -> list[Directory]:
+    response = brokers.ask_node(node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    return [_directory(row) for row in response.results]
+
+
+def _directory(row: DescribeLogDirsResult) -> Directory:
+    error = ""
+    if row.error_code:
+        known = row.error_code in ERRORS
+        error = ErrorCode(row.error_code).message if known else f"error {row.error_code}"
+    return Directory(
+        path=row.log_dir,
+        total_bytes=None if row.total_bytes < 0 else row.total_bytes,
+        usable_bytes=None if row.usable_bytes < 0 else row.usable_bytes,
+        replicas={
+            (topic.name, item.partition_index): ReplicaSize(
+                item.partition_size, item.offset_lag, item.is_future_key
+            )
+            for topic in row.topics
+            for item in topic.partitions
+        },
+        error=error,
+    )

@@ -1,0 +1,219 @@
+"""Groups of the whole cluster: listings, descriptions and committed offsets in few requests."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check
+from ottla.client.admin.offsets import CommittedOffset, committed_offsets
+from ottla.client.brokers import Brokers
+from ottla.client.errors import Unsupported
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.metadata import Key, read_metadata
+from ottla.console.model.requests.nodes import ask_nodes
+from ottla.wire import consumer_protocol
+from ottla.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from ottla.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
+
+T = TypeVar("T")
+
+CLASSIC = "classic"
+CONSUMER = "consumer"
+# Later versions of OffsetFetch use topic ids.
+_NAMES_VERSION = 9
+_GROUP_KEY = 0
+_TRANSACTION_KEY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A group with the broker that lists it, which is its coordinator."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str
+    coordinator: int
+
+
+def list_groups(
+    connection: ClusterConnection, *, states: Sequence[str] = (), types: Sequence[str] = ()
+) -> list[Listing]:
+    """Return the groups of all brokers that respond, by id."""
+
+    def ask(brokers: Brokers, node: int) -> list[Listing]:
+        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        response = brokers.ask_node(node, request, ListGroupsResponse)
+        if response.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            check(response.error_code)
+        return [
+            Listing(row.group_id, row.protocol_type, row.group_state, row.group_type.lower(), node)
+            for row in response.groups
+        ]
+
+    results = ask_nodes(connection, read_metadata(connection).nodes, ask)
+    # While a coordinator moves, two brokers may list a group.
+    found = {row.group_id: row for rows in results.values() for row in rows}
+    return sorted(found.values(), key=lambda row: row.group_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """The number of members of a group, and the topics that they read."""
+
+    members: int
+    topics: frozenset[str]
+
+
+def memberships_of(
+    connection: ClusterConnection, listings: Iterable[Listing]
+) -> dict[str, Membership]:
+    """Return the memberships of classic and consumer groups; groups that fail are absent.
+
+    Sends one request of each kind to each coordinator.
+    """
+    rows = list(listings)
+    classic = {row.group_id: row.coordinator for row in rows if row.type in ("", CLASSIC)}
+    modern = {row.group_id: row.coordinator for row in rows if row.type == CONSUMER}
+    return {
+        **_by_coordinator(connection, classic, _ask_classic),
+        **_by_coordinator(connection, modern, _ask_consumer),
+    }
+
+
+def find_group_coordinator(connection: ClusterConnection, group_id: str) -> int:
+    """Return the node id of a group's coordinator."""
+    return _find_coordinator(connection, _GROUP_KEY, group_id)
+
+
+def find_transaction_coordinator(connection: ClusterConnection, transactional_id: str) -> int:
+    """Return the node id of a transactional id's coordinator."""
+    return _find_coordinator(connection, _TRANSACTION_KEY, transactional_id)
+
+
+def committed_of(
+    connection: ClusterConnection, groups: Mapping[str, int]
+) -> dict[str, dict[Key, CommittedOffset]]:
+    """Return committed offsets by group, given each group's coordinator.
+
+    Sends one request to each coordinator. Groups that fail are absent. Offsets of open transactions
+    are not waited for.
+    """
+
+    def ask(names: list[str], brokers: Brokers, node: int) -> dict[str, dict[Key, CommittedOffset]]:
+        request = OffsetFetchRequest(
+            groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+        )
+        response = brokers.ask_node(node, request, OffsetFetchResponse, max_version=_NAMES_VERSION)
+        return {row.group_id: _offsets(row) for row in response.groups if not row.error_code}
+
+    try:
+        return _by_coordinator(connection, groups, ask)
+    except (Unsupported, ApiError):
+        # Brokers before 3.0 answer for one group at a time.
+        return _one_by_one(connection, groups)
+
+
+def _one_by_one(
+    connection: ClusterConnection, groups: Iterable[str]
+) -> dict[str, dict[Key, CommittedOffset]]:
+    found = {}
+    with connection.brokers() as brokers:
+        for name in groups:
+            try:
+                found[name] = committed_offsets(brokers, name, require_stable=False)
+            except ApiError:
+                continue
+    return found
+
+
+def _ask_classic(names: list[str], brokers: Brokers, node: int) -> dict[str, Membership]:
+    request = DescribeGroupsRequest(groups=names)
+    response = brokers.ask_node(node, request, DescribeGroupsResponse)
+    return {
+        row.group_id: Membership(len(row.members), _assigned_topics(row))
+        for row in response.groups
+        if not row.error_code
+    }
+
+
+def _assigned_topics(group: DescribedGroup) -> frozenset[str]:
+    # Other protocols, such as Connect's, have their own format.
+    if group.protocol_type != CONSUMER:
+        return frozenset()
+    return frozenset(
+        topic.topic
+        for member in group.members
+        if member.member_assignment
+        for topic in consumer_protocol.decode_assignment(
+            member.member_assignment
+        ).assigned_partitions
+    )
+
+
+def _ask_consumer(names: list[str], brokers: Brokers, node: int) -> dict[str, Membership]:
+    request = ConsumerGroupDescribeRequest(group_ids=names)
+    response = brokers.ask_node(node, request, ConsumerGroupDescribeResponse)
+    return {
+        row.group_id: Membership(
+            len(row.members),
+            frozenset(
+                topic.topic_name
+                for member in row.members
+                for topic in member.assignment.topic_partitions
+            ),
+        )
+        for row in response.groups
+        if not row.error_code
+    }
+
+
+def _by_coordinator(
+    connection: ClusterConnection,
+    groups: Mapping[str, int],
+    ask: Callable[[list[str], Brokers, int], dict[str, T]],
+) -> dict[str, T]:
+    names: dict[int, list[str]] = {}
+    for name, node in groups.items():
+        names.setdefault(node, []).append(name)
+    results = ask_nodes(connection, names, lambda brokers, node: ask(names[node], brokers, node))
+    return {name: value for rows in results.values() for name, value in rows.items()}
+
+
+def _offsets(group: OffsetFetchResponseGroup) -> dict[Key, CommittedOffset]:
+    return {
+        (topic.name, row.partition_index): CommittedOffset(
+            row.committed_offset, row.committed_leader_epoch, row.metadata or ""
+        )
+        for topic in group.topics
+        for row in topic.partitions
+        if not row.error_code and row.committed_offset >= 0
+    }
+
+
+def _find_coordinator(connection: ClusterConnection, key_type: int, key: str) -> int:
+    def attempt(brokers: Brokers) -> int:
+        request = FindCoordinatorRequest(key=key, key_type=key_type)
+        response = brokers.ask(request, FindCoordinatorResponse, max_version=3)
+        check(response.error_code, response.error_message)
+        return int(response.node_id)
+
+    with connection.brokers() as brokers:
+        return brokers.retry(partial(attempt, brokers))

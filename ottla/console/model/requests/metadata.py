@@ -1,0 +1,130 @@
+"""The metadata of a whole cluster in one request, cached for a second."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.topics import Partition, Topic
+from ottla.client.brokers import Brokers
+from ottla.console.model.connections import ClusterConnection
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+Key = tuple[str, int]
+
+_TTL_S = 1.0
+_STALE_S = 4.0
+_TRANSIENT = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A running broker with the address that it advertises."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The brokers and topics of a cluster; `controller_id` is -1 while there is none."""
+
+    cluster_id: str
+    controller_id: int
+    nodes: Mapping[int, Node]
+    topics: Mapping[str, Topic]
+    read_at_ms: int
+
+    def topic(self, name: str) -> Topic:
+        """Return a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+        if name not in self.topics:
+            raise unknown_topic(name)
+        return self.topics[name]
+
+    def leaders(self) -> dict[Key, int]:
+        """Return the leader of each partition that has one, if it is running."""
+        return {
+            (topic.name, partition.partition): partition.leader
+            for topic in self.topics.values()
+            for partition in topic.partitions
+            if partition.leader in self.nodes
+        }
+
+
+def read_metadata(connection: ClusterConnection, *, is_fresh: bool = False) -> Metadata:
+    """Return the metadata of all topics; with `is_fresh` none from the cache."""
+    if is_fresh:
+        return _load(connection)
+    return connection.cached("metadata", _TTL_S, lambda: _load(connection), stale_s=_STALE_S)
+
+
+def read_topic(connection: ClusterConnection, name: str) -> Topic:
+    """Return the current metadata of one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    with connection.brokers() as brokers:
+        found = brokers.retry(lambda: ask_metadata(brokers, [name])).topics[0]
+        if found.error_code and found.error_code not in _TRANSIENT:
+            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise unknown_topic(name)
+            code = ErrorCode(found.error_code)
+            raise ApiError(code, f"Topic {name!r}: {code.message}")
+        return _topic(found)
+
+
+def leaders_of(topic: Topic) -> dict[Key, int]:
+    """Return the leader of each partition of a topic that has one."""
+    return {(topic.name, row.partition): row.leader for row in topic.partitions if row.leader >= 0}
+
+
+def unknown_topic(name: str) -> ApiError:
+    """Return the error for a topic that does not exist."""
+    return ApiError(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"There is no topic {name!r}: it may have been deleted. Choose one from the list.",
+    )
+
+
+def ask_metadata(brokers: Brokers, names: list[str] | None) -> MetadataResponse:
+    """Return the metadata of these topics (None: of all); creates no topic."""
+    topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    return brokers.ask(request, MetadataResponse)
+
+
+def _load(connection: ClusterConnection) -> Metadata:
+    with connection.brokers() as brokers:
+        response = brokers.retry(lambda: brokers.metadata(None))
+    nodes = {
+        row.node_id: Node(row.node_id, row.host, row.port, row.rack)
+        for row in sorted(response.brokers, key=lambda row: row.node_id)
+    }
+    topics = {
+        row.name: _topic(row) for row in sorted(response.topics, key=lambda row: row.name or "")
+    }
+    return Metadata(
+        cluster_id=response.cluster_id or "",
+        controller_id=response.controller_id,
+        nodes=nodes,
+        topics={name: topic for name, topic in topics.items() if name},
+        read_at_ms=connection.now_ms(),
+    )
+
+
+def _topic(row: MetadataResponseTopic) -> Topic:
+    partitions = [
+        Partition(
+            item.partition_index,
+            item.leader_id,
+            item.leader_epoch,
+            tuple(item.replica_nodes),
+            tuple(item.isr_nodes),
+            tuple(item.offline_replicas),
+        )
+        for item in sorted(row.partitions, key=lambda item: item.partition_index)
+    ]
+    return Topic(row.name or "", row.topic_id, row.is_internal, tuple(partitions))

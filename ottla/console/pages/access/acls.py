@@ -1,0 +1,118 @@
+"""The ACLs and SCRAM users of a cluster."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.console.accounts.roles import Role
+from ottla.console.fields import Fields
+from ottla.console.model.acls_users_quotas import (
+    Acl,
+    create_acl,
+    delete_acl,
+    delete_credential,
+    list_acls,
+    list_users,
+    read_support,
+    set_password,
+)
+from ottla.console.page import Action, Done, Page, View
+
+_RESOURCES = ("topic", "group", "cluster", "transactional_id", "delegation_token", "user")
+_PATTERNS = ("literal", "prefixed")
+_OPERATIONS = (
+    "read", "write", "create", "delete", "alter", "describe", "cluster_action",
+    "describe_configs", "alter_configs", "idempotent_write", "create_tokens", "describe_tokens",
+    "two_phase_commit", "all",
+)  # fmt: skip
+_PERMISSIONS = ("allow", "deny")
+_MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+_FIELDS = (
+    "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission",
+)  # fmt: skip
+
+
+def show(view: View) -> Mapping[str, Any]:
+    """Return the ACLs and users, as far as the cluster has them."""
+    support = read_support(view.cluster)
+    acls, reason = [], ""
+    if support.acls:
+        try:
+            acls = list_acls(view.cluster)
+        except ApiError as error:
+            if error.code is not ErrorCode.SECURITY_DISABLED:
+                raise
+            reason = str(error)
+    wanted = view.query.text("q").lower()
+    return {
+        "support": support,
+        "acls": [acl for acl in acls if wanted in " ".join(map(str, _values(acl))).lower()],
+        "reason": reason,
+        "users": list_users(view.cluster) if support.users else [],
+        "q": view.query.text("q"),
+        "resources": _RESOURCES,
+        "patterns": _PATTERNS,
+        "operations": _OPERATIONS,
+        "permissions": _PERMISSIONS,
+        "mechanisms": _MECHANISMS,
+    }
+
+
+def add(view: View) -> Done:
+    """Create an ACL."""
+    return Done(view.say("The ACL is created."), change=create_acl(view.cluster, _acl(view.form)))
+
+
+def remove(view: View) -> Done:
+    """Delete an ACL."""
+    return Done(view.say("The ACL is deleted."), change=delete_acl(view.cluster, _acl(view.form)))
+
+
+def save_user(view: View) -> Done:
+    """Create a SCRAM user, or change a password."""
+    user, mechanism = view.form.required("user"), view.form.required("mechanism")
+    if mechanism not in _MECHANISMS:
+        raise ConfigError(f"unknown mechanism {mechanism!r}: use {', '.join(_MECHANISMS)}")
+    password = view.form.get("password", "")
+    if not password:
+        raise ConfigError("field 'password' is empty: fill it in")
+    iterations = view.form.integer("iterations", 4096, least=4096)
+    change = set_password(view.cluster, user, password, mechanism=mechanism, iterations=iterations)
+    return Done(view.say("The password of {name} is set.", name=user), change=change)
+
+
+def remove_user(view: View) -> Done:
+    """Delete one mechanism of a SCRAM user."""
+    user = view.form.required("user")
+    change = delete_credential(view.cluster, user, view.form.required("mechanism"))
+    return Done(view.say("The credential of {name} is deleted.", name=user), change=change)
+
+
+def _acl(form: Fields) -> Acl:
+    values = {name: form.text(name) for name in _FIELDS}
+    if values["resource_type"] == "cluster":
+        values["resource_name"] = values["resource_name"] or "kafka-cluster"
+    for name, value in values.items():
+        if not value:
+            raise ConfigError(f"field {name!r} is empty: fill it in")
+    return Acl(**values)
+
+
+def _values(acl: Acl) -> tuple[str, ...]:
+    return tuple(getattr(acl, name) for name in _FIELDS)
+
+
+PAGES = (
+    Page(
+        "/acls",
+        "acls.html",
+        show,
+        "acls",
+        actions={
+            "add-acl": Action(add, "acl.create", "principal", Role.ADMIN),
+            "delete-acl": Action(remove, "acl.delete", "principal", Role.ADMIN),
+            "save-user": Action(save_user, "user.set-password", "user", Role.ADMIN),
+            "delete-user": Action(remove_user, "user.delete", "user", Role.ADMIN),
+        },
+    ),
+)

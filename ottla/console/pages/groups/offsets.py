@@ -1,0 +1,124 @@
+"""The offsets of a group: a plan by any strategy, its difference, its execution, its undo."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.base.errors import ConfigError
+from ottla.console.fields import Fields
+from ottla.console.model.groups import describe_group
+from ottla.console.model.offsets import (
+    Key,
+    OffsetPlan,
+    ResetRequest,
+    Strategy,
+    execute,
+    parse_csv,
+    plan_reset,
+    plan_undo,
+    to_csv,
+)
+from ottla.console.page import Action, Done, Download, Page, Source, View
+from ottla.console.pages.groups.groups import group_of
+from ottla.console.pages.topics.messages import parse_time
+
+# A field for each partition: `at:TOPIC:PARTITION` has a new offset, `pick` a selected partition.
+_NEW_OFFSET = "at:"
+
+
+def show(view: View) -> Mapping[str, Any]:
+    """Return the offsets of a group and the form; with `done`, a plan that can be undone."""
+    return {
+        "group": describe_group(view.cluster, group_of(view), with_seconds=False),
+        "strategies": list(Strategy),
+        "picked": view.form.all("pick"),
+        "plan": None,
+        "plan_id": "",
+        "csv": "",
+        "undo_id": view.query.text("done"),
+    }
+
+
+def preview(view: View) -> Done:
+    """Show the difference that a reset would make."""
+    return _shown(view, plan_reset(view.cluster, _request(view)))
+
+
+def preview_undo(view: View) -> Done:
+    """Show the difference that restores the offsets from before an executed plan."""
+    executed = view.console.plans.get(view.session.key, view.form.text("plan"), OffsetPlan)
+    return _shown(view, plan_undo(view.cluster, executed))
+
+
+def run(view: View) -> Done:
+    """Execute the plan that was shown."""
+    number = view.form.text("plan")
+    plan = view.console.plans.get(view.session.key, number, OffsetPlan)
+    if plan.group_id != group_of(view):
+        raise ConfigError("this plan is for another group: make it again")
+    change = execute(view.cluster, plan)
+    location = view.url("group", "offsets", id=plan.group_id, done=number)
+    return Done(view.say("The offsets are changed."), location, change)
+
+
+def download(view: View) -> Download:
+    """Return the committed offsets as kafka-consumer-groups exports them."""
+    group_id = group_of(view)
+    request = ResetRequest(group_id, Strategy.TO_CURRENT)
+    text = to_csv(plan_reset(view.cluster, request).differences)
+    return Download(f"{group_id}.csv", "text/csv; charset=utf-8", [text.encode()])
+
+
+def _shown(view: View, plan: OffsetPlan) -> Done:
+    number = view.console.plans.keep(view.session.key, plan)
+    return Done(data={"plan": plan, "plan_id": number, "csv": to_csv(plan.differences)})
+
+
+def _request(view: View) -> ResetRequest:
+    form = view.form
+    try:
+        strategy = Strategy(form.text("strategy"))
+    except ValueError:
+        raise ConfigError(f"unknown strategy {form.text('strategy')!r}") from None
+    offsets = {**parse_csv(form.get("file", "")), **_typed(form)}
+    is_file = strategy is Strategy.FROM_FILE
+    is_offset, is_shift = strategy is Strategy.TO_OFFSET, strategy is Strategy.SHIFT_BY
+    is_time = strategy is Strategy.TO_DATETIME
+    return ResetRequest(
+        group_of(view),
+        strategy,
+        topics=tuple(form.text("topics").replace(",", " ").split()),
+        partitions=tuple(_key(text) for text in form.all("pick")),
+        offset=form.integer("offset", least=0) if is_offset else None,
+        shift=form.integer("shift") if is_shift else None,
+        timestamp_ms=parse_time(form.required("time")) if is_time else None,
+        duration=form.required("duration") if strategy is Strategy.BY_DURATION else None,
+        offsets=offsets if is_file else {},
+    )
+
+
+def _typed(form: Fields) -> dict[Key, int]:
+    names = [name for name in form if name.startswith(_NEW_OFFSET) and form.text(name)]
+    return {_key(name.removeprefix(_NEW_OFFSET)): form.integer(name, least=0) for name in names}
+
+
+def _key(text: str) -> Key:
+    topic, _, partition = text.rpartition(":")
+    if not partition.isdigit():
+        raise ConfigError(f"{text!r} is not a topic and a partition")
+    return topic, int(partition)
+
+
+PAGES = (
+    Page(
+        "/group/offsets",
+        "offsets.html",
+        show,
+        "groups",
+        actions={
+            "preview": Action(preview, is_preview=True),
+            "preview-undo": Action(preview_undo, is_preview=True),
+            "execute": Action(run, "group.reset-offsets", "id"),
+        },
+    ),
+)
+SOURCES = (Source("/group/offsets.csv", download),)

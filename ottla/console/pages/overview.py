@@ -1,0 +1,38 @@
+"""The overview of a cluster: counts, troubled partitions, live rates."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.console.model.brokers import list_brokers
+from ottla.console.model.overview import read_overview
+from ottla.console.model.partitions import list_troubled
+from ottla.console.model.topics import list_topics
+from ottla.console.page import Page, Source, View
+
+_TOP_TOPICS = 8
+_MAX_TROUBLED = 100
+
+
+def show(view: View) -> Mapping[str, Any]:
+    """Return counts, brokers, the largest topics and the troubled partitions."""
+    topics = list_topics(view.cluster, include_internal=True)
+    troubled = list_troubled(view.cluster)
+    return {
+        "counts": read_overview(view.cluster),
+        "brokers": list_brokers(view.cluster),
+        "largest": sorted(topics, key=lambda row: -(row.size_bytes or 0))[:_TOP_TOPICS],
+        "troubled": troubled[:_MAX_TROUBLED],
+        "troubled_count": len(troubled),
+    }
+
+
+def read_rates(view: View) -> Mapping[str, Any]:
+    """Return the number of records ever written to all topics, from which the chart has its rate."""
+    topics = list_topics(view.cluster)
+    total = sum(row.records or 0 for row in topics)
+    name = view.say("records") + "/s"
+    return {"at_ms": view.cluster.now_ms(), "values": {name: total}}
+
+
+PAGES = (Page("/overview", "overview.html", show, "overview", refresh_s=5),)
+SOURCES = (Source("/overview.json", read_rates),)

@@ -1,0 +1,240 @@
+"""The messages of a topic: browse, search with progress, live tail, download, one message."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.console.fields import Fields
+from ottla.console.model.messages.browsing import (
+    BrowseRequest,
+    MessageRow,
+    Seek,
+    browse,
+    read_message,
+    search,
+    tail,
+)
+from ottla.console.model.messages.decoding import Format
+from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
+from ottla.console.model.partitions import read_map
+from ottla.console.page import Download, Events, NotFound, Page, Source, View
+from ottla.console.spreadsheets import csv_line
+
+CONDITIONS = 3
+_LIMITS = (20, 50, 100, 500)
+_TEXT_LIMIT = 2_000
+# A page with a condition answers soon, even if nothing matches; the search has no such limit.
+_PAGE_SCAN_LIMIT = 20_000
+_PAGE_TIMEOUT_S = 5.0
+_SEARCH_LIMIT = 500
+_SEARCH_TIMEOUT_S = 3600.0
+_DOWNLOAD_LIMIT = 10_000
+
+
+def show_messages(view: View) -> Mapping[str, Any]:
+    """Return records as the query says; a first page of matches if it has conditions."""
+    request = browse_request(view)
+    result = browse(
+        view.cluster,
+        replace(request, scan_limit=_PAGE_SCAN_LIMIT, timeout_s=_PAGE_TIMEOUT_S),
+    )
+    following = ",".join(f"{partition}:{offset}" for partition, offset in result.next_positions)
+    partitions = len(read_map(view.cluster, view.path["topic"]).partitions)
+    return {
+        "topic": view.path["topic"],
+        "result": result,
+        "rows": result.rows,
+        "following": following,
+        "partitions": partitions,
+        "conditions": CONDITIONS,
+        "limits": _LIMITS,
+        "fields": list(Field),
+        "operators": list(Operator),
+        "comparisons": list(JsonComparison),
+        "formats": list(Format),
+        "seeks": list(Seek),
+        "stream_query": view.here.partition("?")[2],
+    }
+
+
+def show_message(view: View) -> Mapping[str, Any]:
+    """Return one record in full."""
+    try:
+        partition, offset = int(view.path["partition"]), int(view.path["offset"])
+    except ValueError:
+        raise NotFound("the address of a message has two numbers") from None
+    row = read_message(view.cluster, view.path["topic"], partition, offset, masking=view.masking)
+    return {"topic": view.path["topic"], "row": row}
+
+
+def stream_search(view: View) -> Events:
+    """Return the events of a search through all records."""
+    stopped = threading.Event()
+    request = replace(browse_request(view), limit=_SEARCH_LIMIT, timeout_s=_SEARCH_TIMEOUT_S)
+
+    def events() -> Iterator[tuple[str, Any]]:
+        try:
+            for event in search(view.cluster, request, cancelled=stopped.is_set):
+                if event.rows:
+                    yield "records", _rows(view, event.rows)
+                yield "progress", event.progress
+                if event.result is not None:
+                    yield "end", {"ended_by": view.say(event.result.ended_by)}
+        except (OttlaError, OSError) as error:
+            yield "failed", {"reason": str(error)}
+
+    return Events(events(), stopped.set)
+
+
+def stream_tail(view: View) -> Events:
+    """Return new records as they arrive."""
+    stopped = threading.Event()
+    request = browse_request(view)
+
+    def events() -> Iterator[tuple[str, Any]]:
+        try:
+            for rows in tail(view.cluster, request, cancelled=stopped.is_set):
+                yield "records", _rows(view, rows)
+        except (OttlaError, OSError) as error:
+            yield "failed", {"reason": str(error)}
+
+    return Events(events(), stopped.set)
+
+
+def download_json(view: View) -> Download:
+    """Return the matching records as JSON, one per line."""
+    lines = (json.dumps(_plain(row), ensure_ascii=False) + "\n" for row in _matching(view))
+    name = f"{view.path['topic']}.jsonl"
+    return Download(name, "application/x-ndjson", (line.encode() for line in lines))
+
+
+def download_csv(view: View) -> Download:
+    """Return the matching records as CSV."""
+    return Download(f"{view.path['topic']}.csv", "text/csv; charset=utf-8", _csv_lines(view))
+
+
+def browse_request(view: View) -> BrowseRequest:
+    """Return the request that the query describes; ConfigError names a wrong value."""
+    query = view.query
+    seek = _option(Seek, query.text("seek", Seek.NEWEST), "seek")
+    return BrowseRequest(
+        topic=view.path["topic"],
+        partitions=tuple(_partitions(query)),
+        seek=seek,
+        offset=query.integer("offset", 0, least=0),
+        timestamp_ms=parse_time(query.text("from")) if query.text("from") else 0,
+        until_ms=parse_time(query.text("until")) if query.text("until") else None,
+        limit=min(query.integer("limit", 50, least=1), _LIMITS[-1]),
+        conditions=tuple(_conditions(query)),
+        key_format=_option(Format, query.text("key_format", Format.AUTO), "key_format"),
+        value_format=_option(Format, query.text("value_format", Format.AUTO), "value_format"),
+        text_limit=_TEXT_LIMIT,
+        is_read_committed=query.is_checked("committed"),
+        positions=tuple(_positions(query.text("positions"))),
+        masking=view.masking,
+    )
+
+
+def parse_time(text: str) -> int:
+    """Return milliseconds for a number of them, or for an ISO 8601 time (UTC unless it has a zone)."""
+    if text.isdigit():
+        return int(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"cannot read time {text!r}: write 2026-01-31T12:00 or milliseconds since 1970"
+        ) from None
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _partitions(query: Fields) -> Iterator[int]:
+    for part in query.text("partition").replace(",", " ").split():
+        if not part.isdigit():
+            raise ConfigError(f"{part!r} is not the number of a partition")
+        yield int(part)
+
+
+def _positions(text: str) -> Iterator[tuple[int, int]]:
+    for pair in filter(None, text.split(",")):
+        partition, _, offset = pair.partition(":")
+        if not (partition.isdigit() and offset.isdigit()):
+            raise ConfigError(f"{pair!r} is not a partition and an offset")
+        yield int(partition), int(offset)
+
+
+def _conditions(query: Fields) -> Iterator[Condition]:
+    for number in range(CONDITIONS):
+        operator = query.text(f"operator{number}")
+        text = query.get(f"text{number}", "")
+        if not operator or (not text and operator in _NEED_TEXT):
+            continue
+        yield Condition(
+            field=_option(Field, query.text(f"field{number}", Field.ANY), "field"),
+            operator=_option(Operator, operator, "operator"),
+            text=text,
+            header=query.text(f"header{number}"),
+            path=query.text(f"path{number}"),
+            comparison=_option(
+                JsonComparison, query.text(f"comparison{number}", "exists"), "comparison"
+            ),
+            ignores_case=query.is_checked(f"nocase{number}"),
+            negated=query.is_checked(f"not{number}"),
+        )
+
+
+_NEED_TEXT = (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH, Operator.REGEX)
+
+
+def _option(kind: Any, text: str, name: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        options = ", ".join(item.value for item in kind)
+        raise ConfigError(f"unknown {name} {text!r}: use {options}") from None
+
+
+def _rows(view: View, rows: tuple[MessageRow, ...]) -> Mapping[str, Any]:
+    return {"template": "message_rows.html", "topic": view.path["topic"], "rows": rows}
+
+
+def _matching(view: View) -> Iterator[MessageRow]:
+    request = replace(browse_request(view), limit=_DOWNLOAD_LIMIT, timeout_s=_SEARCH_TIMEOUT_S)
+    for event in search(view.cluster, replace(request, text_limit=1_000_000)):
+        yield from event.rows
+
+
+def _plain(row: MessageRow) -> dict[str, Any]:
+    return {
+        "topic": row.topic,
+        "partition": row.partition,
+        "offset": row.offset,
+        "timestamp_ms": row.timestamp_ms,
+        "key": row.key.text if row.key else None,
+        "value": row.value.text if row.value else None,
+        "headers": [[name, value.text if value else None] for name, value in row.headers],
+    }
+
+
+def _csv_lines(view: View) -> Iterator[bytes]:
+    columns = ("partition", "offset", "timestamp_ms", "key", "value", "headers")
+    yield csv_line(columns)
+    for row in _matching(view):
+        plain = _plain(row) | {"headers": json.dumps(_plain(row)["headers"], ensure_ascii=False)}
+        yield csv_line(plain[name] for name in columns)
+
+
+PAGES = (
+    Page("/topics/{topic}/messages", "messages.html", show_messages, "topics"),
+    Page("/topics/{topic}/messages/{partition}/{offset}", "message.html", show_message, "topics"),
+)
+SOURCES = (
+    Source("/topics/{topic}/search.events", stream_search),
+    Source("/topics/{topic}/tail.events", stream_tail),
+    Source("/topics/{topic}/messages.jsonl", download_json),
+    Source("/topics/{topic}/messages.csv", download_csv),
+)

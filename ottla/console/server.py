@@ -1,0 +1,126 @@
+"""The door to uvicorn: serves the console in a thread and an event loop of its own.
+
+Inside a broker's process the broker's loop never runs a line of the console; both share the
+processor through Python's lock only.
+"""
+
+import asyncio
+import logging
+import socket
+import threading
+
+import uvicorn
+
+from ottla.base.errors import OttlaError
+from ottla.console.app import create_app
+from ottla.console.state import Console, ConsoleSettings, open_console
+
+_START_S = 30.0
+# Open streams (live tail) end at once when the console stops.
+_GRACE_S = 1
+_BACKLOG = 128
+
+
+class ConsoleServer:
+    """A console that listens; `start` returns when it answers, `stop` when its thread has ended."""
+
+    def __init__(self, settings: ConsoleSettings) -> None:
+        self._settings = settings
+        self._console: Console | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self.port = settings.port
+
+    @property
+    def url(self) -> str:
+        """The address for a browser."""
+        host = self._settings.host
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104
+        return f"http://{f'[{host}]' if ':' in host and '[' not in host else host}:{self.port}"
+
+    @property
+    def console(self) -> Console:
+        """The state of the running console."""
+        assert self._console is not None, "the console has been started"
+        return self._console
+
+    def start(self, listener: socket.socket | None = None) -> None:
+        """Listen and serve; OSError if the port is taken. A `listener` is used as it is."""
+        listener = listener or listen(self._settings.host, self._settings.port)
+        self.port = listener.getsockname()[1]
+        try:
+            self._console = open_console(self._settings)
+        except BaseException:
+            listener.close()
+            raise
+        self._server = _Server(
+            uvicorn.Config(
+                create_app(self._console),
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_GRACE_S,
+            ),
+            self._ready,
+        )
+        self._thread = threading.Thread(
+            target=self._serve, args=(listener,), name="ottla-console", daemon=True
+        )
+        self._thread.start()
+        if not self._ready.wait(_START_S) or not self._thread.is_alive():
+            raise OttlaError("the console did not start: see the log")
+
+    def stop(self) -> None:
+        """Stop and wait for the thread; idempotent."""
+        if self._server is not None:
+            self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._console is not None:
+            self._console.close()
+            self._console = None
+
+    def _serve(self, listener: socket.socket) -> None:
+        assert self._server is not None, "the thread starts with a server"
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._server.serve(sockets=[listener]))
+        finally:
+            listener.close()
+            self._ready.set()
+
+
+class _Server(uvicorn.Server):
+    """Reports when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: threading.Event) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start listening."""
+        await super().startup(sockets)
+        self._ready.set()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; OSError names the address that is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise OttlaError(
+            f"the console cannot listen on {host}:{port} ({error.strerror}):"
+            " choose another port with --console-port"
+        ) from error
+
+
+# uvicorn logs its own start and stop: the command prints them.
+logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -1,0 +1,80 @@
+"""A running console: its settings, its clusters and its accounts."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ottla.base.clock import Clock, RealClock
+from ottla.console.accounts.attempts import LoginAttempts
+from ottla.console.accounts.audit import AuditLog
+from ottla.console.accounts.database import Database
+from ottla.console.accounts.masking import Masking
+from ottla.console.accounts.sessions import Sessions
+from ottla.console.accounts.users import Users
+from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
+from ottla.console.notices import Notices
+from ottla.console.plans import Plans
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8080
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """How a console runs: the address it listens on, its file, and its clusters.
+
+    `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
+    free port. `first_password` is the password of the first admin; without one it is random.
+    """
+
+    clusters: tuple[ClusterSettings, ...]
+    database: str | Path
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    is_read_only: bool = False
+    first_password: str | None = None
+
+
+@dataclass(slots=True)
+class Console:
+    """The objects that all pages share."""
+
+    settings: ConsoleSettings
+    clock: Clock
+    clusters: ClusterCatalogue
+    database: Database
+    users: Users
+    sessions: Sessions
+    audit: AuditLog
+    masking: Masking
+    plans: Plans
+    attempts: LoginAttempts = field(default_factory=LoginAttempts)
+    notices: Notices = field(default_factory=Notices)
+    one_time_password: str | None = None
+
+    def close(self) -> None:
+        """Close the connections and the file."""
+        self.clusters.close()
+        self.database.close()
+
+
+def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Console:
+    """Open the file and the clusters; no broker is contacted yet."""
+    clock = clock or RealClock()
+    database = Database(settings.database)
+    users = Users(database, clock)
+    clusters = ClusterCatalogue()
+    for cluster in settings.clusters:
+        clusters.add(ClusterConnection(cluster))
+    return Console(
+        settings,
+        clock,
+        clusters,
+        database,
+        users,
+        Sessions(database, users, clock),
+        AuditLog(database, clock),
+        Masking(database),
+        Plans(clock),
+        one_time_password=users.create_first(settings.first_password),
+    )

@@ -1,0 +1,1 @@
+"""HTTP of the console: requests, forms, templates, languages. Pages know nothing of it."""

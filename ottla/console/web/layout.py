@@ -1,0 +1,81 @@
+"""The frame of every page: navigation, clusters, user, language."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ottla.console.accounts.roles import Role
+from ottla.console.model.zookeeper import has_tree
+from ottla.console.page import View, url_of
+from ottla.console.texts.catalogue import LANGUAGES
+
+
+class Section(NamedTuple):
+    """An entry of the navigation: its address below the cluster, and the key after `g`.
+
+    `is_shown` hides it from users and clusters for which it has no page.
+    """
+
+    name: str
+    path: str
+    label: str
+    key: str
+    is_shown: Callable[[View], bool] = lambda view: True
+    is_global: bool = False
+
+
+# In the order of the page. Later packages add theirs: SQL, alerts.
+SECTIONS = (
+    Section("overview", "overview", "Overview", "o"),
+    Section("brokers", "brokers", "Brokers", "b"),
+    Section("topics", "topics", "Topics", "t"),
+    Section("groups", "groups", "Groups", "c"),
+    Section("streams", "streams", "Streams", "s"),
+    Section("transactions", "transactions", "Transactions", "x"),
+    Section("acls", "acls", "ACL & users", "a"),
+    Section("quotas", "quotas", "Quotas", "q"),
+    Section("zookeeper", "zookeeper", "ZooKeeper", "z", lambda view: has_tree(view.cluster)),
+    Section("audit", "/audit", "Audit", "u", lambda view: view.role is Role.ADMIN, True),
+    Section("users", "/users", "Users", "p", lambda view: view.role is Role.ADMIN, True),
+)
+
+
+def context(view: View, section: str, refresh_s: int) -> dict[str, Any]:
+    """Return the names that `layout.html` and the macros read."""
+    names = view.console.clusters.names()
+    cluster = view.connection.name if view.connection else ""
+    return {
+        "view": view,
+        "_": view.say,
+        "url": lambda *parts, **query: url_of(cluster, *parts, **query),
+        "csrf": view.session.csrf,
+        "section": section,
+        "sections": _links(view, cluster or (names[0] if names else "")),
+        "clusters": names,
+        "cluster": cluster,
+        "languages": LANGUAGES,
+        "refresh_s": refresh_s,
+        "here": view.here,
+        "here_with": view.here_with,
+        "theme": view.theme,
+        "editor": Role.EDITOR,
+        "admin": Role.ADMIN,
+        "values": view.form,
+    }
+
+
+def sentence(error: Exception) -> str:
+    """Return an error's message as a sentence: a capital letter and a full stop."""
+    text = str(error) or type(error).__name__
+    text = text[0].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def _links(view: View, cluster: str) -> list[tuple[Section, str]]:
+    links = []
+    for section in SECTIONS:
+        if section.is_global:
+            if section.is_shown(view):
+                links.append((section, section.path))
+        elif cluster and (view.connection is None or section.is_shown(view)):
+            links.append((section, url_of(cluster, section.path)))
+    return links

@@ -1,0 +1,263 @@
+"""The rules of every request: session, role, CSRF, read-only mode, audit log, and error pages."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.errors import NotReachable, TimedOut
+from ottla.console.accounts.audit import Actor
+from ottla.console.accounts.roles import Role
+from ottla.console.accounts.sessions import Session
+from ottla.console.accounts.users import AccountError
+from ottla.console.fields import Fields
+from ottla.console.formats import as_json
+from ottla.console.model.connections import ClusterUnavailable, UnknownCluster
+from ottla.console.page import Action, Done, Download, Events, NotFound, Page, Source, View
+from ottla.console.state import Console
+from ottla.console.texts.catalogue import Language, language, preferred
+from ottla.console.web import layout
+from ottla.console.web.requests import LANGUAGE_COOKIE, SESSION_COOKIE, Reply, Request, redirect
+from ottla.console.web.templates import render
+
+_log = logging.getLogger(__name__)
+
+ACCOUNT_PATH = "/account"
+_RETRY_S = 3
+_NO_SUCH = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+)
+
+
+class Refused(Exception):
+    """A request that the rules forbid; the page shows the reason."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def respond(console: Console, page: Page, request: Request) -> Reply:
+    """Answer a request for a page; blocks while the cluster answers."""
+    session = find_session(console, request)
+    if session is None:
+        return _login_first(request)
+    if session.user.must_change and page.path != ACCOUNT_PATH:
+        return redirect(ACCOUNT_PATH)
+    view = view_of(console, session, request)
+    try:
+        return _page_reply(page, view, request)
+    except Refused as error:
+        return _error_page(view, page, error.status, view.say(str(error)))
+    except (OttlaError, OSError) as error:
+        return _failure(view, page, error)
+
+
+def respond_with_data(console: Console, source: Source, request: Request) -> Reply:
+    """Answer a script's request with JSON, or with a download; errors are JSON, too."""
+    session = find_session(console, request)
+    if session is None:
+        return _json_reply({"error": "log in again"}, 401)
+    view = view_of(console, session, request)
+    try:
+        _check_may_see(source.role, view)
+        _connect(view, source.is_global)
+        value = source.read(view)
+    except Refused as error:
+        return _json_reply({"error": view.say(str(error))}, error.status)
+    except (OttlaError, OSError) as error:
+        return _json_reply({"error": str(error)}, status_of(error))
+    if isinstance(value, Events):
+        return Reply(200, _event_stream(view, value), "text/event-stream", stop=value.stop)
+    if isinstance(value, Download):
+        disposition = f"attachment; filename*=UTF-8''{quote(value.name, safe='')}"
+        return Reply(
+            200, value.chunks, value.media_type, headers={"content-disposition": disposition}
+        )
+    return _json_reply(value, 200)
+
+
+def find_session(console: Console, request: Request) -> Session | None:
+    """Return the session of the request's cookie, or None."""
+    token = request.cookies.get(SESSION_COOKIE, "")
+    return console.sessions.find(token) if token else None
+
+
+def language_of(request: Request) -> Language:
+    """Return the language of the cookie, else of the browser."""
+    code = request.cookies.get(LANGUAGE_COOKIE, "")
+    return language(code or preferred(request.headers.get("accept-language", "")))
+
+
+def view_of(console: Console, session: Session, request: Request) -> View:
+    """Return what a page may read of a request."""
+    return View(
+        console=console,
+        session=session,
+        actor=Actor(session.user.name, request.client),
+        language=language_of(request),
+        path=request.params,
+        query=Fields(request.query),
+        form=Fields(request.body.decode("utf-8", "replace") if request.method == "POST" else ""),
+        here=request.here,
+        theme=request.theme,
+    )
+
+
+def check_csrf(session: Session, request: Request, token: str) -> None:
+    """Refuse a form that another site may have sent."""
+    if not request.is_same_origin or not session.has_csrf(token):
+        raise Refused(403, "This form is out of date: load the page again and repeat the change.")
+
+
+def status_of(error: Exception) -> int:
+    """Return the HTTP status for an error of the cluster or of the input."""
+    if isinstance(error, ClusterUnavailable | NotReachable | TimedOut | OSError):
+        return 503
+    if isinstance(error, UnknownCluster | NotFound):
+        return 404
+    if isinstance(error, ApiError):
+        return 404 if error.code in _NO_SUCH else 409
+    if isinstance(error, ConfigError | AccountError):
+        return 400
+    # Two users changed the same thing: the errors of outdated forms and plans are ValueErrors.
+    return 409 if isinstance(error, ValueError) else 501
+
+
+def _page_reply(page: Page, view: View, request: Request) -> Reply:
+    if request.method != "POST":
+        _check_may_see(page.role, view)
+        _connect(view, page.is_global)
+        return _shown(page, view, page.show(view))
+    check_csrf(view.session, request, view.form.text("csrf"))
+    _check_may_see(page.role, view)
+    _connect(view, page.is_global)
+    action = page.actions.get(view.form.text("action"))
+    if action is None:
+        raise Refused(400, "This page has no such action.")
+    _check_may_act(action, view)
+    try:
+        done = _run(action, view)
+    except (OttlaError, ValueError) as error:
+        if status_of(error) == 503:
+            raise
+        data = page.show(view)
+        return _shown(page, view, data, status=status_of(error), error=layout.sentence(error))
+    if done.data is not None:
+        return _shown(page, view, {**page.show(view), **done.data}, notice=done.sentence)
+    if done.sentence:
+        view.console.notices.leave(view.session.key, done.sentence)
+    return redirect(done.location or request.here)
+
+
+def _run(action: Action, view: View) -> Done:
+    """Run an action and write the audit log, also if it fails."""
+    try:
+        done = action.run(view)
+    except (OttlaError, ValueError, OSError) as error:
+        if not action.is_preview:
+            target = view.form.text(action.target) or view.path.get(action.target, "")
+            view.console.audit.write(
+                view.actor,
+                action.name,
+                cluster=view.connection.name if view.connection else "",
+                target=target,
+                result=str(error) or type(error).__name__,
+            )
+        raise
+    if done.change is not None:
+        change = done.change
+        names = sorted({*change.before, *change.after})
+        details = {
+            name: f"{change.before.get(name, '–')} → {change.after.get(name, '–')}"
+            for name in names
+        }
+        if change.notes:
+            details["notes"] = "; ".join(change.notes)
+        view.console.audit.write(
+            view.actor,
+            change.action,
+            cluster=change.cluster,
+            target=change.resource,
+            details=details,
+        )
+    return done
+
+
+def _check_may_see(role: Role, view: View) -> None:
+    if view.role < role:
+        raise Refused(403, "Your role does not allow you to see this page.")
+
+
+def _check_may_act(action: Action, view: View) -> None:
+    if view.role < action.role:
+        raise Refused(403, "Your role does not allow this change.")
+    if view.is_read_only and not action.is_preview and view.connection is not None:
+        raise Refused(403, "This console is in read-only mode: nothing can be changed.")
+
+
+def _connect(view: View, is_global: bool) -> None:
+    if not is_global:
+        view.connection = view.console.clusters.get(view.path["cluster"])
+
+
+def _login_first(request: Request) -> Reply:
+    if request.method != "GET":
+        return redirect("/login")
+    is_root = request.here == "/"
+    return redirect("/login" if is_root else "/login?" + urlencode({"next": request.here}))
+
+
+def _shown(
+    page: Page,
+    view: View,
+    data: Mapping[str, Any],
+    *,
+    status: int = 200,
+    error: str = "",
+    notice: str = "",
+) -> Reply:
+    notice = notice or view.console.notices.take(view.session.key)
+    context = layout.context(view, page.section, page.refresh_s)
+    context |= {"error": error, "notice": notice, **data}
+    return Reply(status, render(page.template, context))
+
+
+def _failure(view: View, page: Page, error: Exception) -> Reply:
+    status = status_of(error)
+    if status == 503:
+        return _error_page(view, page, status, str(error), template="unavailable.html")
+    return _error_page(view, page, status, layout.sentence(error))
+
+
+def _error_page(
+    view: View, page: Page, status: int, reason: str, template: str = "error.html"
+) -> Reply:
+    if view.connection is None and view.path.get("cluster") in view.console.clusters.names():
+        view.connection = view.console.clusters.get(view.path["cluster"])
+    context = layout.context(view, page.section, 0)
+    context |= {"error": "", "notice": "", "status": status, "reason": reason}
+    headers = {"refresh": str(_RETRY_S), "retry-after": str(_RETRY_S)} if status == 503 else {}
+    return Reply(status, render(template, context), headers=headers)
+
+
+def _event_stream(view: View, stream: Events) -> Iterator[bytes]:
+    """Yield events in the format of Server-Sent Events; a template's text is the field `html`."""
+    context = layout.context(view, "", 0) | {"error": "", "notice": ""}
+    for name, value in stream.events:
+        data = value
+        if isinstance(value, Mapping) and "template" in value:
+            html = render(value["template"], context | dict(value))
+            data = {"html": html, "count": len(value["rows"])}
+        yield f"event: {name}\ndata: {as_json(data)}\n\n".encode()
+
+
+def _json_reply(value: Any, status: int) -> Reply:
+    return Reply(status, as_json(value), "application/json", headers={"cache-control": "no-store"})

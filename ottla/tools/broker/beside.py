@@ -1,0 +1,95 @@
+"""The console of `ottla up --console`: its socket, and a thread that imports and starts it.
+
+The brokers start first: the console is imported when they are ready, outside their event loop.
+"""
+
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.base.errors import OttlaError
+from ottla.server.node import Node
+from ottla.tools.loading import load
+from ottla.tools.output import Output
+
+CLUSTER_NAME = "local"
+_MODULE = "ottla.tools.console.running"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """The cluster that the console shows; `http_urls` are the brokers' HTTP ports by node id."""
+
+    bootstrap: str
+    http_urls: Mapping[int, str]
+    zookeeper: str | None = None
+
+
+@dataclass(slots=True)
+class Companion:
+    """The console from the command line to its end; does nothing after a failure."""
+
+    listener: socket.socket
+    data: str
+    host: str
+    is_read_only: bool
+    output: Output
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _console: Any = field(default=None, init=False)
+
+    def start(self, facts: ClusterFacts) -> None:
+        """Start the console in a thread and return at once."""
+        self._thread = threading.Thread(target=self._run, args=(facts,), name="ottla-console-start")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the console, also one that starts; idempotent."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._console is not None:
+            self._console.stop()
+            self._console = None
+        self.listener.close()
+
+    def _run(self, facts: ClusterFacts) -> None:
+        settings = load("ottla.console.model.connections", "ClusterSettings")
+        options = load(_MODULE, "BesideOptions")
+        cluster = settings(
+            CLUSTER_NAME, facts.bootstrap, zookeeper=facts.zookeeper, http_urls=facts.http_urls
+        )
+        self._console = load(_MODULE, "ConsoleBeside")(
+            options(self.listener, self.data, self.host, self.is_read_only), self.output, cluster
+        )
+        self._console.start()
+
+
+def open_companion(words: Mapping[str, Any], data: str, output: Output) -> Companion | None:
+    """Return the console that the options ask for, listening already, or None.
+
+    OttlaError if its port is taken: the brokers are not started then.
+    """
+    if not words["console"]:
+        return None
+    host, port = words["console_host"], words["console_port"]
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise OttlaError(
+            f"the console cannot listen on {host}:{port} ({error.strerror}): choose another port "
+            "with --console-port"
+        ) from error
+    return Companion(listener, data, host, words["console_read_only"], output)
+
+
+def facts_of(bootstrap: str, nodes: Sequence[Node], zookeeper: str | None) -> ClusterFacts:
+    """Return the facts of brokers that run in this process."""
+    urls = {
+        node.node_id: "http://{}:{}".format(*node.monitoring_address)
+        for node in nodes
+        if node.monitoring_address
+    }
+    return ClusterFacts(bootstrap, urls, zookeeper)

@@ -1,0 +1,1 @@
+"""`ottla console`, and the console of `ottla up --console`."""

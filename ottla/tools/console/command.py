@@ -1,0 +1,47 @@
+"""`ottla console`: serve the console of one cluster or more, until Ctrl-C."""
+
+from typing import Any
+
+import click
+
+from ottla.tools import options
+from ottla.tools.loading import deferred
+from ottla.tools.output import Output
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8080
+DEFAULT_DATA = "./ottla-console"
+PASSWORD_VARIABLE = "OTTLA_CONSOLE_PASSWORD"  # noqa: S105 - the name of a variable
+
+_run = deferred("ottla.tools.console.running", "run")
+
+
+@click.command("console")
+@click.option("--cluster", "clusters", multiple=True, required=True,
+              metavar="NAME=HOST:PORT[,HOST:PORT…]",
+              help="A cluster, of Ottla or Apache Kafka; may be repeated.")  # fmt: skip
+@click.option("--zookeeper", "zookeepers", multiple=True, metavar="NAME=HOST:PORT[,HOST:PORT…]",
+              callback=options.parse_pairs,
+              help="The ZooKeeper ensemble of a cluster, to browse its tree; may be repeated.")  # fmt: skip
+@click.option("--console-port", "port", type=click.IntRange(0, 65535), default=DEFAULT_PORT,
+              show_default=True, metavar="PORT", help="The port to listen on; 0 for any free port.")  # fmt: skip
+@click.option("--console-host", "host", default=DEFAULT_HOST, show_default=True, metavar="HOST",
+              help="The address to listen on. Put a proxy with TLS in front of any other than loopback.")  # fmt: skip
+@click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False), default=DEFAULT_DATA,
+              show_default=True, help="The folder for users, audit log and history.")  # fmt: skip
+@click.option("--read-only", "is_read_only", is_flag=True,
+              help="Let no user change a cluster.")  # fmt: skip
+@click.option("--reset-password", metavar="USER",
+              help="Give a user a one-time password, print it, and exit.")  # fmt: skip
+@options.formatted
+def command(output: Output, **words: Any) -> None:
+    """Serve the console of one cluster or more.
+
+    The first start prints a one-time password for the user admin. The password is that of the
+    environment variable OTTLA_CONSOLE_PASSWORD instead, if it is set.
+
+    \b
+    ottla console --cluster local=localhost:9092
+    ottla console --cluster test=kafka1:9092 --cluster live=kafka7:9092,kafka8:9092 --read-only
+    """
+    _run(output, **words)

@@ -1,0 +1,137 @@
+"""The work of `ottla console`, and the console beside the brokers of `ottla up --console`."""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ottla.base.clock import RealClock
+from ottla.base.errors import ConfigError, OttlaError
+from ottla.console.accounts.database import FILE_NAME, Database
+from ottla.console.accounts.passwords import one_time_password
+from ottla.console.accounts.sessions import Sessions
+from ottla.console.accounts.users import FIRST_USER, Users
+from ottla.console.model.connections import ClusterSettings
+from ottla.console.server import ConsoleServer
+from ottla.console.state import ConsoleSettings
+from ottla.tools.console.command import PASSWORD_VARIABLE
+from ottla.tools.output import Output, note
+
+
+def run(
+    output: Output,
+    clusters: Sequence[str],
+    zookeepers: Mapping[str, str],
+    data: str,
+    reset_password: str | None,
+    **words: Any,
+) -> None:
+    """Serve the console until a signal; or give a user a new password."""
+    if reset_password is not None:
+        _reset_password(output, data, reset_password)
+        return
+    parsed = [ClusterSettings.parse(text) for text in clusters]
+    unknown = set(zookeepers) - {cluster.name for cluster in parsed}
+    if unknown:
+        raise ConfigError(f"--zookeeper names {min(unknown)!r}, which no --cluster has")
+    server = ConsoleServer(
+        ConsoleSettings(
+            tuple(replace(item, zookeeper=zookeepers.get(item.name)) for item in parsed),
+            Path(data) / FILE_NAME,
+            words["host"],
+            words["port"],
+            words["is_read_only"],
+            os.environ.get(PASSWORD_VARIABLE),
+        )
+    )
+    stopped = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+    server.start()
+    announce(output, server)
+    stopped.wait()
+    server.stop()
+    note("The console has stopped.")
+
+
+def announce(output: Output, server: ConsoleServer) -> None:
+    """Print the address, and the one-time password of a first start."""
+    facts = {"console": server.url}
+    sentence = f"The console is on {server.url}"
+    password = server.console.one_time_password
+    if password is not None:
+        facts |= {"user": FIRST_USER, "password": password}
+        sentence += f": log in as {FIRST_USER} with the one-time password {password}"
+    # The reader of standard output may have ended; the console continues without it.
+    with contextlib.suppress(BrokenPipeError):
+        output.done(sentence, **facts)
+
+
+@dataclass(frozen=True, slots=True)
+class BesideOptions:
+    """The console options of `ottla up`, and the socket that listens already."""
+
+    listener: socket.socket
+    data: str
+    host: str
+    is_read_only: bool
+
+
+@dataclass(slots=True)
+class ConsoleBeside:
+    """A console in the process of brokers: it starts and stops in a thread of its own."""
+
+    options: BesideOptions
+    output: Output
+    cluster: ClusterSettings
+    _server: ConsoleServer | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start and print the address; a failure is printed, and the brokers continue."""
+        settings = ConsoleSettings(
+            (self.cluster,),
+            Path(self.options.data) / FILE_NAME,
+            self.options.host,
+            self.options.listener.getsockname()[1],
+            self.options.is_read_only,
+            os.environ.get(PASSWORD_VARIABLE),
+        )
+        server = ConsoleServer(settings)
+        try:
+            server.start(self.options.listener)
+        except (OttlaError, OSError) as error:
+            note(f"The console did not start: {error}")
+            return
+        self._server = server
+        announce(self.output, server)
+
+    def stop(self) -> None:
+        """Stop; idempotent."""
+        if self._server is not None:
+            self._server.stop()
+
+
+def _reset_password(output: Output, data: str, name: str) -> None:
+    path = Path(data) / FILE_NAME
+    if not path.exists():
+        raise ConfigError(f"{path} does not exist: name the folder of the console with --data")
+    database = Database(path)
+    try:
+        password = one_time_password()
+        clock = RealClock()
+        users = Users(database, clock)
+        users.set_password(name, password, must_change=True)
+        Sessions(database, users, clock).close_all(name)
+    finally:
+        database.close()
+    output.done(f"The one-time password of {name} is {password}", user=name, password=password)

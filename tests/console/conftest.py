@@ -1,0 +1,84 @@
+"""A cluster with records, a group and a transaction, and a console for it."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from ottla.console.accounts import passwords
+from ottla.console.accounts.roles import Role
+from ottla.console.model.connections import ClusterSettings
+from ottla.console.server import ConsoleServer
+from ottla.console.state import ConsoleSettings
+from ottla.testing import Cluster
+from tests.console.session import ConsoleSession
+
+PASSWORD = "a long password"
+RECORDS = 60
+# Shown as text everywhere, never run.
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Return a broker with the topics orders and payments, the group billing, and a transaction."""
+    with Cluster() as running:
+        fill(running)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def console(cluster: Cluster) -> Iterator[ConsoleServer]:
+    """Return a console of the cluster, on a free port, with a user of each role."""
+    former = passwords._COST, passwords._PARALLEL
+    passwords._COST, passwords._PARALLEL = 16, 1
+    settings = ConsoleSettings(
+        (ClusterSettings("local", cluster.bootstrap),), ":memory:", port=0, first_password=PASSWORD
+    )
+    server = ConsoleServer(settings)
+    server.start()
+    for role in (Role.VIEWER, Role.EDITOR):
+        server.console.users.create(role.label, PASSWORD, role, must_change=False)
+    yield server
+    server.stop()
+    passwords._COST, passwords._PARALLEL = former
+
+
+@pytest.fixture
+def admin(console: ConsoleServer) -> ConsoleSession:
+    """Return a session of the admin."""
+    session = ConsoleSession(console.url)
+    session.login("admin", PASSWORD)
+    return session
+
+
+def fill(cluster: Cluster) -> None:
+    """Write the records, commit half of them in a group, and complete a transaction."""
+    cluster.create_topic("orders", partitions=2)
+    cluster.create_topic("payments", config={"cleanup.policy": "compact"})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "compression.type": "zstd"})
+    for number in range(RECORDS):
+        value = {"order": {"id": number, "card": f"4000-{number:04}"}, "note": HOSTILE}
+        producer.produce(
+            "orders",
+            key=f"customer-{number % 7}{HOSTILE if number % 20 == 0 else ''}",
+            value=json.dumps(value),
+            headers={"trace": str(number), HOSTILE: HOSTILE},
+            partition=number % 2,
+        )
+    producer.flush()
+    writer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "settlement"})
+    writer.init_transactions()
+    writer.begin_transaction()
+    writer.produce("payments", key="k", value="v")
+    writer.commit_transaction()
+    commit(cluster, "billing")
+
+
+def commit(cluster: Cluster, group_id: str, topic: str = "orders", offset: int = 10) -> None:
+    """Commit an offset in both partitions of a topic."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group_id})
+    positions = [TopicPartition(topic, partition, offset) for partition in (0, 1)]
+    consumer.commit(offsets=positions, asynchronous=False)
+    consumer.close()

@@ -1,0 +1,70 @@
+"""The console while its cluster is away, and its start and stop."""
+
+import socket
+
+import pytest
+
+from ottla.base.errors import OttlaError
+from ottla.console.model.connections import ClusterSettings
+from ottla.console.server import ConsoleServer
+from ottla.console.state import ConsoleSettings
+from ottla.testing import Cluster
+from tests.console.conftest import PASSWORD
+from tests.console.session import ConsoleSession
+
+
+def settings(*clusters: ClusterSettings, port: int = 0) -> ConsoleSettings:
+    return ConsoleSettings(clusters, ":memory:", port=port, first_password=PASSWORD)
+
+
+def test_a_page_reports_that_the_cluster_is_away_and_recovers() -> None:
+    """The page says so while no broker responds, and works again without a restart."""
+    with Cluster() as cluster:
+        cluster.create_topic("orders")
+        server = ConsoleServer(settings(ClusterSettings("local", cluster.bootstrap)))
+        server.start()
+        try:
+            session = ConsoleSession(server.url)
+            session.login("admin", PASSWORD)
+            assert "orders" in session.get("/c/local/topics").text
+            cluster.stop_broker(1)
+            answer = session.get("/c/local/topics")
+            assert answer.status == 503
+            assert answer.headers["refresh"]
+            assert "does not answer" in answer.text
+            assert "does not answer" in session.get("/").text or session.get("/").status == 200
+            cluster.start_broker(1)
+            assert "orders" in session.get("/c/local/topics").text
+        finally:
+            server.stop()
+
+
+def test_several_clusters_are_shown_beside_one_that_is_away() -> None:
+    """One cluster that does not answer hides no other."""
+    with Cluster() as first, Cluster() as second:
+        second.create_topic("invoices")
+        server = ConsoleServer(
+            settings(
+                ClusterSettings("first", first.bootstrap),
+                ClusterSettings("second", second.bootstrap),
+                ClusterSettings("away", "127.0.0.1:1"),
+            )
+        )
+        server.start()
+        try:
+            session = ConsoleSession(server.url)
+            session.login("admin", PASSWORD)
+            start = session.get("/")
+            assert all(name in start.text for name in ("first", "second", "away"))
+            assert "invoices" in session.get("/c/second/topics").text
+            assert "invoices" not in session.get("/c/first/topics").text
+        finally:
+            server.stop()
+
+
+def test_a_taken_port_is_reported_with_the_remedy() -> None:
+    """The error names the address and the option."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        server = ConsoleServer(settings(port=taken.getsockname()[1]))
+        with pytest.raises(OttlaError, match="--console-port"):
+            server.start()

@@ -1,0 +1,374 @@
+"""Every page and action of the console against a running broker, without a browser."""
+
+import json
+import threading
+from html import unescape
+from urllib.parse import quote
+
+import pytest
+from confluent_kafka import Producer
+
+from ottla.console.app import PAGES, SOURCES
+from ottla.console.server import ConsoleServer
+from ottla.console.web.requests import SECURITY_HEADERS
+from ottla.console.web.routes import MAX_BODY_BYTES
+from ottla.testing import Cluster
+from tests.console.conftest import HOSTILE, PASSWORD, RECORDS, commit
+from tests.console.session import FORM, ConsoleSession
+
+# The addresses of all pages, with values for their parameters.
+ADDRESSES = {
+    "/brokers/{node}": "/brokers/1",
+    "/brokers/{node}/settings": "/brokers/1/settings?edit=log.cleaner.threads",
+    "/brokers/{node}/apis": "/brokers/1/apis",
+    "/topics/{topic}/partitions/{partition}": "/topics/orders/partitions/1?offset=5",
+    "/topics/{topic}/messages/{partition}/{offset}": "/topics/orders/messages/0/0",
+    "/topics/{topic}/settings": "/topics/orders/settings?edit=retention.ms",
+    "/topics/{topic}/statistics": "/topics/orders/statistics?scan=10000",
+    "/topics": "/topics?internal=1&sort=size&order=desc",
+    "/group": "/group?id=billing",
+    "/group/offsets": "/group/offsets?id=billing",
+    "/transaction": "/transaction?id=settlement",
+    "/transactions": "/transactions?hanging=1",
+}
+# Pages of things that a broker of the tests does not have.
+NEEDS = {"/stream", "/zookeeper"}
+
+
+def address(path: str, is_global: bool) -> str:
+    filled = ADDRESSES.get(path, path).replace("{topic}", "orders")
+    return filled if is_global else f"/c/local{filled}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.path not in NEEDS], ids=str)
+def test_every_page_is_shown_and_escapes_hostile_text(admin: ConsoleSession, page: object) -> None:
+    """No page fails, and a key, header or group name never becomes an element."""
+    answer = admin.get(address(page.path, page.is_global))  # type: ignore[attr-defined]
+    assert answer.status == 200, answer.alert
+    assert answer.alert == ""
+    assert "<img" not in answer.text
+
+
+def test_records_and_their_headers_are_shown_as_text(admin: ConsoleSession) -> None:
+    """The hostile text is there, escaped."""
+    answer = admin.get("/c/local/topics/orders/messages/0/0")
+    assert HOSTILE in unescape(answer.text)
+    assert "<img" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/c/local/topics", "/", "/audit.csv", "/c/local/overview.json"])
+def test_nothing_is_shown_without_a_login(console: ConsoleServer, path: str) -> None:
+    """Pages lead to the login; data for scripts is refused."""
+    answer = ConsoleSession(console.url).request("GET", path)
+    assert answer.status in (303, 401)
+    assert "orders" not in answer.text
+
+
+def test_every_response_has_the_security_headers(admin: ConsoleSession) -> None:
+    """Pages, assets, redirects and errors alike; and pages are never cached."""
+    for path in ("/", "/c/local/topics", "/static/console.js", "/login", "/nowhere", "/logout"):
+        headers = {
+            name.lower(): value for name, value in admin.request("GET", path).headers.items()
+        }
+        for name, value in SECURITY_HEADERS.items():
+            assert headers[name] == value, path
+        assert headers["cache-control"] == ("no-cache" if "static" in path else "no-store")
+
+
+def test_the_cookie_of_a_session_is_not_readable_by_scripts(console: ConsoleServer) -> None:
+    """HttpOnly and SameSite are set."""
+    form = f"user=admin&password={quote(PASSWORD)}"
+    answer = ConsoleSession(console.url).request("POST", "/login", form, FORM)
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+
+
+def test_a_viewer_reads_and_an_editor_does_not_administrate(console: ConsoleServer) -> None:
+    """Pages of admins are refused, and so are changes that a role does not allow."""
+    viewer, editor = ConsoleSession(console.url), ConsoleSession(console.url)
+    viewer.login("viewer", PASSWORD)
+    editor.login("editor", PASSWORD)
+    assert viewer.get("/c/local/topics").status == 200
+    for session in (viewer, editor):
+        assert session.get("/users").status == 403
+        assert session.get("/audit").status == 403
+        assert session.request("GET", "/audit.csv").status == 403
+    topic = "/c/local/topics/orders"
+    assert viewer.post(topic, "delete", {"confirmation": "orders"}).status == 403
+    assert viewer.get(topic + "/produce").status == 403
+    assert editor.post("/users", "delete", {"name": "admin"}).status == 403
+    assert editor.post("/c/local/brokers", "elect").status == 403
+    assert editor.get(topic).status == 200
+
+
+def test_a_topic_is_created_configured_emptied_copied_and_deleted(admin: ConsoleSession) -> None:
+    """The life of a topic, with the sentences that the pages show."""
+    form = {"name": "trial", "partitions": "2", "options": "retention.ms=60000"}
+    assert "can be created" in admin.post("/c/local/topics/new", "validate", form).notice
+    answer = admin.post("/c/local/topics/new", "create", form)
+    assert answer.notice == "Topic trial is created."
+    assert "retention.ms=60000" in answer.text
+    path = "/c/local/topics/trial"
+    assert "3 partitions" in admin.post(path, "grow", {"total": "3"}).notice
+    record = {"key": "k", "key_format": "text", "value": '{"n": 1}', "value_format": "json",
+              "headers": "trace: 7", "partition": "0", "codec": "lz4"}  # fmt: skip
+    assert "at offset 0" in admin.post(path + "/produce", "send", record).notice
+    assert "&#34;n&#34;: 1" in admin.get(path + "/messages/0/0").text
+    assert admin.post(path, "copy", {"target": "trial2", "with_records": "1"}).status == 200
+    assert "trial2" in admin.get("/c/local/topics").text
+    assert admin.post(path, "trim", {"partition": "0", "offset": "1"}).alert == ""
+    assert admin.post(path, "empty", {"confirmation": "trail"}).status == 400
+    assert admin.post(path, "empty", {"confirmation": "trial"}).notice == "Topic trial is empty."
+    assert admin.post(path, "delete", {"confirmation": ""}).status == 400
+    assert admin.post(path, "delete", {"confirmation": "trial"}).notice == "Topic trial is deleted."
+    assert admin.get(path).status == 404
+    audit = admin.get("/audit?q=trial").text
+    for action in ("topic.create", "topic.delete", "topic.copy", "topic.empty"):
+        assert action in audit
+
+
+def test_templates_fill_many_records(admin: ConsoleSession, cluster: Cluster) -> None:
+    """The preview shows the first records; producing writes all of them."""
+    cluster.create_topic("templates")
+    form = {"value": "n={{n}}", "count": "25", "templates": "1", "key_format": "null"}
+    path = "/c/local/topics/templates/produce"
+    assert "n=2</pre>" in admin.post(path, "preview", form).text
+    assert "25" in admin.post(path, "send", form).notice
+    assert "n=24" in admin.get("/c/local/topics/templates/messages").text
+
+
+def test_an_option_is_previewed_set_and_reset(admin: ConsoleSession, cluster: Cluster) -> None:
+    """A page that shows an old value cannot overwrite the change of another user."""
+    cluster.create_topic("options")
+    path = "/c/local/topics/options/settings"
+    form = {"name": "retention.ms", "value": "1000", "seen": "604800000"}
+    preview = admin.post(path, "preview", form)
+    assert "What would change" in preview.text
+    assert admin.get(path + "?changed=1").text.count('class="changed"') == 0
+    assert "is set to 1000" in admin.post(path, "set", form).notice
+    other = admin.post(path, "set", form | {"value": "5000"})
+    assert other.status == 409
+    assert "was changed to 1000" in other.alert
+    assert admin.post(path, "set", form | {"value": "soon", "seen": "1000"}).status in (400, 409)
+    assert "default again" in admin.post(path, "reset", form).notice
+
+
+def test_offsets_are_planned_changed_and_restored(admin: ConsoleSession, cluster: Cluster) -> None:
+    """A dry run changes nothing; the executed plan is the one that was shown; undo restores it."""
+    commit(cluster, "resets")
+    path = "/c/local/group/offsets?id=resets"
+    plan = admin.post(path, "preview", {"strategy": "to-earliest"})
+    number = plan.text.split('name="plan" value="')[1].split('"')[0]
+    assert "Change the offsets" in plan.text
+    assert committed(admin) == ["10", "10"]
+    done = admin.post(path, "execute", {"plan": number})
+    assert done.notice == "The offsets are changed."
+    assert committed(admin) == ["0", "0"]
+    assert admin.post(path, "execute", {"plan": number}).status == 409
+    undo = admin.post(path, "preview-undo", {"plan": number})
+    number = undo.text.split('name="plan" value="')[1].split('"')[0]
+    admin.post(path, "execute", {"plan": number})
+    assert committed(admin) == ["10", "10"]
+    typed = admin.post(path, "preview", {"strategy": "from-file", "at:orders:1": "3"})
+    assert '<td class="n">3</td>' in typed.text
+    assert admin.post(path, "execute", {"plan": "forged"}).status == 400
+
+
+def committed(session: ConsoleSession) -> list[str]:
+    lines = session.get("/c/local/group/offsets.csv?id=resets").text.split()
+    return [line.rpartition(",")[2] for line in lines]
+
+
+def test_a_group_is_deleted_by_its_typed_id(admin: ConsoleSession, cluster: Cluster) -> None:
+    """A group may have any name, also one with a slash."""
+    name = "a/b <c>&d"
+    commit(cluster, name)
+    path = f"/c/local/group?id={quote(name)}"
+    assert "a/b &lt;c&gt;&amp;d" in admin.get(path).text
+    assert admin.post(path, "delete", {"confirmation": "a/b"}).status == 400
+    assert "is deleted" in admin.post(path, "delete", {"confirmation": name}).notice
+    assert admin.get(path).status == 404
+
+
+WRONG_FORMS = [
+    ("/c/local/topics/new", "create", {"name": ""}),
+    ("/c/local/topics/new", "create", {"name": "a b"}),
+    ("/c/local/topics/new", "create", {"name": "x", "partitions": "many"}),
+    ("/c/local/topics/new", "create", {"name": "x", "options": "nonsense"}),
+    ("/c/local/topics/new", "create", {"name": "x", "options": "no.such=1"}),
+    ("/c/local/topics/new", "create", {"name": "orders"}),
+    ("/c/local/topics/new", "create", {"name": "x", "replicas": "9"}),
+    ("/c/local/topics/orders", "grow", {"total": "1"}),
+    ("/c/local/topics/orders", "trim", {"partition": "0", "offset": ""}),
+    ("/c/local/topics/orders", "copy", {"target": ""}),
+    ("/c/local/topics/orders/produce", "send", {"value": "{", "value_format": "json"}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "value_format": "nonsense"}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "headers": ": x"}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "count": "-1"}),
+    ("/c/local/topics/orders/produce", "send", {"value": "x", "timestamp": "soon"}),
+    ("/c/local/topics/orders/settings", "set", {"name": "retention.ms", "value": "soon"}),
+    ("/c/local/topics/orders/settings", "set", {"name": "no.such", "value": "1"}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "nonsense"}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "to-offset"}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "by-duration", "duration": "x"}),
+    ("/c/local/group/offsets?id=billing", "preview", {"strategy": "from-file", "file": "x"}),
+    ("/c/local/reassignments", "preview", {"goal": "nonsense"}),
+    ("/c/local/reassignments", "preview", {"goal": "explicit", "targets": "x"}),
+    ("/c/local/reassignments", "start", {"plan": "x"}),
+    ("/c/local/reassignments", "throttle", {"throttle": "-1"}),
+    ("/users", "create", {"name": "<b>"}),
+    ("/users", "create", {"name": "x", "role": "king"}),
+    ("/users", "delete", {"name": "admin"}),
+    ("/users", "role", {"name": "admin", "role": "viewer"}),
+    ("/users", "add-rule", {"topics": "(", "target": "value"}),
+    ("/users", "add-rule", {"topics": ".*", "target": "header"}),
+    ("/users", "delete-rule", {"rule": "99"}),
+    ("/account", "password", {"old": "wrong", "new": "x", "again": "x"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "action", "form"), WRONG_FORMS, ids=str)
+def test_wrong_input_is_reported_beside_the_form(
+    admin: ConsoleSession, path: str, action: str, form: dict[str, str]
+) -> None:
+    """The page is shown again with a sentence that says what is wrong; nothing fails inside."""
+    answer = admin.post(path, action, form)
+    assert answer.status in (400, 404, 409)
+    assert answer.alert
+    assert "<form" in answer.text
+
+
+def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:
+    """Numbers and conditions of a query are checked."""
+    path = "/c/local/topics/orders/messages"
+    for query in (
+        "seek=x",
+        "limit=x",
+        "partition=x",
+        "positions=x",
+        "from=x",
+        "operator0=regex&text0=(",
+    ):
+        assert admin.get(f"{path}?{query}").status == 400, query
+    assert admin.get(f"{path}?partition=99").status in (400, 404)
+    assert admin.get("/c/local/brokers/x").status == 404
+    assert admin.get("/c/nowhere/topics").status == 404
+    assert admin.get("/c/local/topics/no-such-topic/messages").status == 404
+
+
+def test_a_form_that_is_too_large_is_refused(admin: ConsoleSession) -> None:
+    """The body is not read beyond the limit."""
+    answer = admin.request("POST", "/c/local/topics/orders/produce", "x" * (MAX_BODY_BYTES + 1))
+    assert answer.status == 413
+
+
+def test_masked_fields_are_readable_by_admins_only(console: ConsoleServer) -> None:
+    """A rule applies to pages, search and downloads; a filter cannot find what is masked."""
+    admin, viewer = ConsoleSession(console.url), ConsoleSession(console.url)
+    admin.login("admin", PASSWORD)
+    viewer.login("viewer", PASSWORD)
+    rule = {"topics": "orders", "target": "value", "path": "$.order.card"}
+    assert admin.post("/users", "add-rule", rule).alert == ""
+    path = "/c/local/topics/orders/messages"
+    try:
+        assert "4000-" in admin.get(path).text
+        for answer in (viewer.get(path), viewer.get(path + ".jsonl"), viewer.get(path + "/0/0")):
+            assert answer.status == 200
+            assert "4000-" not in answer.text
+        assert "4000-" not in viewer.get(path + "?operator0=contains&text0=4000").text
+    finally:
+        admin.post("/users", "delete-rule", {"rule": str(console.console.masking.all()[0].id)})
+
+
+def test_records_are_filtered_and_downloaded(admin: ConsoleSession) -> None:
+    """Conditions apply to the page and to the files."""
+    path = "/c/local/topics/orders/messages"
+    query = "operator0=json-path&path0=$.order.id&comparison0=%3C&text0=5"
+    lines = admin.get(f"{path}.jsonl?seek=oldest&{query}").text.splitlines()
+    assert sorted(json.loads(json.loads(line)["value"])["order"]["id"] for line in lines) == [
+        *range(5)
+    ]
+    assert len(admin.get(f"{path}.csv?seek=oldest").text.splitlines()) == RECORDS + 1
+    older = admin.get(f"{path}?limit=20").text
+    assert "Older records" in older
+
+
+def test_the_search_streams_records_and_progress(admin: ConsoleSession) -> None:
+    """The stream ends with an event of its own."""
+    query = "seek=oldest&operator0=contains&text0=customer-3&field0=key"
+    events = list(admin.events(f"/c/local/topics/orders/search.events?{query}"))
+    names = [name for name, _ in events]
+    assert names[-1] == "end"
+    assert "progress" in names
+    found = sum(data["count"] for name, data in events if name == "records")
+    assert found == len([number for number in range(RECORDS) if number % 7 == 3])
+
+
+def test_the_live_tail_streams_new_records(admin: ConsoleSession, cluster: Cluster) -> None:
+    """A record that is written while the page is open arrives."""
+    cluster.create_topic("tailed")
+    stop = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        while not stop.wait(0.1):
+            producer.produce("tailed", "fresh")
+            producer.flush()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for name, data in admin.events("/c/local/topics/tailed/tail.events"):
+            if name == "records" and data["count"]:
+                assert "fresh" in data["html"]
+                break
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_the_search_finds_pages_topics_groups_and_options(admin: ConsoleSession) -> None:
+    """One text finds every kind."""
+
+    def kinds(text: str) -> set[str]:
+        return {
+            item["kind"] for item in admin.get(f"/c/local/search.json?q={text}").json["results"]
+        }
+
+    assert kinds("order") >= {"topic"}
+    assert kinds("billing") == {"group"}
+    assert kinds("retention") == {"broker option"}
+    assert kinds("quota") >= {"page"}
+
+
+def test_the_language_is_chinese_on_request(console: ConsoleServer) -> None:
+    """Every page has the language of the cookie."""
+    session = ConsoleSession(console.url)
+    session.login("admin", PASSWORD)
+    session.request("POST", "/preferences", "language=zh&next=/", FORM)
+    answer = session.get("/c/local/topics")
+    assert '<html lang="zh"' in answer.text
+    assert "创建主题" in answer.text
+
+
+def test_users_are_created_and_lose_their_sessions(console: ConsoleServer) -> None:
+    """A new user has a one-time password; a reset ends the sessions."""
+    admin, carl = ConsoleSession(console.url), ConsoleSession(console.url)
+    admin.login("admin", PASSWORD)
+    notice = admin.post("/users", "create", {"name": "carl", "role": "viewer"}).notice
+    first = notice.rpartition(" ")[2]
+    assert "one-time password" in carl.login("carl", first).text
+    form = {"old": first, "new": PASSWORD, "again": PASSWORD}
+    assert carl.post("/account", "password", form).notice == "Your password is changed."
+    assert carl.get("/c/local/topics").status == 200
+    admin.post("/users", "reset", {"name": "carl"})
+    assert carl.request("GET", "/c/local/topics").status == 303
+    admin.post("/users", "delete", {"name": "carl"})
+    assert "carl" in admin.get("/audit?q=console-user.delete").text
+
+
+def test_sources_and_pages_have_unique_addresses() -> None:
+    """No page hides another."""
+    paths = [(item.path, item.is_global) for item in (*PAGES, *SOURCES)]
+    assert len(paths) == len(set(paths))

@@ -1,0 +1,169 @@
+"""Settings, the cache, the pool and the catalogue of clusters."""
+
+import threading
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.client.errors import Closed
+from ottla.console.model.connections import (
+    ClusterCatalogue,
+    ClusterConnection,
+    ClusterSettings,
+    ClusterUnavailable,
+    UnknownCluster,
+)
+from ottla.console.model.requests.metadata import read_metadata
+from ottla.testing import Cluster
+
+_NOWHERE = "127.0.0.1:1"
+
+
+class _Clock:
+    """A clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _connection(clock: _Clock | None = None) -> ClusterConnection:
+    return ClusterConnection(ClusterSettings("east", _NOWHERE), clock=clock or _Clock())
+
+
+def test_a_cluster_is_written_as_name_and_address() -> None:
+    """NAME=HOST:PORT,HOST:PORT names a cluster and its bootstrap servers."""
+    settings = ClusterSettings.parse("east=a:9092,b:9093")
+    assert (settings.name, settings.bootstrap) == ("east", "a:9092,b:9093")
+
+
+@pytest.mark.parametrize("text", ["a:9092", "=a:9092", "x y=a:9092", "east=a:b", "../x=a:1"])
+def test_malformed_clusters_are_rejected(text: str) -> None:
+    """A missing name, a name that is no path segment, and a malformed port raise ConfigError."""
+    with pytest.raises(ConfigError):
+        ClusterSettings.parse(text)
+
+
+def test_encrypted_listeners_are_rejected() -> None:
+    """security.protocol=SSL raises an error and is not ignored."""
+    with pytest.raises(ConfigError, match="security.protocol=SSL"):
+        ClusterSettings("east", _NOWHERE, {"security.protocol": "SSL"})
+
+
+def test_an_absent_cluster_is_reported_with_its_name() -> None:
+    """The error names the cluster, the address and the remedy."""
+    with pytest.raises(ClusterUnavailable, match=r"'east'.*127\.0\.0\.1:1.*Check"):
+        read_metadata(_connection())
+
+
+def test_values_are_cached_for_their_time_to_live() -> None:
+    """The second call within the time returns the first value; a later one loads again."""
+    clock = _Clock()
+    connection = _connection(clock)
+    loads = iter(range(10))
+    assert connection.cached("k", 1.0, lambda: next(loads)) == 0
+    clock.now += 0.9
+    assert connection.cached("k", 1.0, lambda: next(loads)) == 0
+    clock.now += 0.2
+    assert connection.cached("k", 1.0, lambda: next(loads)) == 1
+
+
+def test_stale_values_are_returned_while_another_thread_loads() -> None:
+    """A caller does not wait for a refresh, and the refreshed value is returned afterwards."""
+    clock = _Clock()
+    connection = _connection(clock)
+    refreshed = threading.Event()
+    connection.cached("k", 1.0, lambda: "old", stale_s=5.0)
+    clock.now += 2.0
+
+    def load() -> str:
+        refreshed.set()
+        return "new"
+
+    assert connection.cached("k", 1.0, load, stale_s=5.0) == "old"
+    assert refreshed.wait(10)
+    deadline = threading.Event()
+    for _ in range(1000):
+        if connection.cached("k", 1.0, load, stale_s=5.0) == "new":
+            break
+        deadline.wait(0.01)
+    assert connection.cached("k", 1.0, load) == "new"
+
+
+def test_an_error_drops_the_stale_value() -> None:
+    """If a refresh fails, the next caller receives the error and not a value of the past."""
+    clock = _Clock()
+    connection = _connection(clock)
+    connection.cached("k", 1.0, lambda: "old", stale_s=50.0)
+    clock.now += 2.0
+    failed = threading.Event()
+
+    def load() -> str:
+        failed.set()
+        raise ClusterUnavailable("down")
+
+    assert connection.cached("k", 1.0, load, stale_s=50.0) == "old"
+    assert failed.wait(10)
+    outcomes = []
+    pause = threading.Event()
+    for _ in range(1000):
+        try:
+            outcomes.append(connection.cached("k", 1.0, load, stale_s=50.0))
+        except ClusterUnavailable as error:
+            outcomes.append(str(error))
+            break
+        pause.wait(0.01)
+    assert outcomes[-1] == "down"
+
+
+def test_a_closed_connection_raises() -> None:
+    """Calls after `close` raise Closed, and `close` is idempotent."""
+    connection = _connection()
+    connection.close()
+    connection.close()
+    with pytest.raises(Closed):
+        read_metadata(connection)
+
+
+def test_the_catalogue_knows_clusters_by_name() -> None:
+    """A name is unique; an unknown one is reported with the known names."""
+    catalogue = ClusterCatalogue()
+    catalogue.add(_connection())
+    with pytest.raises(ConfigError, match="already"):
+        catalogue.add(_connection())
+    with pytest.raises(UnknownCluster, match="Known clusters: east"):
+        catalogue.get("west")
+    assert catalogue.names() == ["east"]
+    catalogue.remove("east")
+    assert catalogue.names() == []
+
+
+def test_threads_share_a_connection(connection: ClusterConnection) -> None:
+    """Many threads read metadata at the same time over one connection."""
+    results: list[int] = []
+
+    def read() -> None:
+        results.append(len(read_metadata(connection, is_fresh=True).nodes))
+
+    threads = [threading.Thread(target=read) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [3] * 12
+
+
+def test_a_restarted_cluster_is_found_again() -> None:
+    """The connection reports an outage, and works again after the restart, without a new connection."""
+    with Cluster(brokers=1) as cluster:
+        settings = ClusterSettings("test", cluster.bootstrap)
+        connection = ClusterConnection(settings, timeout_s=2.0)
+        assert read_metadata(connection, is_fresh=True).nodes
+        cluster.kill(1)
+        with pytest.raises(ClusterUnavailable):
+            read_metadata(connection, is_fresh=True)
+        cluster.restart(1)
+        assert list(read_metadata(connection, is_fresh=True).nodes) == [1]
+        connection.close()

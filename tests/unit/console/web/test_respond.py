@@ -1,0 +1,212 @@
+"""The rules of requests: login, roles, CSRF, read-only mode, audit log, and errors."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from ottla.base.errors import ConfigError
+from ottla.console.accounts import passwords
+from ottla.console.accounts.roles import Role
+from ottla.console.model.changes import Change
+from ottla.console.model.connections import ClusterSettings, ClusterUnavailable
+from ottla.console.page import Action, Done, Page, View
+from ottla.console.state import Console, ConsoleSettings, open_console
+from ottla.console.web.login import login, prefer, show_login
+from ottla.console.web.requests import SESSION_COOKIE, Reply, Request, is_local_path
+from ottla.console.web.respond import respond
+from tests.unit.console.clocks import SetClock
+
+PASSWORD = "a long password"
+SETTINGS = ConsoleSettings(
+    (ClusterSettings("local", "127.0.0.1:1"),), ":memory:", first_password=PASSWORD
+)
+
+
+@pytest.fixture(autouse=True)
+def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "_COST", 16)
+    monkeypatch.setattr(passwords, "_PARALLEL", 1)
+
+
+@pytest.fixture
+def console() -> Iterator[Console]:
+    opened = open_console(SETTINGS, SetClock())
+    opened.users.create("ann", PASSWORD, Role.VIEWER, must_change=False)
+    yield opened
+    opened.close()
+
+
+def show(view: View) -> Mapping[str, Any]:
+    if view.query.text("fail"):
+        raise ClusterUnavailable("cluster 'local' does not answer")
+    return {"status": 200, "reason": f"shown to {view.actor.user}"}
+
+
+def change(view: View) -> Done:
+    if view.form.text("value") == "bad":
+        raise ConfigError("value 'bad' is not allowed")
+    after = {"value": view.form.text("value")}
+    return Done("It is done.", change=Change("local", "thing.change", "thing", {}, after))
+
+
+PAGE = Page(
+    "/things",
+    "error.html",
+    show,
+    actions={
+        "change": Action(change, "thing.change", "name", Role.ADMIN),
+        "preview": Action(lambda view: Done(data={"reason": "previewed"}), is_preview=True),
+    },
+)
+
+
+def request_of(method: str = "GET", *, token: str = "", query: str = "", **form: str) -> Request:
+    return Request(
+        method,
+        "/c/local/things",
+        {"cluster": "local"},
+        query,
+        urlencode(form).encode(),
+        {},
+        {SESSION_COOKIE: token} if token else {},
+        "10.0.0.1",
+    )
+
+
+def post(console: Console, user: str, **form: str) -> Reply:
+    token = console.sessions.open(user)
+    session = console.sessions.find(token)
+    assert session is not None
+    return respond(console, PAGE, request_of("POST", token=token, csrf=session.csrf, **form))
+
+
+def test_a_page_without_a_session_leads_to_the_login(console: Console) -> None:
+    """The address of the page is kept for after the login."""
+    reply = respond(console, PAGE, request_of(query="a=1"))
+    assert reply.status == 303
+    assert reply.location == "/login?next=%2Fc%2Flocal%2Fthings%3Fa%3D1"
+    assert respond(console, PAGE, request_of(token="forged")).status == 303
+
+
+def test_a_change_without_the_csrf_token_is_refused(console: Console) -> None:
+    """A form of another site has the cookie, but neither the token nor the origin."""
+    token = console.sessions.open("admin")
+    session = console.sessions.find(token)
+    assert session is not None
+    form = {"action": "change", "value": "1"}
+    assert respond(console, PAGE, request_of("POST", token=token, **form)).status == 403
+    foreign = request_of("POST", token=token, csrf=session.csrf, **form)._replace(
+        is_same_origin=False
+    )
+    assert respond(console, PAGE, foreign).status == 403
+    assert console.audit.entries() == []
+
+
+def test_a_change_is_written_to_the_audit_log(console: Console) -> None:
+    """The log has user, address, action, target and values; the next page shows the sentence once."""
+    reply = post(console, "admin", action="change", value="1")
+    assert (reply.status, reply.location) == (303, "/c/local/things")
+    entry = console.audit.entries()[0]
+    assert entry[1:6] == ("admin", "10.0.0.1", "local", "thing.change", "thing")
+    assert entry.details == {"value": "– → 1"}
+    assert entry.result == "ok"
+
+
+def test_a_failed_change_is_written_to_the_audit_log_and_shown(console: Console) -> None:
+    """The page is shown again with the error, and the log has it too."""
+    reply = post(console, "admin", action="change", value="bad", name="thing")
+    assert reply.status == 400
+    assert "Value &#39;bad&#39; is not allowed." in str(reply.body)
+    entry = console.audit.entries()[0]
+    assert (entry.action, entry.target) == ("thing.change", "thing")
+    assert entry.result == "value 'bad' is not allowed"
+
+
+def test_a_role_limits_changes(console: Console) -> None:
+    """A viewer may not change anything."""
+    assert post(console, "ann", action="change", value="1").status == 403
+    assert post(console, "ann", action="nonsense").status == 400
+
+
+@pytest.mark.parametrize("is_console", [True, False])
+def test_read_only_mode_refuses_changes_and_allows_previews(is_console: bool) -> None:
+    """Read-only mode binds admins, for the console or for one cluster."""
+    cluster = ClusterSettings("local", "127.0.0.1:1", is_read_only=not is_console)
+    settings = dataclasses.replace(SETTINGS, clusters=(cluster,), is_read_only=is_console)
+    console = open_console(settings, SetClock())
+    assert post(console, "admin", action="change", value="1").status == 403
+    assert post(console, "admin", action="preview").status == 200
+    console.close()
+
+
+def test_an_unavailable_cluster_has_a_page_that_tries_again(console: Console) -> None:
+    """The browser loads the page again, also without scripts."""
+    reply = respond(console, PAGE, request_of(token=console.sessions.open("ann"), query="fail=1"))
+    assert reply.status == 503
+    assert reply.headers["refresh"] == "3"
+    assert "does not answer" in str(reply.body)
+
+
+def test_an_unknown_cluster_is_not_found(console: Console) -> None:
+    """A page of a cluster that the console does not have is 404."""
+    request = request_of(token=console.sessions.open("ann"))._replace(params={"cluster": "x"})
+    assert respond(console, PAGE, request).status == 404
+
+
+def test_a_one_time_password_must_be_changed_first(console: Console) -> None:
+    """Every page leads to the account until the user has a password of their own."""
+    console.users.create("new", PASSWORD, Role.ADMIN)
+    reply = respond(console, PAGE, request_of(token=console.sessions.open("new")))
+    assert reply.location == "/account"
+    assert post(console, "new", action="change", value="1").location == "/account"
+
+
+def login_request(password: str, **changes: Any) -> Request:
+    body = urlencode({"user": "ann", "password": password}).encode()
+    request = Request("POST", "/login", {}, "", body, {}, {}, "10.0.0.1")
+    return request._replace(**changes)
+
+
+def test_login_opens_a_session_and_returns_to_the_page(console: Console) -> None:
+    """The cookie is a session; a foreign address is not followed."""
+    reply = login(console, login_request(PASSWORD, query="next=%2Fc%2Flocal%2Ftopics"))
+    assert reply.location == "/c/local/topics"
+    assert console.sessions.find(reply.cookies[0].value) is not None
+    reply = login(console, login_request(PASSWORD, query="next=%2F%2Fevil.example"))
+    assert reply.location == "/"
+    token = console.sessions.open("ann")
+    assert show_login(console, request_of(token=token)).status == 303
+
+
+def test_failed_logins_are_logged_and_slow_down(console: Console) -> None:
+    """The sixth attempt is refused even with the right password, until the wait is over."""
+    for _ in range(5):
+        assert login(console, login_request("wrong password")).status == 401
+    assert login(console, login_request(PASSWORD)).status == 429
+    assert [entry.result for entry in console.audit.entries()] == ["failed"] * 5
+    clock = console.clock
+    assert isinstance(clock, SetClock)
+    clock.advance(6)
+    assert login(console, login_request(PASSWORD)).status == 303
+
+
+def test_a_login_form_of_another_site_is_refused(console: Console) -> None:
+    """Another site cannot log a user in as another user."""
+    assert login(console, login_request(PASSWORD, is_same_origin=False)).status == 403
+
+
+def test_preferences_are_cookies_of_known_values(console: Console) -> None:
+    """Unknown values set nothing, and only addresses of the console are followed."""
+    body = urlencode({"language": "zh", "theme": "pink", "next": "/\\evil.example"}).encode()
+    reply = prefer(console, Request("POST", "/preferences", {}, "", body, {}, {}, ""))
+    assert [cookie.name for cookie in reply.cookies] == ["ottla_language"]
+    assert reply.location == "/"
+
+
+@pytest.mark.parametrize("path", ["//x", "/\\x", "http://x", "", "/a\nb"])
+def test_foreign_addresses_are_no_local_paths(path: str) -> None:
+    """A redirect stays on the console."""
+    assert not is_local_path(path)
