@@ -48,7 +48,7 @@ def test_malformed_clusters_are_rejected(text: str) -> None:
 
 def test_encrypted_listeners_are_rejected() -> None:
     """security.protocol=SSL raises an error and is not ignored."""
-    with pytest.raises(ConfigError, match="security.protocol=SSL"):
+    with pytest.raises(ConfigError, match=r"security\.protocol=SSL"):
         ClusterSettings("east", _NOWHERE, {"security.protocol": "SSL"})
 
 
