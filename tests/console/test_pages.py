@@ -40,7 +40,9 @@ def address(path: str, is_global: bool) -> str:
     return filled if is_global else f"/c/local{filled}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.path not in NEEDS], ids=str)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.path not in NEEDS], ids=lambda page: page.path
+)
 def test_every_page_is_shown_and_escapes_hostile_text(admin: ConsoleSession, page: object) -> None:
     """No page fails, and a key, header or group name never becomes an element."""
     answer = admin.get(address(page.path, page.is_global))  # type: ignore[attr-defined]
