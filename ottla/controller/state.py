@@ -400,18 +400,18 @@ async def removable_paths(session: Coordination, topic: str, slices: Slices) -> 
     """Return every node of a topic: the deletion request first, then parents before children."""
     paths = [DeleteTopicsNode.path(topic)]
     config = ConfigNode.path(ConfigNode.TOPICS, topic)
-    found = [path for path in [*paths, config] if await session.exists(path) is not None]
+    existing = [path for path in [*paths, config] if await session.exists(path) is not None]
     if await session.exists(TopicNode.path(topic)) is not None:
-        found += await _subtree(session, TopicNode.path(topic), slices)
-    return found
+        existing += await _subtree(session, TopicNode.path(topic), slices)
+    return existing
 
 
 async def _subtree(session: Coordination, path: str, slices: Slices) -> list[str]:
-    found = [path]
+    subtree = [path]
     for name in await session.children(path):
-        found += await _subtree(session, f"{path}/{name}", slices)
+        subtree += await _subtree(session, f"{path}/{name}", slices)
         await slices.pause()
-    return found
+    return subtree
 
 
 class StoredConfig(NamedTuple):
