@@ -21,7 +21,7 @@ from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
 from ottla.controller.term_context import Dependencies
 from ottla.net.port import Net
 from ottla.server.brokers import leaving
-from ottla.server.brokers.addresses import inter_broker_endpoint
+from ottla.server.brokers.addresses import identifies_process, inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
@@ -77,6 +77,9 @@ class Membership:
         broker, environment = self._broker, self._environment
         registration = self._registration(endpoints)
         await state.refuse_shared_addresses(session, registration)
+        seconds = environment.options.integer("zookeeper.session.timeout.ms") / 1000
+        if not identifies_process(registration, environment.options):
+            await state.wait_for_former_session(session, registration, seconds)
         dependencies = Dependencies(
             clock=environment.clock,
             rng=environment.rng,
@@ -87,7 +90,7 @@ class Membership:
             connect=environment.connect,
             create_elsewhere=self._topics_elsewhere.ensure,
             local_image=lambda: broker.image,
-            registration_seconds=environment.options.integer("zookeeper.session.timeout.ms") / 1000,
+            registration_seconds=seconds,
         )
         controller = Controller(session, registration, dependencies)
         controller.on_new_session += [broker.configs.start, broker.features.start]
