@@ -134,7 +134,9 @@ class Membership:
         environment = self._environment
         address = inter_broker_endpoint(broker, environment.options)
         channel = environment.channels.open(address.host, address.port, purpose="controller")
-        registration = Registration(broker.id, broker.epoch, address.host, address.port)
+        registration = Registration(
+            broker.id, broker.epoch, address.host, address.port, broker.registered_ms
+        )
         return RemoteBroker(
             environment.net, environment.clock, channel, registration, self._reached
         )
