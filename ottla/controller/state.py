@@ -110,6 +110,33 @@ async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) ->
             )
 
 
+async def wait_for_former_session(
+    session: Coordination, broker: BrokerImage, seconds: float
+) -> None:
+    """Wait until no other session has registered this id; ConfigError after `seconds`.
+
+    For a broker whose addresses do not prove that the registered process has ended.
+    """
+    path = BrokerIdNode.path(broker.id)
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                gone = asyncio.Event()
+                stat = await session.exists(path, lambda _, gone=gone: gone.set())  # type: ignore[misc]
+                if stat is None or stat.ephemeral_owner == session.session_id:
+                    return
+                await gone.wait()
+    except TimeoutError as error:
+        raise _in_use(broker.id) from error
+
+
+def _in_use(broker_id: int) -> ConfigError:
+    return ConfigError(
+        f"A broker with node.id {broker_id} is registered already: "
+        f"stop it, or give this one another node.id"
+    )
+
+
 async def register(
     session: Coordination, broker: BrokerImage, now_ms: int, wait_seconds: float = 0.0
 ) -> int:
@@ -129,10 +156,7 @@ async def register(
             async with asyncio.timeout(wait_seconds or None):
                 await _replace_registration(session, broker, content, may_wait=wait_seconds > 0)
         except TimeoutError:
-            raise ConfigError(
-                f"A broker with node.id {broker.id} is registered already: "
-                f"stop it, or give this one another node.id"
-            ) from error
+            raise _in_use(broker.id) from error
     _, stat = await session.get(path)
     return stat.czxid
 
