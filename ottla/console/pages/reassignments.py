@@ -9,7 +9,6 @@ from ottla.console.fields import Fields
 from ottla.console.model.brokers import list_brokers
 from ottla.console.model.reassignments import (
     Goal,
-    Key,
     ReassignmentPlan,
     ReassignmentRequest,
     cancel,
@@ -20,6 +19,7 @@ from ottla.console.model.reassignments import (
     read_throttle,
     remove_throttle,
 )
+from ottla.console.model.requests.metadata import Key
 from ottla.console.page import Action, Done, Page, View
 
 _MEBIBYTE = 1024 * 1024
