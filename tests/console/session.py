@@ -1,7 +1,7 @@
 """A reader of the console without a browser: cookies, forms with their CSRF token, events."""
 
-import http.client
 import html
+import http.client
 import json
 import re
 from collections.abc import Iterator

@@ -102,9 +102,7 @@ def test_json_paths_compare_values(
 ) -> None:
     """Numbers, texts and truth values are compared with values of their own type."""
     value = {"total": 100, "is paid": True, "items": [{"id": "a"}, {"id": "b"}]}
-    condition = Condition(
-        Field.VALUE, Operator.JSON_PATH, text, path=path, comparison=comparison
-    )
+    condition = Condition(Field.VALUE, Operator.JSON_PATH, text, path=path, comparison=comparison)
     assert _matches(condition, json.dumps(value).encode()) is expected
 
 
