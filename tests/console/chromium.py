@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 REQUIRED = "OTTLA_TESTS_NEED_CHROMIUM"
@@ -73,7 +74,10 @@ class Watched:
         folder = os.environ.get(SCREENSHOTS)
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(path=f"{folder}/{name}.png")
+            path = f"{folder}/{name}.png"
+            self.page.screenshot(path=path)
+            # A palette halves the size of a picture of text.
+            Image.open(path).convert("RGB").quantize(48).save(path, optimize=True)
 
     def _on_message(self, message: ConsoleMessage) -> None:
         if message.type == "error":
