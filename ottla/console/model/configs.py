@@ -137,12 +137,17 @@ def alter_config(
     with connection.brokers() as brokers:
         alter(brokers, _target(resource), assign=assign, delete=delete)
     connection.forget()
+    # Read again: a reset option has a value that the plan may not know.
+    rows = {row.name: row for row in describe_config(connection, resource)}
     return Change(
         connection.name,
         f"{resource.kind}.alter-config",
         resource.name or "all brokers",
         before={row.name: _audited(row, row.before) for row in plan.differences},
-        after={row.name: _audited(row, row.after) for row in plan.differences},
+        after={
+            row.name: _audited(row, rows[row.name].value if row.name in rows else row.after)
+            for row in plan.differences
+        },
     )
 
 
@@ -180,9 +185,9 @@ def _describe_cluster(connection: ClusterConnection) -> list[ConfigRow]:
 
 
 def _row(row: DescribeConfigsResourceResult, own: ConfigSource) -> ConfigRow:
-    inherited = [item.value for item in row.synonyms if item.source != own]
-    is_own = row.config_source == own
-    default = inherited[0] if inherited else (None if is_own else row.value)
+    default = _inherited(row, own)
+    if default is None and row.config_source != own:
+        default = row.value
     return ConfigRow(
         name=row.name,
         value=None if row.is_sensitive else row.value,
@@ -196,6 +201,17 @@ def _row(row: DescribeConfigsResourceResult, own: ConfigSource) -> ConfigRow:
         documentation=row.documentation or "",
         effect=effect_of(row.name, is_read_only=row.read_only),
     )
+
+
+def _inherited(row: DescribeConfigsResourceResult, own: ConfigSource) -> str | None:
+    """Return the value without the override, from the first synonym that has one, or None."""
+    for item in row.synonyms:
+        if item.source == own or item.value is None:
+            continue
+        # log.retention.hours is a synonym of retention.ms.
+        factor = _FACTORS.get(item.name.rpartition(".")[2], 1) if row.name.endswith(".ms") else 1
+        return item.value if factor == 1 else str(int(item.value) * factor)
+    return None
 
 
 def _difference(rows: Mapping[str, ConfigRow], name: str, value: str | None) -> ConfigDifference:
@@ -219,6 +235,7 @@ _TYPES = {
     ConfigKind.GROUP: ResourceType.GROUP,
     ConfigKind.CLIENT_METRICS: ResourceType.CLIENT_METRICS,
 }
+_FACTORS = {"hours": 3_600_000, "minutes": 60_000}
 # The source of an override of each kind of resource.
 _OWN_SOURCE = {
     ConfigKind.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
