@@ -137,17 +137,12 @@ def alter_config(
     with connection.brokers() as brokers:
         alter(brokers, _target(resource), assign=assign, delete=delete)
     connection.forget()
-    # Read again: a reset option has a value that the plan may not know.
-    rows = {row.name: row for row in describe_config(connection, resource)}
     return Change(
         connection.name,
         f"{resource.kind}.alter-config",
         resource.name or "all brokers",
         before={row.name: _audited(row, row.before) for row in plan.differences},
-        after={
-            row.name: _audited(row, rows[row.name].value if row.name in rows else row.after)
-            for row in plan.differences
-        },
+        after={row.name: _audited(row, row.after) for row in plan.differences},
     )
 
 
@@ -225,7 +220,7 @@ def _difference(rows: Mapping[str, ConfigRow], name: str, value: str | None) -> 
 def _audited(row: ConfigDifference, value: str | None) -> str:
     if row.is_hidden:
         return MASKED
-    return "(not set)" if value is None else value
+    return "(default)" if value is None else value
 
 
 _TYPES = {

@@ -114,7 +114,7 @@ def test_options_are_planned_and_changed(connection: ClusterConnection, topic: s
     change = configs.alter_config(connection, resource, assign={"retention.ms": "60000"})
     assert change.after == {"retention.ms": "60000"}
     reset = configs.alter_config(connection, resource, delete=["retention.ms"])
-    assert reset.after == {"retention.ms": "604800000"}
+    assert reset.after["retention.ms"] in ("604800000", "(default)")
 
 
 def test_cluster_wide_options_hide_those_of_one_broker(connection: ClusterConnection) -> None:
