@@ -38,6 +38,7 @@ _GROUP = LazyGroup(
     {
         "list": Verb("ottla.tools.group.list", "List the consumer groups."),
         "describe": Verb("ottla.tools.group.describe", "Show members, offsets and lag."),
+        "seek": Verb("ottla.tools.group.seek", "Move a group to a position (dry run by default)."),
         "reset": Verb("ottla.tools.group.reset", "Reset a group's offsets (dry run by default)."),
         "delete": Verb("ottla.tools.group.delete", "Delete groups and their offsets."),
     },
@@ -99,7 +100,43 @@ _STREAMS = LazyGroup(
     },
     help="Run and manage Kafka Streams applications.",
 )
+_CLUSTER = LazyGroup(
+    "cluster",
+    {
+        "info": Verb("ottla.tools.cluster.info", "Show the cluster and its brokers."),
+        "health": Verb("ottla.tools.cluster.health", "Check brokers, leaders and replicas."),
+        "move": Verb("ottla.tools.cluster.move", "Move replicas between brokers."),
+    },
+    help="Show a cluster, check it, and move its replicas.",
+)
+_PROFILE = LazyGroup(
+    "profile",
+    {
+        "create": Verb("ottla.tools.profile.create", "Name a cluster."),
+        "use": Verb("ottla.tools.profile.use", "Make a profile the current one."),
+        "list": Verb("ottla.tools.profile.list", "List the profiles."),
+        "delete": Verb("ottla.tools.profile.delete", "Delete a profile."),
+    },
+    help="Name clusters, so that commands need no --bootstrap.",
+)
+_QUOTA = LazyGroup(
+    "quota",
+    {
+        "list": Verb("ottla.tools.quota.list", "List quotas."),
+        "set": Verb("ottla.tools.quota.set", "Set and remove quotas."),
+    },
+    help="Limit users, clients and addresses.",
+)
+_DEBUG = LazyGroup(
+    "debug",
+    {"bundle": Verb("ottla.tools.debug.bundle", "Collect facts for a report, without secrets.")},
+    help="Collect what is needed to find a problem.",
+)
 _GROUPS = {
+    "cluster": _CLUSTER,
+    "profile": _PROFILE,
+    "quota": _QUOTA,
+    "debug": _DEBUG,
     "streams": _STREAMS,
     "pipeline": _PIPELINE,
     "spark": _SPARK,
@@ -130,6 +167,9 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
             "topic": Verb("", "Manage topics."),
             "group": Verb("", "Manage consumer groups and their offsets."),
+            "cluster": Verb("", "Show a cluster, check it, and move its replicas."),
+            "quota": Verb("", "Limit users, clients and addresses."),
+            "profile": Verb("", "Name clusters, so that commands need no --bootstrap."),
             "replica": Verb("", "Compare the replicas of partitions."),
             "streams": Verb("", "Run and manage stream applications."),
             "log": Verb("", "Inspect the files of a log directory."),
@@ -139,6 +179,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
+            "debug": Verb("", "Collect what is needed to find a problem."),
             "scripts": Verb("ottla.tools.scripts.command", "Install Apache Kafka's scripts."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },
