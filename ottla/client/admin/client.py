@@ -1,8 +1,8 @@
 """The administration of a cluster as one object: a method for each admin API.
 
-Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; client
-quotas, replica moves between log directories, feature updates and the abort of hanging
-transactions, for which `ottla` has no command either; TLS and SASL, as in the rest of `admin`.
+Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; replica
+moves between log directories, feature updates and the abort of hanging transactions, for which
+`ottla` has no command either; TLS and SASL, as in the rest of `admin`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +15,7 @@ from ottla.client.admin import (
     configs,
     groups,
     offsets,
+    quotas,
     records,
     replicas,
     topics,
@@ -208,6 +209,26 @@ class _ClusterMethods(_Connected):
     def list_partition_reassignments(self) -> dict[Key, replicas.Reassignment]:
         """Return the partitions whose replicas are being moved."""
         return replicas.list_reassignments(self._brokers)
+
+    def describe_client_quotas(
+        self,
+        entity: quotas.Entity | None = None,
+        *,
+        any_of: Sequence[str] = (),
+        strict: bool = False,
+    ) -> list[quotas.Quota]:
+        """Return the quotas of matching entities, by default all; None is the default of a type."""
+        return quotas.describe_quotas(self._brokers, entity, any_of=any_of, strict=strict)
+
+    def alter_client_quotas(
+        self,
+        entity: quotas.Entity,
+        assign: Mapping[str, float] | None = None,
+        *,
+        delete: Sequence[str] = (),
+    ) -> None:
+        """Set quotas of an entity such as {"client-id": "loader"}, and remove others."""
+        quotas.alter_quotas(self._brokers, entity, assign, delete=delete)
 
     def list_transactions(
         self, *, states: Sequence[str] = ()

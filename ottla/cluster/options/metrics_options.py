@@ -17,14 +17,22 @@ def check_address(value: str) -> str | None:
     return None if parse_address(value) else "it must look like host:port"
 
 
+_OWN = Rows(Scope.BROKER, dynamic=False)
 ROWS = (
-    Rows(Scope.BROKER, dynamic=False).row(
+    _OWN.row(
         "metrics.listener",
         OptionType.STRING,
         None,
         "Ottla's own: host:port that serves /metrics for Prometheus (with the names of "
-        "jmx_exporter and kafka_exporter) and /healthz over HTTP. Off by default. Every client "
+        "jmx_exporter and kafka_exporter), /healthz and /lag over HTTP. Off by default. Every client "
         "that can reach it can read the names of topics and groups.",
         check=check_address,
+    ),
+    _OWN.row(
+        "search.enable",
+        OptionType.BOOLEAN,
+        False,
+        "Ottla's own: serve /search at metrics.listener (docs/http.md). Every client that can reach "
+        "the port can then read the records of every topic: it has no authentication.",
     ),
 )

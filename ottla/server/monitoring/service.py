@@ -3,6 +3,7 @@
 from ottla.base.tasks import Tasks
 from ottla.metrics.exposition import CONTENT_TYPE
 from ottla.net.port import Net
+from ottla.server.monitoring.extensions import Extensions
 from ottla.server.monitoring.health import health
 from ottla.server.monitoring.http import Answer, HttpServer, Request
 from ottla.server.monitoring.scrape import Scraper
@@ -15,7 +16,16 @@ class MonitoringService:
     def __init__(self, node: Sources, tasks: Tasks) -> None:
         self._node = node
         self.scraper = Scraper(node, tasks)
-        self._server = HttpServer({"/metrics": self._metrics, "/healthz": self._health}, tasks)
+        extensions = Extensions(node)
+        self._server = HttpServer(
+            {
+                "/metrics": self._metrics,
+                "/healthz": self._health,
+                "/search": extensions.search,
+                "/lag": extensions.lag,
+            },
+            tasks,
+        )
 
     async def open(self, net: Net, host: str, port: int) -> None:
         """Listen; raises ConfigError if that fails."""
