@@ -8,7 +8,7 @@ librdkafka's threads do the work; each object belongs to one thread.
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -251,6 +251,8 @@ class RecordConsumer:
             self.is_down = True
 
 
+_value_of: Callable[[Any], bytes | None] = librdkafka.Message.value
+_error_of: Callable[[Any], KafkaError | None] = librdkafka.Message.error
 LibrdkafkaError = KafkaException
 """The exception that librdkafka's objects raise; its first argument is for `translate`."""
 EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
@@ -295,6 +297,16 @@ _PASSING_LOOKUPS = frozenset(
 # librdkafka reports it for a partition without a leader, and for one that does not exist.
 _MAYBE_MISSING_S = 3.0
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
+
+
+def values_of(messages: Sequence[Any]) -> Iterator[bytes | None]:
+    """Return the values of messages, without a Python call for each."""
+    return map(_value_of, messages)
+
+
+def has_errors(messages: Sequence[Any]) -> bool:
+    """Return True if a message is an error instead of a record."""
+    return any(map(_error_of, messages))
 
 
 def open_producer(settings: Settings) -> Any:

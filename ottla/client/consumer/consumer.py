@@ -22,7 +22,12 @@ from ottla.client.consumer.membership import Membership, RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
 from ottla.client.errors import ClientError, Fenced
-from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
+from ottla.client.records import (
+    ConsumerRecord,
+    OffsetAndMetadata,
+    TopicPartition,
+    plain_records,
+)
 
 _log = logging.getLogger("ottla.client")
 _MAX_POLL_RECORDS = 500
@@ -156,7 +161,7 @@ class Consumer(AssignedPartitions):
         if not messages:
             return []
         if self._is_plain:
-            return list(map(ConsumerRecord, messages))
+            return plain_records(messages, transport.values_of(messages))
         self._undecoded = messages
         records = self._deserialization.records(messages)
         self._undecoded = messages[len(records) :]
@@ -275,14 +280,15 @@ class Consumer(AssignedPartitions):
 
     def _good(self, messages: list[Any]) -> list[Any]:
         """Return the messages that are records; an error is raised after them."""
+        if not transport.has_errors(messages):
+            return messages
         found = [message for message in messages if message.error() is None]
-        if len(found) < len(messages):
-            for message in messages:
-                if message.error() is not None:
-                    self._take_error(message.error())
-            if not found and self._error is not None:
-                error, self._error = self._error, None
-                raise error
+        for message in messages:
+            if message.error() is not None:
+                self._take_error(message.error())
+        if not found and self._error is not None:
+            error, self._error = self._error, None
+            raise error
         return found
 
     def _take_error(self, cause: Any) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ottla.client import transport
 from ottla.client.config.serialization import UNFIT, function_from
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import DeserializationError
-from ottla.client.records import ConsumerRecord, DeserializedRecord
+from ottla.client.records import ConsumerRecord, DeserializedRecord, plain_records
 
 
 class Deserialization:
@@ -21,7 +22,7 @@ class Deserialization:
     def records(self, messages: Sequence[Any]) -> list[ConsumerRecord]:
         """Return the records up to the first that cannot be deserialized; raise if it is the first."""
         if self.is_plain:
-            return [ConsumerRecord(message) for message in messages]
+            return plain_records(messages, transport.values_of(messages))
         found: list[ConsumerRecord] = []
         for message in messages:
             try:
