@@ -1,10 +1,8 @@
 """The values that producers and consumers exchange with the caller."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import repeat
 from typing import Any, NamedTuple
 
 Header = tuple[str, bytes | None]
@@ -122,18 +120,12 @@ def unsent(topic: str, partition: int | None) -> RecordMetadata:
 
 
 class ConsumerRecord:
-    """One consumed record; `key` and `value` are deserialized, bytes without a deserializer.
+    """One consumed record; `key` and `value` are deserialized, bytes without a deserializer."""
 
-    A `value` of None is a tombstone.
-    """
-
-    # A slot is read five times as fast as a property.
-    __slots__ = ("_message", "value")
-    value: Any
+    __slots__ = ("_message",)
 
     def __init__(self, message: Any) -> None:
         self._message = message
-        self.value = message.value()
 
     @property
     def topic(self) -> str:
@@ -159,6 +151,11 @@ class ConsumerRecord:
     def key(self) -> Any:
         """The key, or None."""
         return self._message.key()
+
+    @property
+    def value(self) -> Any:
+        """The value; None is a tombstone."""
+        return self._message.value()
 
     @property
     def headers(self) -> Sequence[Header]:
@@ -221,31 +218,21 @@ class ConsumerRecord:
 class DeserializedRecord(ConsumerRecord):
     """A consumed record with its deserialized key and value."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_key", "_value")
 
     def __init__(self, message: Any, key: Any, value: Any) -> None:
         self._message = message
-        self._key, self.value = key, value
+        self._key, self._value = key, value
 
     @property
     def key(self) -> Any:
         """The deserialized key, or None."""
         return self._key
 
-
-# The functions below run in C, over a whole batch: a Python call for each record would cost as much
-# as reading it from librdkafka.
-_new: Callable[[type], Any] = object.__new__
-_set_message: Callable[[Any, Any], None] = ConsumerRecord.__dict__["_message"].__set__
-_set_value: Callable[[Any, Any], None] = ConsumerRecord.__dict__["value"].__set__
-
-
-def plain_records(messages: Sequence[Any], values: Iterable[Any]) -> list[ConsumerRecord]:
-    """Return the records of librdkafka's messages with their values, which are bytes or None."""
-    records = list(map(_new, repeat(ConsumerRecord, len(messages))))
-    deque(map(_set_message, records, messages), 0)
-    deque(map(_set_value, records, values), 0)
-    return records
+    @property
+    def value(self) -> Any:
+        """The deserialized value; None is a tombstone."""
+        return self._value
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

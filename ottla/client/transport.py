@@ -8,7 +8,7 @@ librdkafka's threads do the work; each object belongs to one thread.
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -251,7 +251,6 @@ class RecordConsumer:
             self.is_down = True
 
 
-_value_of: Callable[[Any], bytes | None] = librdkafka.Message.value
 _error_of: Callable[[Any], KafkaError | None] = librdkafka.Message.error
 LibrdkafkaError = KafkaException
 """The exception that librdkafka's objects raise; its first argument is for `translate`."""
@@ -299,13 +298,8 @@ _MAYBE_MISSING_S = 3.0
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
-def values_of(messages: Sequence[Any]) -> Iterator[bytes | None]:
-    """Return the values of messages, without a Python call for each."""
-    return map(_value_of, messages)
-
-
 def has_errors(messages: Sequence[Any]) -> bool:
-    """Return True if a message is an error instead of a record."""
+    """Return True if a message is an error instead of a record, without a Python call for each."""
     return any(map(_error_of, messages))
 
 

@@ -16,7 +16,7 @@ from ottla.testing import Cluster
 PARTITIONS = 3
 # `make campaign` runs many rounds, with more kinds of fault.
 IS_CAMPAIGN = bool(os.environ.get("OTTLA_CAMPAIGN"))
-ROUNDS = 30 if IS_CAMPAIGN else 1
+ROUNDS = 15 if IS_CAMPAIGN else 1
 FAULTS = ("kill", "pause", "expire", "isolate") if IS_CAMPAIGN else ("kill",)
 # A client must make this much progress during each fault, and after it.
 STRIDE = 20

@@ -22,12 +22,7 @@ from ottla.client.consumer.membership import Membership, RebalanceListener
 from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.consumer.options import first_offset, is_incremental, open_consumer
 from ottla.client.errors import ClientError, Fenced
-from ottla.client.records import (
-    ConsumerRecord,
-    OffsetAndMetadata,
-    TopicPartition,
-    plain_records,
-)
+from ottla.client.records import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
 _log = logging.getLogger("ottla.client")
 _MAX_POLL_RECORDS = 500
@@ -37,6 +32,9 @@ _API_TIMEOUT_MS = 60_000
 _STEP_S = 0.1
 _BATCH_S = 0.01
 _BUSY_RECORDS = 16
+# CPython collects garbage after 700 new objects, and a record is two of them: a larger batch would
+# cost a collection, which takes longer than reading the records.
+_BATCH_RECORDS = 330
 
 
 class Consumer(AssignedPartitions):
@@ -157,11 +155,12 @@ class Consumer(AssignedPartitions):
             unread, self._batch, self._taken = self._batch[self._taken :], [], 0
             return unread
         self._between_polls()
-        messages = self._undecoded or self._fetch(max_records or self._limit, timeout)
+        limit = min(max_records or self._limit, _BATCH_RECORDS)
+        messages = self._undecoded or self._fetch(limit, timeout)
         if not messages:
             return []
         if self._is_plain:
-            return plain_records(messages, transport.values_of(messages))
+            return list(map(ConsumerRecord, messages))
         self._undecoded = messages
         records = self._deserialization.records(messages)
         self._undecoded = messages[len(records) :]

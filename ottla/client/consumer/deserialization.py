@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ottla.client import transport
 from ottla.client.config.serialization import UNFIT, function_from
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import DeserializationError
-from ottla.client.records import ConsumerRecord, DeserializedRecord, plain_records
+from ottla.client.records import ConsumerRecord, DeserializedRecord
 
 
 class Deserialization:
@@ -22,7 +21,7 @@ class Deserialization:
     def records(self, messages: Sequence[Any]) -> list[ConsumerRecord]:
         """Return the records up to the first that cannot be deserialized; raise if it is the first."""
         if self.is_plain:
-            return plain_records(messages, transport.values_of(messages))
+            return [ConsumerRecord(message) for message in messages]
         found: list[ConsumerRecord] = []
         for message in messages:
             try:
