@@ -7,22 +7,15 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-<<<<<<< HEAD
 from ottla.base.rng import SeededRng
-=======
 from ottla.cluster.image import ReplicaAssignment
->>>>>>> sim
 from ottla.cluster.zk.port import SessionLost
 from ottla.cluster.znodes import TopicNode, TopicsNode
 from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.planning.requests import TopicRequest
-<<<<<<< HEAD
-from ottla.controller.state import StaleController
+from ottla.controller.state import StaleController, load_topics
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.process_watch import Registration
-=======
-from ottla.controller.state import StaleController, load_topics
->>>>>>> sim
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.testing.sim.world import World
 from ottla.wire.messages.delete_topics import (
