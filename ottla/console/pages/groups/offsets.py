@@ -7,7 +7,6 @@ from ottla.base.errors import ConfigError
 from ottla.console.fields import Fields
 from ottla.console.model.groups import describe_group
 from ottla.console.model.offsets import (
-    Key,
     OffsetPlan,
     ResetRequest,
     Strategy,
@@ -17,6 +16,7 @@ from ottla.console.model.offsets import (
     plan_undo,
     to_csv,
 )
+from ottla.console.model.requests.metadata import Key
 from ottla.console.page import Action, Done, Download, Page, Source, View
 from ottla.console.pages.groups.groups import group_of
 from ottla.console.pages.topics.messages import parse_time
