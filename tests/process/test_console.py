@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from ottla.testing.process import COMMAND, run_command
 from tests.console.session import ConsoleSession
 
@@ -59,6 +61,28 @@ def test_the_console_starts_beside_the_broker_and_stops_with_it(tmp_path: Path) 
         facts = [json.loads(process.stdout.readline()) for _ in range(2)]
         assert facts[1].keys() == {"console"}
         assert "healthy" in ConsoleSession(facts[1]["console"]).login("admin", _OWN).text
+
+
+@pytest.mark.slow
+def test_the_console_of_several_processes_browses_their_metadata(tmp_path: Path) -> None:
+    """With --processes the console runs beside the supervisor, and reads the metadata as ZooKeeper.
+
+    Slow, because two brokers start as processes: only there the metadata has an address.
+    """
+    words = ["up", "--brokers", "2", "--processes", "--port", "0", "--console"]
+    with started(*words, "--console-port", "0", "--data", str(tmp_path)) as process:
+        url, password = read_address(process)
+        session = ConsoleSession(url)
+        session.login("admin", password)
+        session.post("/account", "password", {"old": password, "new": _OWN, "again": _OWN})
+        assert session.get("/c/local/brokers").text.count("/c/local/brokers/") >= 2
+        assert "controller_epoch" in session.get("/c/local/zookeeper").text
+        assert "brokerid" in session.get("/c/local/zookeeper?path=/controller").text
+        assert session.get("/c/local/zookeeper?path=/nowhere").status == 400
+        assert session.get("/c/local/zookeeper?command=kill").status == 400
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
 
 
 def test_a_taken_port_stops_the_start_before_the_broker(tmp_path: Path) -> None:
