@@ -1,8 +1,8 @@
 """The console's times of pages, its start and its memory: `python -m bench.console`.
 
-One broker with TOPICS topics of PARTITIONS partitions runs in another process, so that the memory is
-the console's. Each page is read ROUNDS times over HTTP after a first time; the median is reported.
-`cold` is the first time, with an empty cache.
+One broker with TOPICS topics of PARTITIONS partitions runs in another process, so that the memory
+is the console's. Each page is read ROUNDS times over HTTP after a first time; the median is
+reported. `cold` is the first time, with an empty cache.
 """
 
 import http.client

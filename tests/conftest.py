@@ -1,4 +1,6 @@
-"""Settings of all tests: hypothesis profiles, signals, time limits, and the distribution to processes."""
+"""Settings of all tests: hypothesis profiles, signals, time limits, and the distribution to
+processes.
+"""
 
 import faulthandler
 import gc

@@ -58,7 +58,8 @@ _log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Content = TypeVar("Content")
 
-# Reads of the tree under way at the same time; zookeeper.max.in.flight.requests of Apache Kafka is 10.
+# Reads of the tree under way at the same time; zookeeper.max.in.flight.requests of Apache Kafka is
+# 10.
 READS_MAX = 500
 
 

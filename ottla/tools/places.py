@@ -12,7 +12,9 @@ Partition = tuple[str, int]
 
 
 def parse_places(brokers: Brokers, places: Sequence[str]) -> list[Partition]:
-    """Return the partitions, each once; ApiError if one does not exist, UsageError for another form."""
+    """Return the partitions, each once; ApiError if one does not exist, UsageError for another
+    form.
+    """
     keys: list[Partition] = []
     for place in places:
         name, _, numbers = place.partition(":")

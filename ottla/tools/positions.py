@@ -1,4 +1,5 @@
-"""Offset expressions of every command: `start`, `end`, `stored`, `42`, `-10`, `+5`, `@2026-02-14`, `@-1h`.
+"""Offset expressions of every command: `start`, `end`, `stored`, `42`, `-10`, `+5`, `@2026-02-14`,
+`@-1h`.
 
 Parsing is pure; `start_offsets` and `end_offsets` look up the offset of a position in each
 partition. kcat's `s@…` and `e@…` are accepted, too.

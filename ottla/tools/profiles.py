@@ -1,7 +1,8 @@
 """The profiles of a user: names for clusters, kept in a file of the user's configuration folder.
 
-The address of a command is that of --bootstrap, else of OTTLA_BOOTSTRAP, else of the profile in OTTLA_PROFILE or the one
-that `ottla profile use` chose, else the default. The scripts of Apache Kafka use no profiles, as there.
+The address of a command is that of --bootstrap, else of OTTLA_BOOTSTRAP, else of the profile in
+OTTLA_PROFILE or the one that `ottla profile use` chose, else the default. The scripts of Apache
+Kafka use no profiles, as there.
 """
 
 import json

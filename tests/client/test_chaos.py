@@ -1,4 +1,6 @@
-"""Every client while brokers die and groups rebalance: no record is lost or duplicated beyond its guarantee."""
+"""Every client while brokers die and groups rebalance: no record is lost or duplicated beyond its
+guarantee.
+"""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -414,7 +414,9 @@ def test_wrong_use_is_explained(cluster: Cluster, topic: str) -> None:
 
 
 def test_polls_return_batches_of_bounded_size(cluster: Cluster, topic: str) -> None:
-    """A poll returns at most max.poll.records, and never so many that it costs a garbage collection."""
+    """A poll returns at most max.poll.records, and never so many that it costs a garbage
+    collection.
+    """
     fill(cluster, topic, [b"a"] * 1000)
     for settings, most in (({}, 330), ({"max_poll_records": 7}, 7)):
         with consumer_of(cluster, **settings) as consumer:

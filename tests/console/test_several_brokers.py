@@ -1,4 +1,6 @@
-"""Pages whose changes need several brokers: reassignment with its plan, throttle and cancel; leaders."""
+"""Pages whose changes need several brokers: reassignment with its plan, throttle and cancel;
+leaders.
+"""
 
 import threading
 from collections.abc import Iterator

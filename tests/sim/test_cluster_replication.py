@@ -187,7 +187,9 @@ def test_too_few_replicas_refuse_records_with_acks_all(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_restarted_follower_stores_its_records_before_it_counts(seed: int) -> None:
-    """With flush.on.ack, a follower's first fetch counts for acks=all: its recovered log is flushed before."""
+    """With flush.on.ack, a follower's first fetch counts for acks=all: its recovered log is flushed
+    before.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()

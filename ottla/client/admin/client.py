@@ -225,7 +225,9 @@ class _ClusterMethods(_Connected):
         return transactions.describe_producers(self._brokers, topic, partition)
 
     def move_replicas(self, node_id: int, targets: Mapping[Key, str]) -> None:
-        """Move replicas of a broker to other log directories of it; `describe_log_dirs` shows progress."""
+        """Move replicas of a broker to other log directories of it; `describe_log_dirs` shows
+        progress.
+        """
         replicas.move_replicas(self._brokers, node_id, targets)
 
     def fence_producer(self, transactional_id: str) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""Quotas of users, clients and addresses (DescribeClientQuotas, AlterClientQuotas; KIP-546, KIP-612).
+"""Quotas of users, clients and addresses (DescribeClientQuotas, AlterClientQuotas; KIP-546,
+KIP-612).
 
 An entity maps its types ("user", "client-id", "ip") to names; None is the default of a type.
 """

@@ -1,7 +1,7 @@
 """Requests of a consumer that change nothing: partitions, ends, offsets by time, committed offsets.
 
-librdkafka's calls block; they are made in a thread, so that Ctrl-C ends the wait. While a new leader
-or coordinator takes over, a lookup is repeated.
+librdkafka's calls block; they are made in a thread, so that Ctrl-C ends the wait. While a new
+leader or coordinator takes over, a lookup is repeated.
 """
 
 import threading

@@ -1,4 +1,5 @@
-"""The limit of failed logins: after a few, an address and a user name have to wait, longer each time.
+"""The limit of failed logins: after a few, an address and a user name have to wait, longer each
+time.
 
 The first five failures are free; the sixth costs a wait of 5 seconds, which doubles up to 15
 minutes. A success, or an hour without failures, clears the count. Waits of addresses and of names

@@ -1,7 +1,8 @@
-"""Hashes of passwords: scrypt (RFC 7914) from the standard library, with its parameters in the text.
+"""Hashes of passwords: scrypt (RFC 7914) from the standard library, with its parameters in the
+text.
 
-The parameters are OWASP's second choice (N=2^16, r=8, p=2: 64 MiB), reduced to 16 MiB and 5 rounds of
-equal work, because the console may run inside a broker on a small machine.
+The parameters are OWASP's second choice (N=2^16, r=8, p=2: 64 MiB), reduced to 16 MiB and 5 rounds
+of equal work, because the console may run inside a broker on a small machine.
 """
 
 import base64

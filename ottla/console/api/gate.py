@@ -1,7 +1,7 @@
 """Who calls, and what they may do: credentials or session, role, read-only mode, audit log.
 
-Scripts send HTTP Basic credentials of a console user. Pages send their session cookie; anything but GET
-then needs the header `x-csrf-token`. A request from another site is refused in both cases.
+Scripts send HTTP Basic credentials of a console user. Pages send their session cookie; anything but
+GET then needs the header `x-csrf-token`. A request from another site is refused in both cases.
 """
 
 import base64

@@ -1,11 +1,11 @@
 """An MCP server over the table of operations: JSON-RPC 2.0 over HTTP, without sessions or streams.
 
-Follows the transport "Streamable HTTP" of the Model Context Protocol: each POST has one message, and
-the answer is one JSON object. `/api/mcp` offers the operations that change nothing; `/api/mcp/write`
-offers all that the caller's role allows.
+Follows the transport "Streamable HTTP" of the Model Context Protocol: each POST has one message,
+and the answer is one JSON object. `/api/mcp` offers the operations that change nothing;
+`/api/mcp/write` offers all that the caller's role allows.
 
-Not done: server-sent streams, resumption, resources, prompts, sampling, and OAuth (callers send the same
-credentials as for the REST API).
+Not done: server-sent streams, resumption, resources, prompts, sampling, and OAuth (callers send the
+same credentials as for the REST API).
 """
 
 import json

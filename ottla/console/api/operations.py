@@ -41,9 +41,9 @@ class Parameter:
 class Operation:
     """One operation.
 
-    `call` is a function whose first parameter may be `connection`; `masking` receives the rules that
-    apply to the caller. `is_change` marks operations that change the cluster, which a read-only
-    console refuses; `is_dry_run` those whose POST changes nothing.
+    `call` is a function whose first parameter may be `connection`; `masking` receives the rules
+    that apply to the caller. `is_change` marks operations that change the cluster, which a
+    read-only console refuses; `is_dry_run` those whose POST changes nothing.
     """
 
     method: str
@@ -120,7 +120,9 @@ class Operation:
     def arguments(
         self, path: Mapping[str, str], query: Mapping[str, str], body: Any
     ) -> dict[str, Any]:
-        """Return the arguments of a call over HTTP; ConfigError for a missing, wrong or unknown one."""
+        """Return the arguments of a call over HTTP; ConfigError for a missing, wrong or unknown
+        one.
+        """
         fields = _fields(body)
         texts = {**query, **{name: text for name, text in path.items() if name != "cluster"}}
         self._refuse_unknown({*texts, *fields})

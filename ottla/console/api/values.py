@@ -41,7 +41,9 @@ def to_json(value: Any) -> Json:
 
 
 def from_json(hint: Any, value: Json, where: str) -> Any:
-    """Return the value of a type; ConfigError names the place of a wrong part, such as `body.limit`."""
+    """Return the value of a type; ConfigError names the place of a wrong part, such as
+    `body.limit`.
+    """
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return _optional(hint, value, where)

@@ -1,4 +1,5 @@
-"""The data of the console: plain functions that take a `ClusterConnection` and return frozen values.
+"""The data of the console: plain functions that take a `ClusterConnection` and return frozen
+values.
 
 Calls block; the web side runs them in threads, and any number may run at the same time on one
 connection. Functions that change a cluster return a `Change` for the audit log. Times are

@@ -124,7 +124,9 @@ def read_support(connection: ClusterConnection) -> Support:
 
 
 def list_acls(connection: ClusterConnection) -> list[Acl]:
-    """Return all ACLs, by resource and principal; ApiError SECURITY_DISABLED if there is no authorizer."""
+    """Return all ACLs, by resource and principal; ApiError SECURITY_DISABLED if there is no
+    authorizer.
+    """
     any_code = 1
     request = DescribeAclsRequest(
         resource_type_filter=any_code,

@@ -11,9 +11,9 @@ MASKED = "******"
 class Change:
     """One change that has been made.
 
-    `action` is `noun.verb`, such as "topic.create"; `resource` names the entity, such as "orders" or
-    "orders-0". `before` and `after` contain only the values that differ, as text; a sensitive value
-    is "******".
+    `action` is `noun.verb`, such as "topic.create"; `resource` names the entity, such as "orders"
+    or "orders-0". `before` and `after` contain only the values that differ, as text; a sensitive
+    value is "******".
     """
 
     cluster: str

@@ -41,9 +41,9 @@ class ConfigRow:
     """One option.
 
     `value` is None if it is sensitive; `default` is the value that a reset restores, None if the
-    cluster does not report it. `source` is one of "topic", "broker", "cluster", "static", "default",
-    "group", "client-metrics", "logger", "unknown". `shown` is the value for people ("7 days").
-    `effect` says what a change means and when it takes effect.
+    cluster does not report it. `source` is one of "topic", "broker", "cluster", "static",
+    "default", "group", "client-metrics", "logger", "unknown". `shown` is the value for people ("7
+    days"). `effect` says what a change means and when it takes effect.
     """
 
     name: str

@@ -109,7 +109,8 @@ class ClusterConnection:
 
     @contextmanager
     def brokers(self) -> Iterator[Brokers]:
-        """Lend connections to the brokers to one thread; raises ClusterUnavailable if none responds.
+        """Lend connections to the brokers to one thread; raises ClusterUnavailable if none
+        responds.
 
         ApiError and Unsupported pass through.
         """
@@ -151,7 +152,9 @@ class ClusterConnection:
         return cast("T", entry.value)
 
     def peek(self, key: object, load: Callable[[], T]) -> T | None:
-        """Return `load()` if its value is cached under `key`; else None, and another thread loads it."""
+        """Return `load()` if its value is cached under `key`; else None, and another thread loads
+        it.
+        """
         with self._lock:
             entry = self._cache.get(key)
         if entry is not None and entry.value is not None:

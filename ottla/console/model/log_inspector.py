@@ -88,8 +88,9 @@ class ReplicaLog:
 class PartitionLog:
     """The state of a partition's log.
 
-    `last_stable_offset` is below `high_watermark` while a transaction is open. `max_timestamp_offset`
-    is the offset of the record with the largest timestamp, None if the log is empty.
+    `last_stable_offset` is below `high_watermark` while a transaction is open.
+    `max_timestamp_offset` is the offset of the record with the largest timestamp, None if the log
+    is empty.
     """
 
     topic: str
@@ -144,7 +145,8 @@ def inspect(connection: ClusterConnection, topic: str, partition: int) -> Partit
 def read_batches(
     connection: ClusterConnection, topic: str, partition: int, *, offset: int, limit: int = 100
 ) -> list[BatchRow]:
-    """Return up to `limit` batches from the one that contains `offset`, as far as one response goes.
+    """Return up to `limit` batches from the one that contains `offset`, as far as one response
+    goes.
 
     ApiError OFFSET_OUT_OF_RANGE if the log does not contain the offset.
     """

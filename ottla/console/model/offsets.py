@@ -42,8 +42,8 @@ class ResetRequest:
 
     `partitions` selects them; `topics` selects all partitions of topics; without both, all
     committed partitions are meant. `offset` is for TO_OFFSET, `shift` for SHIFT_BY (negative:
-    back), `timestamp_ms` for TO_DATETIME, `duration` for BY_DURATION (ISO 8601, "PT1H30M"), `offsets` for
-    FROM_FILE, which is also the way to set each partition separately.
+    back), `timestamp_ms` for TO_DATETIME, `duration` for BY_DURATION (ISO 8601, "PT1H30M"),
+    `offsets` for FROM_FILE, which is also the way to set each partition separately.
     """
 
     group_id: str
@@ -234,7 +234,9 @@ _IDLE_STATES = frozenset({"Empty", "Dead", ""})
 
 
 def parse_duration(text: str) -> int:
-    """Return the milliseconds of an ISO 8601 duration such as "P1DT2H"; ConfigError otherwise. Pure."""
+    """Return the milliseconds of an ISO 8601 duration such as "P1DT2H"; ConfigError otherwise.
+    Pure.
+    """
     match = _DURATION.fullmatch(text.strip().upper())
     if match is None:
         raise ConfigError(

@@ -52,8 +52,8 @@ class PartitionState:
 class Sample:
     """Measurements of one moment, for histories, alerts and forecasts.
 
-    `end_offsets`, `start_offsets` and `sizes_bytes` are by (topic, partition); `sizes_bytes` are the
-    leaders'. `group_lags` is records by group, `group_lags_s` seconds by group (None: unknown).
+    `end_offsets`, `start_offsets` and `sizes_bytes` are by (topic, partition); `sizes_bytes` are
+    the leaders'. `group_lags` is records by group, `group_lags_s` seconds by group (None: unknown).
     """
 
     cluster: str

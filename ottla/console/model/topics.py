@@ -42,7 +42,9 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicDetail:
-    """A topic with the options that its page shows; the offsets of a partition without leader are None."""
+    """A topic with the options that its page shows; the offsets of a partition without leader are
+    None.
+    """
 
     row: TopicRow
     cleanup_policy: str

@@ -2,8 +2,8 @@
 
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
 broker listens while it is registered. A broker of Apache Kafka registers a moment before it
-listens, so a new registration that was never reached has some time. A broker that is only silent (its
-machine or the network is down) is not noticed here: its session ends.
+listens, so a new registration that was never reached has some time. A broker that is only silent
+(its machine or the network is down) is not noticed here: its session ends.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""/search and /lag: who may ask, how many at a time, and errors before the first row (docs/http.md)."""
+"""/search and /lag: who may ask, how many at a time, and errors before the first row
+(docs/http.md).
+"""
 
 import ipaddress
 from collections.abc import AsyncGenerator

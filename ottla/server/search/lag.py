@@ -1,4 +1,6 @@
-"""The lag of groups in seconds: how old the next record is that a group will read, by the log's own timestamps."""
+"""The lag of groups in seconds: how old the next record is that a group will read, by the log's own
+timestamps.
+"""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,7 @@
 """The scan of one chunk of a log: whole batches in, rows out, in steps of limited time. Pure.
 
-A step runs in a thread. It shares the interpreter with the event loop, so it ends after a few milliseconds; the loop
-decides when the next one begins.
+A step runs in a thread. It shares the interpreter with the event loop, so it ends after a few
+milliseconds; the loop decides when the next one begins.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,8 @@ class Totals:
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
-    """One partition of a search. `next_offset` and `totals` advance; the range excludes `end_offset`.
+    """One partition of a search. `next_offset` and `totals` advance; the range excludes
+    `end_offset`.
 
     `readable_end` is the end of what may be read, which is not before `end_offset`: a batch is read
     whole.

@@ -1,8 +1,8 @@
 """One search on this broker: the partitions that it leads, chunk by chunk, as a stream of rows.
 
-The event loop only looks up positions. Reading, decoding and filtering run in a thread in steps of at most
-STEP_SECONDS, because the thread takes the interpreter from the loop. While clients use the broker, the search rests
-after each step.
+The event loop only looks up positions. Reading, decoding and filtering run in a thread in steps of
+at most STEP_SECONDS, because the thread takes the interpreter from the loop. While clients use the
+broker, the search rests after each step.
 """
 
 from collections.abc import AsyncGenerator, Iterator

@@ -65,7 +65,9 @@ def cluster_for(lesson: Lesson) -> Cluster:
 
 
 def play(lesson: Lesson, cluster: Cluster, emit: Emit | None = None) -> Report:
-    """Run a lesson on a running cluster, which is healthy afterwards; `emit` gets each event at once."""
+    """Run a lesson on a running cluster, which is healthy afterwards; `emit` gets each event at
+    once.
+    """
     report = Report()
 
     def note(event: Event) -> None:

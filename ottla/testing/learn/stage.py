@@ -69,7 +69,9 @@ class Stage:
     def topic(
         self, noun: str = "", *, partitions: int = 1, replicas: int = 1, **config: str
     ) -> str:
-        """Create a topic of this scenario and return its name; options have Kafka's snake_case names."""
+        """Create a topic of this scenario and return its name; options have Kafka's snake_case
+        names.
+        """
         name = f"{self.name}.{noun}" if noun else self.name
         options = {key.replace("_", "."): value for key, value in config.items()}
         self.cluster.create_topic(

@@ -1,4 +1,5 @@
 """Workloads with faults as TOML files: producers, consumers, and faults of brokers.
 
-They do what Apache Kafka's Trogdor does with its produce, consume and fault specifications. `trogdor run FILE` runs one.
+They do what Apache Kafka's Trogdor does with its produce, consume and fault specifications.
+`trogdor run FILE` runs one.
 """

@@ -1,4 +1,5 @@
-"""The plan of a workload, read from TOML; a ConfigError names the table and the key that is wrong. Pure.
+"""The plan of a workload, read from TOML; a ConfigError names the table and the key that is wrong.
+Pure.
 
     name = "kill the leader"
     duration = "20s"              # the longest time; the workload ends when the records are written and read
@@ -27,8 +28,8 @@
     broker = "leader:orders:0"    # a number, "controller" or a leader
     for = "3s"                    # then it is undone
 
-Not done: Trogdor's JSON, agents on several machines, its network, file system and process faults, RoundTrip and
-ConnectionStress.
+Not done: Trogdor's JSON, agents on several machines, its network, file system and process faults,
+RoundTrip and ConnectionStress.
 """
 
 import re

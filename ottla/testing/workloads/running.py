@@ -1,7 +1,7 @@
 """Runs a plan: a thread for each producer and consumer, and the faults at their times.
 
-A consumer checks that it reads every acknowledged record of its topic. A record that was not acknowledged may be
-missing or not.
+A consumer checks that it reads every acknowledged record of its topic. A record that was not
+acknowledged may be missing or not.
 """
 
 import statistics

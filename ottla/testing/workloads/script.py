@@ -1,4 +1,6 @@
-"""`trogdor run|check FILE.toml`: workloads with faults in place of Apache Kafka's agents and coordinator."""
+"""`trogdor run|check FILE.toml`: workloads with faults in place of Apache Kafka's agents and
+coordinator.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""`ottla cluster health`: the problems of a cluster, with remedies; the exit code is 1 if there are any."""
+"""`ottla cluster health`: the problems of a cluster, with remedies; the exit code is 1 if there are
+any.
+"""
 
 from collections.abc import Iterator, Sequence
 

@@ -18,10 +18,11 @@ _write = deferred("ottla.tools.debug.collecting", "write_bundle")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @options.connected
 def command(brokers: Brokers, output: Output, file: Path | None) -> None:
-    """Collect versions, topics, options, groups, offsets, log directories and metrics in FILE.tar.gz.
+    """Collect versions, topics, options, groups, offsets, log directories and metrics in
+    FILE.tar.gz.
 
-    The archive has no records and no secrets: passwords, keys and tokens are removed by the names of
-    their options. It has the names of topics, groups and hosts: look at it before you send it.
+    The archive has no records and no secrets: passwords, keys and tokens are removed by the names
+    of their options. It has the names of topics, groups and hosts: look at it before you send it.
     """
     path = file or Path(f"ottla-bundle-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     brokers.metadata([])

@@ -1,7 +1,7 @@
 """Removal of secrets from what leaves the machine. Pure.
 
-Values are removed by the name of their option, and user names and passwords from addresses. An option that is unknown
-is treated as a secret if its name looks like one.
+Values are removed by the name of their option, and user names and passwords from addresses. An
+option that is unknown is treated as a secret if its name looks like one.
 """
 
 import re

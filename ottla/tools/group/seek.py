@@ -1,6 +1,8 @@
-"""`ottla group seek GROUP`: move a group to a position, to another group's offsets, or to those of a file.
+"""`ottla group seek GROUP`: move a group to a position, to another group's offsets, or to those of
+a file.
 
-Like `ottla group reset`, with offset expressions: the group must have no members, and nothing changes without --execute.
+Like `ottla group reset`, with offset expressions: the group must have no members, and nothing
+changes without --execute.
 """
 
 import time

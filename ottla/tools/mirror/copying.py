@@ -1,7 +1,9 @@
-"""The copying itself: read, write to the same partition, store matching offsets; resume at the last of them.
+"""The copying itself: read, write to the same partition, store matching offsets; resume at the last
+of them.
 
-At least once by default: the points are stored after the records were acknowledged. With `exactly_once`, records and
-points are written in one transaction, and a second mirror of the same topics fences the first (KIP-98).
+At least once by default: the points are stored after the records were acknowledged. With
+`exactly_once`, records and points are written in one transaction, and a second mirror of the same
+topics fences the first (KIP-98).
 
 Not done: a record with the timestamp 0 or none gets the time of the copy.
 """

@@ -1,7 +1,9 @@
-"""The topics of a mirror: source, target, and the topic on the target's cluster that keeps matching offsets.
+"""The topics of a mirror: source, target, and the topic on the target's cluster that keeps matching
+offsets.
 
-The format of that topic, its default name and the meaning of its points are those of a pipeline's `mirror` sink
-(`ottla.streams.pipelines.translation`), so that one can continue what the other began.
+The format of that topic, its default name and the meaning of its points are those of a pipeline's
+`mirror` sink (`ottla.streams.pipelines.translation`), so that one can continue what the other
+began.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,10 +38,11 @@ class Route:
 
 
 def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
-    """Create the target and its topic of offsets if they do not exist; return the partitions to copy.
+    """Create the target and its topic of offsets if they do not exist; return the partitions to
+    copy.
 
-    A new target has the number of partitions and the configuration of the source. Raises ConfigError
-    if an existing one has fewer partitions.
+    A new target has the number of partitions and the configuration of the source. Raises
+    ConfigError if an existing one has fewer partitions.
     """
     described = topics.describe_topic(source, route.source)
     count = len(described.partitions)

@@ -1,1 +1,3 @@
-"""`ottla topic search`: in the brokers if they serve /search (docs/http.md), else by reading the topic."""
+"""`ottla topic search`: in the brokers if they serve /search (docs/http.md), else by reading the
+topic.
+"""

@@ -1,4 +1,6 @@
-"""`ottla topic copy SOURCE [TARGET]`: copy a topic, within a cluster or to another one; can be resumed."""
+"""`ottla topic copy SOURCE [TARGET]`: copy a topic, within a cluster or to another one; can be
+resumed.
+"""
 
 from typing import Any
 

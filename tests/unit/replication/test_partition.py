@@ -48,7 +48,9 @@ async def test_the_same_epoch_may_change_the_isr(broker: LogsBroker) -> None:
 
 
 async def test_a_repeated_state_keeps_the_proposal_on_its_way(broker: LogsBroker) -> None:
-    """A new controller repeats the state: a proposed member may still join, and must not miss a record."""
+    """A new controller repeats the state: a proposed member may still join, and must not miss a
+    record.
+    """
     broker.create("t", replicas=(NODE, OTHER))
     partition = broker.partition("t")
     partition.apply(state(broker, partition_epoch=1, isr=(NODE,)))

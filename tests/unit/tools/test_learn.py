@@ -28,7 +28,9 @@ def test_list_shows_names_and_questions(capsys: pytest.CaptureFixture[str]) -> N
 def test_lesson_is_drawn_between_question_and_explanation(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The question comes first, then logs with leader, ISR and high watermark, then the explanation."""
+    """The question comes first, then logs with leader, ISR and high watermark, then the
+    explanation.
+    """
     assert main.run(["learn", "committed-offset"]) == 0
     out = capsys.readouterr().out
     places = [

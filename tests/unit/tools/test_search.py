@@ -111,7 +111,9 @@ def test_http_port_that_does_not_answer(searched: Cluster, run: Any, monkeypatch
 
 
 def test_addresses_come_from_the_brokers(searched: Cluster, monkeypatch: Any) -> None:
-    """A listener on every address is reached at the broker's own host; others are named as they are."""
+    """A listener on every address is reached at the broker's own host; others are named as they
+    are.
+    """
     entries = {
         "1": {"metrics.listener": "0.0.0.0:9100", "search.enable": "true"},
         "2": {"metrics.listener": "10.0.0.2:9100", "search.enable": "true"},

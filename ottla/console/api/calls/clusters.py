@@ -21,7 +21,9 @@ class ClusterRow:
 
 
 def list_clusters(catalogue: ClusterCatalogue) -> list[ClusterRow]:
-    """Return the clusters of the console. Their names are part of the paths of all other operations."""
+    """Return the clusters of the console. Their names are part of the paths of all other
+    operations.
+    """
     found = [catalogue.get(name) for name in catalogue.names()]
     return [
         ClusterRow(row.name, row.bootstrap, row.settings.is_read_only, has_tree(row))

@@ -28,8 +28,8 @@ def plan_offsets(
     value: str = "",
     offsets: Mapping[Key, int] | None = None,
 ) -> OffsetPlan:
-    """Return what a reset of offsets would do; changes nothing. `value` is the offset, the shift, the
-    time in ms or the duration that the strategy needs.
+    """Return what a reset of offsets would do; changes nothing. `value` is the offset, the shift,
+    the time in ms or the duration that the strategy needs.
     """
     request = _request(group_id, strategy, topics, partitions, value, offsets)
     return _plan(connection, request)
@@ -44,7 +44,9 @@ def reset_offsets(
     partitions: tuple[tuple[str, int], ...] = (),
     value: str = "",
 ) -> Change:
-    """Reset the committed offsets of a group without members, by a strategy of kafka-consumer-groups."""
+    """Reset the committed offsets of a group without members, by a strategy of
+    kafka-consumer-groups.
+    """
     request = _request(group_id, strategy, topics, partitions, value, None)
     return offsets.execute(connection, _plan(connection, request))
 

@@ -57,8 +57,9 @@ def search_messages(
     request: BrowseRequest,
     masking: tuple[MaskingRule, ...] = (),
 ) -> BrowseResult:
-    """Search records by conditions on keys, values (text, RE2, JSON path), headers and time. Continue
-    with `next_positions` as `positions` until they are empty. A search ends after a minute at most.
+    """Search records by conditions on keys, values (text, RE2, JSON path), headers and time.
+    Continue with `next_positions` as `positions` until they are empty. A search ends after a minute
+    at most.
     """
     if request.topic != topic:
         raise ConfigError(f"body.request.topic must be {topic!r}, as in the address")

@@ -1,7 +1,8 @@
 """Browse and search records: by newest, oldest, offset or time; bounded memory, progress, cancel.
 
-A search reads windows of offsets: upwards from the first position, or downwards from the end for the
-newest records. Only the matches of one window are in memory, and at most `limit` of each partition.
+A search reads windows of offsets: upwards from the first position, or downwards from the end for
+the newest records. Only the matches of one window are in memory, and at most `limit` of each
+partition.
 
 Not done: search inside the brokers through their HTTP port (`/search`); records cross the network.
 """

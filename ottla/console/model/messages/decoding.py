@@ -11,7 +11,9 @@ from functools import partial
 
 
 class Format(StrEnum):
-    """How bytes are shown; AUTO chooses JSON, TEXT, an integer (8 or 4 bytes) or HEX, in this order."""
+    """How bytes are shown; AUTO chooses JSON, TEXT, an integer (8 or 4 bytes) or HEX, in this
+    order.
+    """
 
     AUTO = "auto"
     JSON = "json"
@@ -25,7 +27,8 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A key, value or header; `format` is never AUTO, and `text` is cut after `text_limit` characters.
+    """A key, value or header; `format` is never AUTO, and `text` is cut after `text_limit`
+    characters.
 
     JSON is compact as it was written; the pages indent it. `size_bytes` is the stored size.
     """

@@ -1,4 +1,5 @@
-"""Filters of records by partition, time, key, value, headers. No scripts: tables of conditions only.
+"""Filters of records by partition, time, key, value, headers. No scripts: tables of conditions
+only.
 
 Regular expressions are RE2's, whose time is linear in the input.
 """
@@ -76,7 +77,9 @@ CONDITIONS_MAX = 20
 
 
 def compile_conditions(conditions: tuple[Condition, ...]) -> Predicate:
-    """Return a predicate that is true if all conditions are; ConfigError names an invalid one. Pure."""
+    """Return a predicate that is true if all conditions are; ConfigError names an invalid one.
+    Pure.
+    """
     if len(conditions) > CONDITIONS_MAX:
         raise ConfigError(f"{len(conditions)} conditions are too many: use up to {CONDITIONS_MAX}")
     predicates = [_compile(condition) for condition in conditions]

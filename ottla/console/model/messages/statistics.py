@@ -22,12 +22,13 @@ _PERCENTILES = (50, 90, 99, 100)
 
 @dataclass(frozen=True, slots=True)
 class TopicStatistics:
-    """Statistics of the newest `scanned` of `total` offsets; rates are per second of their time span.
+    """Statistics of the newest `scanned` of `total` offsets; rates are per second of their time
+    span.
 
     `distinct_keys` and `superseded` (records with a newer record of the same key, which compaction
     removes) are exact up to `keys_limit` keys, and `distinct_keys` is None above.
-    `size_percentiles_bytes` maps 50, 90, 99 and 100 to the size of key, value and headers. `codecs` counts
-    batches.
+    `size_percentiles_bytes` maps 50, 90, 99 and 100 to the size of key, value and headers. `codecs`
+    counts batches.
     """
 
     topic: str

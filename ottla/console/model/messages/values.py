@@ -58,7 +58,8 @@ class BrowseRequest:
 class MessageRow:
     """A record; `value` None is a tombstone, and the timestamp is -1 if unknown.
 
-    `timestamp_type` is "create", "logappend" or "unknown". `size_bytes` is of key, value and headers.
+    `timestamp_type` is "create", "logappend" or "unknown". `size_bytes` is of key, value and
+    headers.
     """
 
     topic: str

@@ -64,7 +64,9 @@ def limit(connection: ClusterConnection, moves: Sequence[Moving], bytes_per_s: i
 
 
 def read(connection: ClusterConnection) -> tuple[dict[int, int], dict[int, int], tuple[str, ...]]:
-    """Return the leader rates and the follower rates by broker, and the topics with throttled replicas."""
+    """Return the leader rates and the follower rates by broker, and the topics with throttled
+    replicas.
+    """
     metadata = read_metadata(connection, is_fresh=True)
     leader: dict[int, int] = {}
     follower: dict[int, int] = {}

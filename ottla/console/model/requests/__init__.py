@@ -1,1 +1,3 @@
-"""Requests for whole clusters: batched, to all brokers in parallel, tolerant of brokers that are down."""
+"""Requests for whole clusters: batched, to all brokers in parallel, tolerant of brokers that are
+down.
+"""

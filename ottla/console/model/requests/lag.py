@@ -1,7 +1,7 @@
 """The age of the first unread record of groups: from the brokers' HTTP port, or from the records.
 
-The HTTP port of Ottla reads the timestamp from the log. Otherwise the record is fetched; if only the
-beginning of its batch arrives, the batch's first timestamp is used, which is slightly older.
+The HTTP port of Ottla reads the timestamp from the log. Otherwise the record is fetched; if only
+the beginning of its batch arrives, the batch's first timestamp is used, which is slightly older.
 """
 
 import json

@@ -65,7 +65,9 @@ def read_metadata(connection: ClusterConnection, *, is_fresh: bool = False) -> M
 
 
 def read_topic(connection: ClusterConnection, name: str) -> Topic:
-    """Return the current metadata of one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    """Return the current metadata of one topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is
+    none.
+    """
     with connection.brokers() as brokers:
         found = brokers.retry(lambda: ask_metadata(brokers, [name])).topics[0]
         if found.error_code and found.error_code not in _TRANSIENT:

@@ -17,7 +17,9 @@ from ottla.wire.messages.describe_configs import (
 def read_options(
     connection: ClusterConnection, resource_type: int, name: str
 ) -> list[DescribeConfigsResourceResult]:
-    """Return the options of one resource with synonyms and documentation; ApiError if there is none."""
+    """Return the options of one resource with synonyms and documentation; ApiError if there is
+    none.
+    """
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(

@@ -47,7 +47,9 @@ def show_settings(view: View) -> Mapping[str, Any]:
 
 
 def show_statistics(view: View) -> Mapping[str, Any]:
-    """Return statistics of the newest records; they are read only on request, because they are many."""
+    """Return statistics of the newest records; they are read only on request, because they are
+    many.
+    """
     limit = view.query.integer("scan", 0)
     statistics = None
     if limit:

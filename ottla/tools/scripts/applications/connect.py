@@ -1,7 +1,9 @@
-"""Kafka Connect's scripts: `ottla pipeline` does their job, so they translate configurations to its files.
+"""Kafka Connect's scripts: `ottla pipeline` does their job, so they translate configurations to its
+files.
 
-`connect-standalone worker.properties source.properties …` writes a pipeline file for each connector of Apache
-Kafka that reads or writes a file; Connect's JSON form is read, too. Nothing runs, so the exit code is 1.
+`connect-standalone worker.properties source.properties …` writes a pipeline file for each connector
+of Apache Kafka that reads or writes a file; Connect's JSON form is read, too. Nothing runs, so the
+exit code is 1.
 """
 
 import json

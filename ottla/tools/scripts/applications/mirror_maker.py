@@ -1,7 +1,9 @@
-"""`kafka-mirror-maker` (kafka.tools.MirrorMaker of 3.9): `ottla topic copy --follow` for several topics.
+"""`kafka-mirror-maker` (kafka.tools.MirrorMaker of 3.9): `ottla topic copy --follow` for several
+topics.
 
-Topics keep their names, as there; `--exactly-once`, `--target-topic`, `--groups` and `--until-end` are extensions. The
-position is in the target (TOPIC.mirror-offsets), and shown by the group of the consumer's configuration.
+Topics keep their names, as there; `--exactly-once`, `--target-topic`, `--groups` and `--until-end`
+are extensions. The position is in the target (TOPIC.mirror-offsets), and shown by the group of the
+consumer's configuration.
 """
 
 import re

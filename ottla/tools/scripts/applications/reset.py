@@ -1,7 +1,8 @@
 """`kafka-streams-application-reset` (org.apache.kafka.tools.StreamsResetter).
 
-As in Kafka, it moves offsets and deletes internal topics, and leaves local state alone: for an application
-of `ottla.streams`, `ottla streams reset` also removes the checkpoint, which has the positions.
+As in Kafka, it moves offsets and deletes internal topics, and leaves local state alone: for an
+application of `ottla.streams`, `ottla streams reset` also removes the checkpoint, which has the
+positions.
 """
 
 import re

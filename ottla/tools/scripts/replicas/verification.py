@@ -1,6 +1,7 @@
 """`kafka-replica-verification` (org.apache.kafka.tools.ReplicaVerificationTool).
 
-It reads all replicas side by side up to the high watermark, until it is stopped. `ottla replica verify` does it once.
+It reads all replicas side by side up to the high watermark, until it is stopped. `ottla replica
+verify` does it once.
 
 Not done: `--fetch-size` has no effect; a fetch is of at most 1 MiB.
 """

@@ -1,7 +1,8 @@
-"""`zookeeper-server-start` and `zookeeper-server-stop`: Apache ZooKeeper from the jars inside PySpark.
+"""`zookeeper-server-start` and `zookeeper-server-stop`: Apache ZooKeeper from the jars inside
+PySpark.
 
-`zookeeper-server-start [-daemon] zookeeper.properties` reads ZooKeeper's own file. Only servers that `-daemon` started are
-stopped: their process ids are in a file.
+`zookeeper-server-start [-daemon] zookeeper.properties` reads ZooKeeper's own file. Only servers
+that `-daemon` started are stopped: their process ids are in a file.
 """
 
 import os

@@ -152,7 +152,9 @@ def test_threads_share_a_connection(connection: ClusterConnection) -> None:
 
 
 def test_a_restarted_cluster_is_found_again() -> None:
-    """The connection reports an outage, and works again after the restart, without a new connection."""
+    """The connection reports an outage, and works again after the restart, without a new
+    connection.
+    """
     with Cluster(brokers=1) as cluster:
         settings = ClusterSettings("test", cluster.bootstrap)
         connection = ClusterConnection(settings, timeout_s=2.0)

@@ -206,7 +206,9 @@ def test_aborted_transactions_are_hidden_from_committed_reads(
 def test_a_transaction_that_its_coordinator_knows_is_not_hanging(
     records: ClusterConnection, cluster: Cluster, topic: str
 ) -> None:
-    """An open transaction is not hanging; an abort marker for its producer ends it in the partition."""
+    """An open transaction is not hanging; an abort marker for its producer ends it in the
+    partition.
+    """
     topics.create_topic(records, topics.NewTopic(topic, 1, 1))
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
     producer.init_transactions(10)
