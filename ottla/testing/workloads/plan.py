@@ -2,7 +2,7 @@
 Pure.
 
     name = "kill the leader"
-    duration = "20s"              # the longest time; the workload ends when the records are written and read
+    duration = "20s"              # at most; it ends when the records are written and read
 
     [cluster]                     # or bootstrap = "host:port", for a workload without faults
     brokers = 3

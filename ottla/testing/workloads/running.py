@@ -221,7 +221,9 @@ class _Run:
         while waiting:
             at, fault, broker = waiting.pop(0)
             if ended.wait(max(started + at - time.monotonic(), 0.0)):
-                undone += [(item, number) for _, item, number in [(at, fault, broker), *waiting] if number]  # fmt: skip
+                undone += [
+                    (item, number) for _, item, number in [(at, fault, broker), *waiting] if number
+                ]
                 break
             if broker:
                 self._undo(fault, broker)

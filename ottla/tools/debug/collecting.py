@@ -83,10 +83,18 @@ def _cluster(brokers: Brokers) -> Any:
 
 def _topics(brokers: Brokers) -> Any:
     found = topics.list_topics(brokers)
-    keys = [(topic.name, row.partition) for topic in found for row in topic.partitions if row.leader >= 0]  # fmt: skip
+    keys = [
+        (topic.name, row.partition)
+        for topic in found
+        for row in topic.partitions
+        if row.leader >= 0
+    ]
     starts = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.EARLIEST))
     ends = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.LATEST))
-    spans = {f"{topic}-{number}": [starts[topic, number].offset, ends[topic, number].offset] for topic, number in keys}  # fmt: skip
+    spans = {
+        f"{topic}-{number}": [starts[topic, number].offset, ends[topic, number].offset]
+        for topic, number in keys
+    }
     return {"topics": [_plain(topic) for topic in found], "offsets": spans}
 
 

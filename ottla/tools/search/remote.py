@@ -51,7 +51,9 @@ class RemoteSearch:
         self._known = known
         self._search = search
         # The next offset of each partition that is not finished.
-        self._left = {number: start for number, (start, end) in search.ranges.items() if start < end}  # fmt: skip
+        self._left = {
+            number: start for number, (start, end) in search.ranges.items() if start < end
+        }
         self._matches = self._records = self._searched = 0
         self._problems: list[str] = []
 

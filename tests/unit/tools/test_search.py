@@ -20,8 +20,15 @@ def searched() -> Iterator[Cluster]:
         cluster.create_topic("orders", partitions=4, config={"retention.ms": "-1"})
         for number in range(40):
             value = json.dumps({"id": number, "text": "refund" if number % 4 == 1 else "sale"})
-            produce(cluster, "orders", [value.encode()], key=b"k%d" % number, partition=number % 4,
-                    timestamp=1_000_000_000 + number, headers=[("h", b"%d" % (number % 2))])  # fmt: skip
+            produce(
+                cluster,
+                "orders",
+                [value.encode()],
+                key=b"k%d" % number,
+                partition=number % 4,
+                timestamp=1_000_000_000 + number,
+                headers=[("h", b"%d" % (number % 2))],
+            )
         yield cluster
 
 
@@ -155,7 +162,11 @@ def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any)
         def leaders(self: remote.RemoteSearch) -> dict[int, int]:
             rounds.append(len(rounds))
             true = actual(self)
-            return {number: 3 - leader for number, leader in true.items()} if len(rounds) == 1 else true  # fmt: skip
+            return (
+                {number: 3 - leader for number, leader in true.items()}
+                if len(rounds) == 1
+                else true
+            )
 
         monkeypatch.setattr(remote.RemoteSearch, "_leaders", leaders)
         result = runner.run(lambda record: found.append(record.offset), lambda count: None, Stop())  # type: ignore[arg-type]

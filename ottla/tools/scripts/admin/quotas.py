@@ -85,7 +85,10 @@ def _number(key: str, text: str) -> float:
 
 def _read(brokers: Brokers, entities: Entities) -> list[Quota]:
     count = len(entities.names)
-    named = {_WIRE[kind]: name or None for kind, name in zip(entities.types, entities.names, strict=False)}  # fmt: skip
+    named = {
+        _WIRE[kind]: name or None
+        for kind, name in zip(entities.types, entities.names, strict=False)
+    }
     return describe_quotas(
         brokers, named, any_of=[_WIRE[kind] for kind in entities.types[count:]], strict=True
     )
