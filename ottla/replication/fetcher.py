@@ -71,6 +71,13 @@ class ReplicaFetchers:
         self._dependencies = dependencies
         self._by_leader: dict[int, LeaderFetcher] = {}
         self._leader_of: dict[Key, int] = {}
+        # Of fetchers that have stopped.
+        self._past_bytes = 0
+
+    @property
+    def fetched_bytes(self) -> int:
+        """The bytes of records that were copied from leaders."""
+        return self._past_bytes + sum(item.fetched_bytes for item in self._by_leader.values())
 
     def follow(self, partition: Partition) -> None:
         """Fetch a partition from its leader, beginning at the end of its log."""
@@ -94,6 +101,7 @@ class ReplicaFetchers:
         fetcher.unfollow(key)
         if not len(fetcher.fetches):
             del self._by_leader[leader]
+            self._past_bytes += fetcher.fetched_bytes
             fetcher.stop()
 
     def fetchers(self) -> Iterable["LeaderFetcher"]:
@@ -230,6 +238,8 @@ class LeaderFetcher:
         followed = effect.followed
         if isinstance(effect, Fetched):
             following.append(partition, effect.data)
+            log_end = partition.log.log_end_offset
+            followed.lag = max(0, effect.data.high_watermark - log_end)
             self.fetched_bytes += len(effect.data.records or b"")
             if partition.log.config.flush_on_ack:
                 # The leader considers everything below the next position as stored here.

@@ -9,7 +9,7 @@ Follows AbstractFetcherThread.
 Not done: topics without an id, which brokers before Kafka 2.8 created, are not fetched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ class Followed:
         "due_at",
         "is_failed",
         "key",
+        "lag",
         "last_epoch",
         "leader_epoch",
         "log_start_offset",
@@ -64,6 +65,8 @@ class Followed:
         self.due_at = 0.0
         # True if only the controller's next decision can help.
         self.is_failed = False
+        # Committed records that the follower lacked after the last response.
+        self.lag = 0
 
     def move_to(self, offset: int, last_epoch: int, log_start_offset: int) -> None:
         """Set the end of the log and the epoch of its last batch."""
@@ -135,6 +138,10 @@ class FollowerFetches:
 
     def __contains__(self, key: Key) -> bool:
         return key in self._followed
+
+    def followed(self) -> Collection[Followed]:
+        """Return the partitions, for metrics."""
+        return self._followed.values()
 
     def follow(self, followed: Followed) -> None:
         """Fetch a partition from now on; a response on its way does not apply to it any more."""

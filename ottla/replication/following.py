@@ -51,6 +51,7 @@ def append(partition: Partition, data: PartitionData) -> None:
         assert not isinstance(data.records, list), "a received response has one buffer"
         info = log.append_as_follower(data.records)
         partition.appended_bytes += info.size_bytes
+        partition.followed_bytes += info.size_bytes
     advance_high_watermark(partition, data.high_watermark)
     if data.log_start_offset > log.log_start_offset:
         # Records were deleted on the leader (DeleteRecords), whose committed offset may be ahead.

@@ -37,20 +37,28 @@ class Traffic:
         "appended_bytes",
         "appended_records",
         "appends_count",
+        "failed_appends_count",
+        "failed_fetches_count",
         "fetched_bytes",
         "fetches_count",
+        "followed_bytes",
         "rejected_bytes",
     )
 
     def __init__(self) -> None:
         self.appended_bytes = self.appended_records = self.appends_count = 0
         self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
+        self.failed_appends_count = self.failed_fetches_count = 0
+        # Bytes that were copied from a leader are not traffic of clients.
+        self.followed_bytes = 0
 
     def add(self, partition: "Partition | Traffic") -> None:
         """Add the traffic of a partition, or the sum of several."""
-        self.appended_bytes += partition.appended_bytes
+        self.appended_bytes += partition.appended_bytes - partition.followed_bytes
         self.appended_records += partition.appended_records
         self.appends_count += partition.appends_count
+        self.failed_appends_count += partition.failed_appends_count
+        self.failed_fetches_count += partition.failed_fetches_count
         self.fetched_bytes += partition.fetched_bytes
         self.fetches_count += partition.fetches_count
         self.rejected_bytes += partition.rejected_bytes
@@ -95,6 +103,8 @@ class Replicas:
         self._flushing: set[Partition] = set()
         # The traffic of partitions that have been removed.
         self.past_traffic = Traffic()
+        # Bytes of records sent to followers.
+        self.replicated_bytes = 0
         # Called for partitions that this broker starts or stops to lead, e.g. of
         # __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []

@@ -261,6 +261,7 @@ class _FollowerFetch:
 
     def respond(self) -> FetchResponse:
         """Return the response with the partitions that have something new for the follower."""
+        self._context.broker.replicas.replicated_bytes += self._size_bytes
         responses: list[FetchableTopicResponse] = []
         last: FetchableTopicResponse | None = None
         for fetch, answer in self._plan.tell(self._answers):

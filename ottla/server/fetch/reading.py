@@ -173,6 +173,7 @@ def read(
             )
         except ApiError as error:
             reading.has_error = True
+            _count_failure(replicas, fetch)
             answer = failure(context, fetch, error)
             if request.isolation_level == READ_COMMITTED and answer.aborted_transactions is None:
                 answer.aborted_transactions = []
@@ -192,6 +193,12 @@ def read(
         elif fetched.is_at_end:
             reading.ended.append((fetch, answer, partition))
     return reading
+
+
+def _count_failure(replicas: Replicas, fetch: PartitionFetch) -> None:
+    partition = replicas.find(fetch.topic, fetch.topic_id, fetch.partition)
+    if partition is not None:
+        partition.failed_fetches_count += 1
 
 
 def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:

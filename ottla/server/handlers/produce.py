@@ -129,7 +129,9 @@ def _append_all(
                 answer = _append(context, target, item, request, waits, unwritten)
             except ApiError as error:
                 answer = _failure(item.index, error)
-            has_failed = has_failed or answer.error_code != 0
+            if answer.error_code:
+                has_failed = True
+                _count_failure(replicas.find(name, topic_id, item.index))
             answers.append(answer)
         if answers:
             responses.append(
@@ -146,6 +148,11 @@ def _append_all(
     if has_failed and version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(context, response)
     return _when_committed(response, waits) if waits else response
+
+
+def _count_failure(target: Partition | None) -> None:
+    if target is not None:
+        target.failed_appends_count += 1
 
 
 def _refusal(request: ProduceRequest) -> ApiError | None:
@@ -325,6 +332,7 @@ async def _append_heavy(
         info = await _judge_and_append(context, target, item, request)
     except ApiError as error:
         refused = _refused(target, item, error)
+        _count_failure(target)
         for field in PartitionProduceResponse.FIELDS:
             setattr(answer, field.name, getattr(refused, field.name))
         return ErrorCode.NONE
