@@ -239,12 +239,14 @@ class Node:
         secret = await ensure_broker_secret(session, self._rng) if is_proven else None
         self.broker.secret = secret
         self._channels = Channels(self._net, self._rng, self.node_id, secret)
+        self._sources.ask_leaders(self._channels)
 
     async def _open_monitoring(self) -> None:
         address = metrics_options.parse_address(self._static.text("metrics.listener"))
         if address is not None:
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
+            self._sources.configure(self._static, self._coordination)
 
     async def _connect(self) -> Coordination:
         coordination = self._coordination

@@ -1,14 +1,26 @@
 """One scrape: everything read and written as text, in slices that yield to the event loop.
 
 Concurrent scrapes get the same text. If the broker has not started yet, or a part of it has failed,
-the available metrics are shown.
+the available metrics are shown. `metrics.dialects` chooses the names.
 """
 
 import asyncio
 
 from ottla.base.tasks import Tasks
+from ottla.cluster.options.metrics_options import KAFKA_EXPORTER, KAFKA_LAG_EXPORTER
+from ottla.metrics import dialects
+from ottla.metrics.beans import Reading
 from ottla.metrics.exposition import Family, render
-from ottla.server.monitoring import cluster, groups, partitions, process, traffic
+from ottla.server.monitoring import (
+    cluster,
+    compatibility,
+    coordination,
+    groups,
+    partitions,
+    process,
+    replication,
+    traffic,
+)
 from ottla.server.monitoring.sources import Pace, Sources, Stage
 
 
@@ -32,32 +44,70 @@ class Scraper:
         started = clock.monotonic()
         pace = Pace(clock)
         pieces: list[bytes] = []
-        for piece in render(await self._families(pace)):
-            pieces.append(piece.encode())
-            await pace.rest_if_due()
+        beans = dialects.families(await readings(self._node, pace), self._node.dialects)
+        for families in (own_families(self._node), beans, await exported(self._node, pace)):
+            for piece in render(families):
+                pieces.append(piece.encode())
+                await pace.rest_if_due()
         self.last_seconds = clock.monotonic() - started
         return pieces
 
-    async def _families(self, pace: Pace) -> list[Family]:
-        node, broker = self._node, self._node.broker
-        families = [*cluster.broker(node), *process.process(node.files)]
-        families += process.loop(broker.loop_watch)
-        if node.stage is not Stage.RUNNING:
-            return families
-        replicas = broker.replicas
-        found = replicas.all_partitions()
-        families += traffic.requests(node.routes(), broker.clock.monotonic())
-        families += await traffic.topics(replicas.past_traffic, found, pace)
-        families += await cluster.controller(broker, pace)
-        families += cluster.waiting(broker)
-        families += cluster.directories(broker)
+
+async def readings(node: Sources, pace: Pace) -> list[Reading]:
+    """Return the beans of the broker, from which the dialects of jmx_exporter and `/jmx` are made."""
+    broker = node.broker
+    now = broker.clock.monotonic()
+    found = [
+        *cluster.broker(node),
+        *process.device(node.files),
+        *process.idle(broker.loop_watch),
+    ]
+    if node.coordination is not None:
+        found += coordination.session(node.coordination.probe, now)
+    if node.stage is not Stage.RUNNING:
+        return found
+    every = broker.replicas.all_partitions()
+    found += traffic.requests(node.routes(), now)
+    found += await traffic.topics(broker.replicas, every, node.routes(), pace)
+    found += await cluster.controller(broker, pace)
+    found += cluster.waiting(broker)
+    found += cluster.directories(broker, now)
+    if node.cleaner is not None:
+        found += cluster.log_cleaner(node.cleaner, now)
+    found += await partitions.replicas(broker, every, pace)
+    found += replication.replication(broker)
+    found += groups.counts(broker.groups)
+    return found + partitions.every_partition(await partitions.rows(every, pace))
+
+
+def own_families(node: Sources) -> list[Family]:
+    """Return the families that no bean of Kafka has: the process and Ottla's own."""
+    broker = node.broker
+    found = [*process.process(node.files), *process.loop(broker.loop_watch.lag), *cluster.own(node)]
+    if node.collections is not None:
+        found += compatibility.jvm(node.files, node.collections)
+    found += coordination.tree(node.tree_size())
+    if node.stage is Stage.RUNNING:
+        found += [*cluster.coordinators(broker), *cluster.own_directories(broker)]
         if node.cleaner is not None:
-            families += cluster.log_cleaner(node.cleaner, broker.clock.monotonic())
-        families += await partitions.replicas(broker, found, pace)
-        ends = {
-            (each.topic, each.partition): each.high_watermark for each in found if each.is_leader
-        }
-        families += await groups.every_group(
-            broker.groups, lambda topic, partition: ends.get((topic, partition)), pace
-        )
-        return families + await partitions.every_partition(found, pace)
+            found += cluster.own_log_cleaner(node.cleaner)
+    return found
+
+
+async def exported(node: Sources, pace: Pace) -> list[Family]:
+    """Return the families of the exporters that are programs of their own for Kafka."""
+    broker = node.broker
+    if node.stage is not Stage.RUNNING:
+        return []
+    found = await groups.collect(node, pace)
+    families = await groups.lag_seconds(node, found, pace)
+    if KAFKA_EXPORTER in node.dialects:
+        families += groups.exported(found)
+        families += await cluster.exported(broker, pace)
+        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
+        families += partitions.exported(rows)
+    if KAFKA_LAG_EXPORTER in node.dialects:
+        families += groups.lag_exporter(broker, found)
+        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
+        families += partitions.lag_exporter(rows, broker.cluster_id)
+    return families

@@ -5,6 +5,7 @@ from ottla.metrics.exposition import CONTENT_TYPE
 from ottla.net.port import Net
 from ottla.server.monitoring.health import health
 from ottla.server.monitoring.http import Answer, HttpServer, Request
+from ottla.server.monitoring.jmx import JmxPages
 from ottla.server.monitoring.scrape import Scraper
 from ottla.server.monitoring.sources import Sources
 
@@ -15,7 +16,16 @@ class MonitoringService:
     def __init__(self, node: Sources, tasks: Tasks) -> None:
         self._node = node
         self.scraper = Scraper(node, tasks)
-        self._server = HttpServer({"/metrics": self._metrics, "/healthz": self._health}, tasks)
+        jmx = JmxPages(node)
+        self._server = HttpServer(
+            {
+                "/metrics": self._metrics,
+                "/healthz": self._health,
+                "/jmx": jmx.servlet,
+                "/jmx/": jmx.jolokia,
+            },
+            tasks,
+        )
 
     async def open(self, net: Net, host: str, port: int) -> None:
         """Listen; raises ConfigError if that fails."""
@@ -27,8 +37,9 @@ class MonitoringService:
         return self._server.address
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, also those to other brokers."""
         await self._server.close()
+        self._node.close()
 
     async def _metrics(self, _: Request) -> Answer:
         return Answer(200, CONTENT_TYPE, await self.scraper.text())

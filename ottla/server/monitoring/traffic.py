@@ -1,36 +1,80 @@
-"""Records, bytes and requests: BrokerTopicMetrics and RequestMetrics."""
+"""Records, bytes and requests: BrokerTopicMetrics, RequestMetrics and RequestChannel."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from ottla.base.errors import ERRORS
-from ottla.metrics.exposition import Family, Kind, Sample, counter, labels
+from ottla.metrics.beans import (
+    NONE,
+    SHARES,
+    Bean,
+    Beans,
+    Computed,
+    Distribution,
+    Properties,
+    Reading,
+    distribution,
+)
 from ottla.replication.partition import Partition
-from ottla.replication.replicas import Traffic
+from ottla.replication.replicas import Replicas, Traffic
 from ottla.server.monitoring.sources import Pace
 from ottla.server.transport.dispatch import Route
-from ottla.server.transport.request_probe import ApiProbe, Times
+from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire.api_keys import ApiKey
 
-_TOPICS = "kafka_server_brokertopicmetrics_"
-_REQUESTS = "kafka_network_requestmetrics_"
-# Name, attribute of the traffic, description.
-_COUNTED = (
-    ("messagesin", "appended_records", "Records appended."),
-    ("bytesin", "appended_bytes", "Bytes of records appended."),
-    ("bytesout", "fetched_bytes", "Bytes of records sent to consumers."),
-    ("bytesrejected", "rejected_bytes", "Bytes of batches rejected as too large."),
-    ("totalproducerequests", "appends_count", "Appends to partitions."),
-    ("totalfetchrequests", "fetches_count", "Reads of partitions."),
+_topics = Beans("kafka.server", "BrokerTopicMetrics")
+_requests = Beans("kafka.network", "RequestMetrics")
+_channel = Beans("kafka.network", "RequestChannel")
+
+# By attribute of the traffic.
+_COUNTED: dict[str, Bean] = {
+    "appended_records": _topics.meter("MessagesInPerSec", "Records appended."),
+    "appended_bytes": _topics.meter("BytesInPerSec", "Bytes of records appended."),
+    "fetched_bytes": _topics.meter("BytesOutPerSec", "Bytes of records sent to consumers."),
+    "rejected_bytes": _topics.meter(
+        "BytesRejectedPerSec", "Bytes of batches rejected as too large."
+    ),
+    "appends_count": _topics.meter("TotalProduceRequestsPerSec", "Appends to partitions."),
+    "fetches_count": _topics.meter("TotalFetchRequestsPerSec", "Reads of partitions."),
+}
+# By API and attribute of the traffic.
+_FAILED: dict[tuple[ApiKey, str], Bean] = {
+    (ApiKey.PRODUCE, "failed_appends_count"): _topics.meter(
+        "FailedProduceRequestsPerSec", "Partitions for which a request was refused."
+    ),
+    (ApiKey.FETCH, "failed_fetches_count"): _topics.meter(
+        "FailedFetchRequestsPerSec", "Partitions for which a request was refused."
+    ),
+}
+_REPLICATION_IN = _topics.meter("ReplicationBytesInPerSec", "Bytes copied from leaders.")
+_REPLICATION_OUT = _topics.meter("ReplicationBytesOutPerSec", "Bytes sent to followers.")
+_REQUESTS = _requests.meter("RequestsPerSec", "Requests, by API and version.")
+_ERRORS = _requests.meter(
+    "ErrorsPerSec", "Errors in responses, by API; a response may contain several."
 )
-SHARES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+_TIMES: dict[str, Bean] = {
+    "total": _requests.timer("TotalTimeMs", "Milliseconds from a request to its response."),
+    "local": _requests.timer("LocalTimeMs", "Milliseconds of work for a request."),
+    "remote": _requests.timer("RemoteTimeMs", "Milliseconds that a request waited."),
+}
+# The broker handles a request as soon as it has arrived, and writes its response at once.
+_QUEUE_TIMES = (
+    _requests.timer("RequestQueueTimeMs", "0: there is no queue between threads."),
+    _requests.timer("ResponseQueueTimeMs", "0: there is no queue between threads."),
+)
+_QUEUE_SIZES = (
+    _channel.gauge("RequestQueueSize", "0: there is no queue between threads."),
+    _channel.gauge("ResponseQueueSize", "0: there is no queue between threads."),
+)
 
 
-async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> list[Family]:
+async def topics(
+    replicas: Replicas, partitions: Sequence[Partition], routes: Iterable[Route], pace: Pace
+) -> list[Reading]:
     """Return the traffic of topics and of the whole broker since the start."""
     by_topic: dict[str, Traffic] = {}
     total = Traffic()
-    total.add(past)
+    total.add(replicas.past_traffic)
     for partition in partitions:
         await pace.rest()
         found = by_topic.get(partition.topic)
@@ -38,80 +82,66 @@ async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> 
             found = by_topic[partition.topic] = Traffic()
         found.add(partition)
         total.add(partition)
-    written = {topic: labels(topic=topic) for topic in by_topic}
-
-    def samples(attribute: str) -> Iterator[Sample]:
-        get = attrgetter(attribute)
-        yield "", get(total)
-        for topic, traffic in by_topic.items():
-            yield written[topic], get(traffic)
-
+    of_topics = [(Properties(topic=topic), traffic) for topic, traffic in by_topic.items()]
+    fetchers = replicas.fetchers
     return [
         *(
-            counter(f"{_TOPICS}{name}_total", meaning, samples(attribute))
-            for name, attribute, meaning in _COUNTED
+            bean.of(Computed([(NONE, total), *of_topics], attrgetter(attribute)))
+            for attribute, bean in _COUNTED.items()
         ),
-        # Brokers do not replicate from each other yet.
-        counter(f"{_TOPICS}replicationbytesin_total", "Bytes copied from leaders.", 0),
-        counter(f"{_TOPICS}replicationbytesout_total", "Bytes sent to followers.", 0),
+        *_failed(of_topics, routes),
+        _REPLICATION_IN.of(0 if fetchers is None else fetchers.fetched_bytes),
+        _REPLICATION_OUT.of(replicas.replicated_bytes),
     ]
 
 
-def requests(routes: Iterable[Route], now: float) -> list[Family]:
+def _failed(
+    of_topics: list[tuple[Properties, Traffic]], routes: Iterable[Route]
+) -> Iterator[Reading]:
+    """Yield the failures; their total includes those of partitions that this broker does not have."""
+    probes = {route.probe.name: route.probe for route in routes}
+    counts = {probe.name: sum(probe.errors.values()) for probe in probes.values()}
+    for (key, attribute), bean in _FAILED.items():
+        rows = Computed(of_topics, attrgetter(attribute))
+        yield bean.of([(NONE, counts.get(key.name.title(), 0)), *rows])
+
+
+def requests(routes: Iterable[Route], now: float) -> list[Reading]:
     """Return the number of requests, their versions, their results, and their durations."""
     counted = sorted(
         ((route.probe.name, route.version, route.requests_count) for route in routes),
     )
-    probes = {route.probe.name: route.probe for route in routes}
+    probes = dict(sorted((route.probe.name, route.probe) for route in routes))
     return [
-        counter(
-            f"{_REQUESTS}requests_total",
-            "Requests, by API and version.",
-            [(labels(request=name, version=version), count) for name, version, count in counted],
+        _REQUESTS.of(
+            [(Properties(request=name, version=version), count) for name, version, count in counted]
         ),
-        counter(
-            f"{_REQUESTS}errors_total",
-            "Errors in responses, by API; a response may contain several.",
+        _ERRORS.of(
             [
-                (labels(request=name, error=ERRORS[code].name), count)
-                for name, probe in sorted(probes.items())
+                (Properties(request=name, error=ERRORS[code].name), count)
+                for name, probe in probes.items()
                 for code, count in sorted(probe.errors.items())
-            ],
+            ]
         ),
-        *_failed(probes.values()),
-        _times("totaltimems", "Milliseconds from a request to its response.", probes, "total", now),
-        _times("localtimems", "Milliseconds of work for a request.", probes, "local", now),
-        _times("remotetimems", "Milliseconds that a request waited.", probes, "remote", now),
+        *_times(probes, now),
+        *(bean.of(0) for bean in _QUEUE_SIZES),
     ]
 
 
-def _failed(probes: Iterable[ApiProbe]) -> Iterator[Family]:
-    counts = {probe.name: sum(probe.errors.values()) for probe in probes}
-    for key, name in ((ApiKey.PRODUCE, "produce"), (ApiKey.FETCH, "fetch")):
-        yield counter(
-            f"{_TOPICS}failed{name}requests_total",
-            "Partitions for which a request was refused.",
-            counts.get(key.name.title(), 0),
+def _times(probes: dict[str, ApiProbe], now: float) -> Iterator[Reading]:
+    of_requests = [(Properties(request=name), probe) for name, probe in probes.items()]
+    for attribute, bean in _TIMES.items():
+        yield bean.of(
+            [
+                (properties, distribution(getattr(probe, attribute), now))
+                for properties, probe in of_requests
+            ]
+        )
+    for bean in _QUEUE_TIMES:
+        yield bean.of(
+            [(properties, _nothing(probe.total.count)) for properties, probe in of_requests]
         )
 
 
-def _times(
-    name: str, meaning: str, probes: dict[str, ApiProbe], attribute: str, now: float
-) -> Family:
-    found: list[tuple[str, Times]] = [
-        (request, getattr(probe, attribute)) for request, probe in sorted(probes.items())
-    ]
-    return Family(
-        f"{_REQUESTS}{name}",
-        Kind.SUMMARY,
-        meaning,
-        [
-            (labels(request=request, quantile=share), value / 1000)
-            for request, times in found
-            for share, value in zip(SHARES, times.quantiles(SHARES, now), strict=True)
-        ],
-        {
-            "_count": [(labels(request=request), each.count) for request, each in found],
-            "_sum": [(labels(request=request), each.sum / 1000) for request, each in found],
-        },
-    )
+def _nothing(count: int) -> Distribution:
+    return Distribution(count, 0.0, (0.0,) * len(SHARES))
