@@ -68,8 +68,6 @@ class Partition:
         "appended_records",
         "appends_count",
         "epoch_start_offset",
-        "failed_appends_count",
-        "failed_fetches_count",
         "fetched_bytes",
         "fetches_count",
         "followed_bytes",
@@ -131,10 +129,8 @@ class Partition:
         self.appended_bytes = 0
         # For metrics.
         self.appended_records = self.appends_count = 0
-        self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
-        self.failed_appends_count = self.failed_fetches_count = 0
-        # The part of `appended_bytes` that was copied from a leader.
-        self.followed_bytes = 0
+        # `followed_bytes` is the part of `appended_bytes` that was copied from a leader.
+        self.fetched_bytes = self.fetches_count = self.rejected_bytes = self.followed_bytes = 0
         self.waiters: dict[Waiter, None] = {}
         self._clock = around.clock
         self._files = around.files

@@ -6,6 +6,7 @@ takes its partitions offline and does not affect the others. Follows kafka.serve
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -37,8 +38,6 @@ class Traffic:
         "appended_bytes",
         "appended_records",
         "appends_count",
-        "failed_appends_count",
-        "failed_fetches_count",
         "fetched_bytes",
         "fetches_count",
         "followed_bytes",
@@ -48,7 +47,6 @@ class Traffic:
     def __init__(self) -> None:
         self.appended_bytes = self.appended_records = self.appends_count = 0
         self.fetched_bytes = self.fetches_count = self.rejected_bytes = 0
-        self.failed_appends_count = self.failed_fetches_count = 0
         # Bytes that were copied from a leader are not traffic of clients.
         self.followed_bytes = 0
 
@@ -57,8 +55,6 @@ class Traffic:
         self.appended_bytes += partition.appended_bytes - partition.followed_bytes
         self.appended_records += partition.appended_records
         self.appends_count += partition.appends_count
-        self.failed_appends_count += partition.failed_appends_count
-        self.failed_fetches_count += partition.failed_fetches_count
         self.fetched_bytes += partition.fetched_bytes
         self.fetches_count += partition.fetches_count
         self.rejected_bytes += partition.rejected_bytes
@@ -105,6 +101,9 @@ class Replicas:
         self.past_traffic = Traffic()
         # Bytes of records sent to followers.
         self.replicated_bytes = 0
+        # The refused appends to replicas, and reads of replicas, by topic.
+        self.failed_appends: Counter[str] = Counter()
+        self.failed_fetches: Counter[str] = Counter()
         # Called for partitions that this broker starts or stops to lead, e.g. of
         # __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []

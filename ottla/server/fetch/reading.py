@@ -173,7 +173,6 @@ def read(
             )
         except ApiError as error:
             reading.has_error = True
-            _count_failure(replicas, fetch)
             answer = failure(context, fetch, error)
             if request.isolation_level == READ_COMMITTED and answer.aborted_transactions is None:
                 answer.aborted_transactions = []
@@ -196,9 +195,10 @@ def read(
 
 
 def _count_failure(replicas: Replicas, fetch: PartitionFetch) -> None:
+    # Clients choose the names of topics that do not exist.
     partition = replicas.find(fetch.topic, fetch.topic_id, fetch.partition)
     if partition is not None:
-        partition.failed_fetches_count += 1
+        replicas.failed_fetches[partition.topic] += 1
 
 
 def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:
@@ -261,7 +261,8 @@ def answer_of(partition: int, isolation_level: int, fetched: Fetched) -> Partiti
 
 
 def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
-    """Return the answer for a partition that cannot be read."""
+    """Return the answer for a partition that cannot be read, and count the failure."""
+    _count_failure(context.broker.replicas, fetch)
     answer = PartitionData(
         partition_index=fetch.partition,
         error_code=int(error.code),

@@ -18,6 +18,7 @@ from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import Partition
+from ottla.replication.replicas import Replicas
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import Broker, RequestContext
 from ottla.server.produce.acknowledged import settle
@@ -131,7 +132,7 @@ def _append_all(
                 answer = _failure(item.index, error)
             if answer.error_code:
                 has_failed = True
-                _count_failure(replicas.find(name, topic_id, item.index))
+                _count_failure(replicas, replicas.find(name, topic_id, item.index))
             answers.append(answer)
         if answers:
             responses.append(
@@ -150,9 +151,10 @@ def _append_all(
     return _when_committed(response, waits) if waits else response
 
 
-def _count_failure(target: Partition | None) -> None:
+def _count_failure(replicas: Replicas, target: Partition | None) -> None:
+    # Clients choose the names of topics that do not exist.
     if target is not None:
-        target.failed_appends_count += 1
+        replicas.failed_appends[target.topic] += 1
 
 
 def _refusal(request: ProduceRequest) -> ApiError | None:
@@ -332,7 +334,7 @@ async def _append_heavy(
         info = await _judge_and_append(context, target, item, request)
     except ApiError as error:
         refused = _refused(target, item, error)
-        _count_failure(target)
+        _count_failure(context.broker.replicas, target)
         for field in PartitionProduceResponse.FIELDS:
             setattr(answer, field.name, getattr(refused, field.name))
         return ErrorCode.NONE

@@ -37,15 +37,12 @@ _COUNTED: dict[str, Bean] = {
     "appends_count": _topics.meter("TotalProduceRequestsPerSec", "Appends to partitions."),
     "fetches_count": _topics.meter("TotalFetchRequestsPerSec", "Reads of partitions."),
 }
-# By API and attribute of the traffic.
-_FAILED: dict[tuple[ApiKey, str], Bean] = {
-    (ApiKey.PRODUCE, "failed_appends_count"): _topics.meter(
-        "FailedProduceRequestsPerSec", "Partitions for which a request was refused."
-    ),
-    (ApiKey.FETCH, "failed_fetches_count"): _topics.meter(
-        "FailedFetchRequestsPerSec", "Partitions for which a request was refused."
-    ),
-}
+_FAILED_APPENDS = _topics.meter(
+    "FailedProduceRequestsPerSec", "Partitions for which a request was refused."
+)
+_FAILED_FETCHES = _topics.meter(
+    "FailedFetchRequestsPerSec", "Partitions for which a request was refused."
+)
 _REPLICATION_IN = _topics.meter("ReplicationBytesInPerSec", "Bytes copied from leaders.")
 _REPLICATION_OUT = _topics.meter("ReplicationBytesOutPerSec", "Bytes sent to followers.")
 _REQUESTS = _requests.meter("RequestsPerSec", "Requests, by API and version.")
@@ -89,20 +86,23 @@ async def topics(
             bean.of(Computed([(NONE, total), *of_topics], attrgetter(attribute)))
             for attribute, bean in _COUNTED.items()
         ),
-        *_failed(of_topics, routes),
+        *_failed(replicas, by_topic, routes),
         _REPLICATION_IN.of(0 if fetchers is None else fetchers.fetched_bytes),
         _REPLICATION_OUT.of(replicas.replicated_bytes),
     ]
 
 
 def _failed(
-    of_topics: list[tuple[Properties, Traffic]], routes: Iterable[Route]
+    replicas: Replicas, topics: Iterable[str], routes: Iterable[Route]
 ) -> Iterator[Reading]:
     """Yield the failures; their total includes those of partitions that this broker does not have."""
     probes = {route.probe.name: route.probe for route in routes}
     counts = {probe.name: sum(probe.errors.values()) for probe in probes.values()}
-    for (key, attribute), bean in _FAILED.items():
-        rows = Computed(of_topics, attrgetter(attribute))
+    for key, bean, failures in (
+        (ApiKey.PRODUCE, _FAILED_APPENDS, replicas.failed_appends),
+        (ApiKey.FETCH, _FAILED_FETCHES, replicas.failed_fetches),
+    ):
+        rows = [(Properties(topic=topic), failures[topic]) for topic in topics]
         yield bean.of([(NONE, counts.get(key.name.title(), 0)), *rows])
 
 
