@@ -96,7 +96,20 @@ _STREAMS = LazyGroup(
     },
     help="Run and manage Kafka Streams applications.",
 )
+_GENERATE = LazyGroup(
+    "generate",
+    {
+        "grafana-dashboard": Verb("ottla.tools.generate.grafana_dashboard", "A dashboard."),
+        "prometheus-config": Verb(
+            "ottla.tools.generate.prometheus_config", "A scrape configuration."
+        ),
+        "alert-rules": Verb("ottla.tools.generate.alert_rules", "Alerts for Prometheus."),
+        "systemd": Verb("ottla.tools.generate.systemd", "A unit that runs a broker."),
+    },
+    help="Write files for Grafana, Prometheus and systemd.",
+)
 _GROUPS = {
+    "generate": _GENERATE,
     "streams": _STREAMS,
     "pipeline": _PIPELINE,
     "spark": _SPARK,
@@ -133,6 +146,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "zookeeper": Verb("", "Run ZooKeeper, look into it, and copy metadata."),
             "pipeline": Verb("", "Check, explain and run YAML pipelines."),
             "spark": Verb("", "Make Spark start faster."),
+            "generate": Verb("", "Write files for Grafana, Prometheus and systemd."),
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
