@@ -9,6 +9,7 @@ confluent-kafka in the same style.
 import argparse
 import asyncio
 import statistics
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -249,6 +250,42 @@ def kafka_python_consume(bootstrap: str, value: bytes, count: int) -> None:
     consumer.close()
 
 
+def kafka_python_batches(bootstrap: str, value: bytes, count: int) -> None:
+    """kafka-python: `poll` for a batch."""
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    partition = kafka.TopicPartition(TOPIC, 0)
+    consumer.assign([partition])
+    consumer.seek(partition, 0)
+    seen = 0
+    while seen < count:
+        for records in consumer.poll(1000, max_records=BATCH).values():
+            for record in records:
+                assert record.value is not None
+                seen += 1
+    consumer.close()
+
+
+def aiokafka_batches(bootstrap: str, value: bytes, count: int) -> None:
+    """aiokafka: `getmany` for a batch."""
+
+    async def run() -> None:
+        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap)
+        await consumer.start()
+        partition = aiokafka.TopicPartition(TOPIC, 0)
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        seen = 0
+        while seen < count:
+            found = await consumer.getmany(timeout_ms=1000, max_records=BATCH)
+            for records in found.values():
+                for record in records:
+                    assert record.value is not None
+                    seen += 1
+        await consumer.stop()
+
+    asyncio.run(run())
+
+
 def aiokafka_consume(bootstrap: str, value: bytes, count: int) -> None:
     """aiokafka: iteration."""
 
@@ -302,32 +339,47 @@ STYLES: dict[str, dict[str, Run]] = {
         "ottla": ours_consume,
         "kafka-python": kafka_python_consume,
     },
-    "consume, batches": {"confluent-kafka": confluent_batches, "ottla": ours_batches},
+    "consume, batches": {
+        "confluent-kafka": confluent_batches,
+        "ottla": ours_batches,
+        "kafka-python": kafka_python_batches,
+        "aiokafka": aiokafka_batches,
+    },
     "consume, asyncio": {"ottla": ours_async_consume, "aiokafka": aiokafka_consume},
 }
 # These take many times as long: their figures need fewer records.
 SLOW = ("kafka-python", "aiokafka", "ottla, partitioner and 2 interceptors")
 
 
-def measure(bootstrap: str, size: int, count: int, rounds: int) -> None:
-    """Run every client in turn, `rounds` times, and print the medians."""
+def fill(bootstrap: str, value: bytes, count: int) -> None:
+    """Create the topic again, with records for every consumer to read."""
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        if TOPIC in [row.name for row in admin.list_topics()]:
+            admin.delete_topic(TOPIC)
+        admin.create_topic(TOPIC, partitions=1)
+    confluent_produce(bootstrap, value, count)
+
+
+def measure(bootstrap: str, size: int, words: argparse.Namespace) -> list[str]:
+    """Run every client in turn, `rounds` times, and return lines with the medians."""
+    count, styles = words.count, {name: STYLES[name] for name in words.styles or STYLES}
     value = b"x" * size
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     costs: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for _ in range(rounds):
-        with AdminClient(bootstrap_servers=bootstrap) as admin:
-            if TOPIC in [row.name for row in admin.list_topics()]:
-                admin.delete_topic(TOPIC)
-            admin.create_topic(TOPIC, partitions=1)
-        for style, clients in STYLES.items():
-            for client, run in clients.items():
+    for turn in range(words.rounds):
+        fill(bootstrap, value, count)
+        for style, clients in styles.items():
+            # Each client is first as often as last: the machine may slow down within a round.
+            order = list(clients.items())
+            for client, run in order[turn % len(order) :] + order[: turn % len(order)]:
                 records = count // 5 if client in SLOW else count
                 cpu, begin = time.process_time(), time.perf_counter()
                 run(bootstrap, value, records)
                 rates[style, client].append(records / (time.perf_counter() - begin))
                 costs[style, client].append((time.process_time() - cpu) / records * 1e6)
-    for style, clients in STYLES.items():
-        print(f"\n{style}, {size} B")
+    lines = []
+    for style, clients in styles.items():
+        lines += ["", f"{style}, {size} B"]
         for client in clients:
             rate = statistics.median(rates[style, client])
             base = rates.get((style, "confluent-kafka"))
@@ -335,7 +387,8 @@ def measure(bootstrap: str, size: int, count: int, rounds: int) -> None:
             ratio = statistics.median(own / bare for own, bare in pairs)
             cost = statistics.median(costs[style, client])
             shown = f"{ratio:5.2f} × confluent-kafka" if base else ""
-            print(f"  {client:40} {rate:9,.0f} records/s  {cost:6.2f} µs CPU  {shown}")
+            lines.append(f"  {client:40} {rate:9,.0f} records/s  {cost:6.2f} µs CPU  {shown}")
+    return lines
 
 
 def main() -> None:
@@ -343,13 +396,20 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--styles", nargs="*", choices=STYLES, help="default: all")
+    parser.add_argument("--save", type=Path, help="write the report to this file, too")
     words = parser.parse_args()
+    report = [f"python -m bench.python_clients {' '.join(map(repr, sys.argv[1:]))}"]
     with (
         tempfile.TemporaryDirectory() as folder,
         BrokerProcess(Path(folder) / "data") as broker,
     ):
         for size in (100, 1000):
-            measure(broker.bootstrap, size, words.count, words.rounds)
+            lines = measure(broker.bootstrap, size, words)
+            print("\n".join(lines), flush=True)
+            report += lines
+    if words.save is not None:
+        words.save.write_text("\n".join(report) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from ottla.base.options import Option, OptionType, Table
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX
 from ottla.server.transport.apis import ROWS
-from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS
+from ottla.tools.scripts.table import KAFKA_VERSION, SCRIPTS, VERSIONS
 from ottla.wire.api_keys import APIS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -214,7 +214,7 @@ def compatibility_page() -> str:
 def scripts_page() -> str:
     """Return docs/scripts.md: Apache Kafka's scripts, and the commands that do the same."""
     rows = [
-        [f"`{name}`", row.summary, f"`ottla {row.verb}`" if row.verb else ""]
+        [f"`{name}`", row.summary, f"`ottla {row.verb}`" if row.verb else "", _kafka_versions(name)]
         for name, row in SCRIPTS.items()
     ]
     return _page(
@@ -231,8 +231,13 @@ def scripts_page() -> str:
         "it. Standard output, standard error and exit codes are compared with recordings of Apache "
         "Kafka's tools (`tests/compat/scripts/transcripts`). Help texts, stack traces "
         "and lines of a logger are not: [decision 0022](decisions/0022-scripts.md).",
-        [_table(["Script", "Purpose", "The same with ottla"], rows)],
+        [_table(["Script", "Purpose", "The same with ottla", "In Apache Kafka"], rows)],
     )
+
+
+def _kafka_versions(name: str) -> str:
+    since, removed = VERSIONS[name]
+    return f"since {since}, removed in {removed}" if removed else f"since {since}"
 
 
 _DISTRIBUTION = """# Written by `make fix` (docs/generate.py) from ottla/tools/scripts/table.py.

@@ -38,6 +38,7 @@ PASSING = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.NOT_CONTROLLER,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.OFFSET_NOT_AVAILABLE,
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -70,6 +71,8 @@ class Brokers:
         self.bootstrap = bootstrap
         self.timeout_s = timeout_s
         self.client_id = client_id
+        # Called with each request before it is sent.
+        self.on_request: Callable[[Address, Message, int], None] | None = None
         self._is_proven = is_proven
         self._seeds = parse_bootstrap(bootstrap)
         self._connections: dict[Address, Connection] = {}
@@ -154,6 +157,9 @@ class Brokers:
     def _call(
         self, connection: Connection, request: Message, answer: type[M], max_version: int | None
     ) -> M:
+        if self.on_request is not None:
+            version = connection.version_of(type(request), max_version)
+            self.on_request(connection.address, request, version)
         return connection.call(request, answer, max_version=max_version, timeout_s=self.timeout_s)
 
     def retry(self, attempt: Callable[[], T]) -> T:

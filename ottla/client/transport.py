@@ -251,6 +251,7 @@ class RecordConsumer:
             self.is_down = True
 
 
+_error_of: Callable[[Any], KafkaError | None] = librdkafka.Message.error
 LibrdkafkaError = KafkaException
 """The exception that librdkafka's objects raise; its first argument is for `translate`."""
 EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END
@@ -295,6 +296,11 @@ _PASSING_LOOKUPS = frozenset(
 # librdkafka reports it for a partition without a leader, and for one that does not exist.
 _MAYBE_MISSING_S = 3.0
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
+
+
+def has_errors(messages: Sequence[Any]) -> bool:
+    """Return True if a message is an error instead of a record, without a Python call for each."""
+    return any(map(_error_of, messages))
 
 
 def open_producer(settings: Settings) -> Any:

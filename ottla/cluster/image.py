@@ -33,7 +33,8 @@ class BrokerImage:
     processes.
 
     `host`, `port` and `listener` are the endpoint that clients use by default; `endpoints` lists
-    all endpoints, and is empty if there is only that one.
+    all endpoints, and is empty if there is only that one. `registered_ms` is the time of the
+    registration by the broker's clock, 0 if it is not known.
     """
 
     id: int
@@ -44,6 +45,7 @@ class BrokerImage:
     listener: str = "PLAINTEXT"
     security_protocol: str = "PLAINTEXT"
     endpoints: tuple[Endpoint, ...] = ()
+    registered_ms: int = field(default=0, compare=False)
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Return the endpoint of the named listener; None if the broker does not have it."""

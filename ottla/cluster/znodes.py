@@ -200,7 +200,12 @@ class BrokerIdNode:
             listener=first.listener,
             security_protocol=first.security_protocol,
             endpoints=endpoints,
+            registered_ms=_time_ms(value.get("timestamp")),
         )
+
+
+def _time_ms(text: object) -> int:
+    return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
 def _connection_text(endpoint: Endpoint) -> str:

@@ -1,5 +1,6 @@
 """The application: every page, in one table."""
 
+from ottla.console.api.routes import api_routes
 from ottla.console.pages import (
     brokers,
     overview,
@@ -47,4 +48,4 @@ SOURCES = (
 
 def create_app(console: Console) -> Application:
     """Return the ASGI application of a console."""
-    return application(console, PAGES, SOURCES, [])
+    return application(console, PAGES, SOURCES, api_routes(console))

@@ -3,10 +3,12 @@
 import secrets
 from collections import OrderedDict
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ConfigError
+
+P = TypeVar("P")
 
 _MAX_PLANS = 500
 _LIFE_S = 3600.0
@@ -29,10 +31,16 @@ class Plans:
                 self._plans.popitem(last=False)
         return number
 
-    def get(self, session: str, number: str, kind: type[Any]) -> Any:
-        """Return a plan of a class; ConfigError if it is too old or of another session."""
+    def find(self, session: str, number: str, kind: type[P]) -> P | None:
+        """Return a plan of a class, or None if it is too old or of another session."""
         with self._lock:
             at, plan = self._plans.get((session, number), (0.0, None))
-        if not isinstance(plan, kind) or self._clock.monotonic() - at > _LIFE_S:
+        is_young = self._clock.monotonic() - at <= _LIFE_S
+        return plan if isinstance(plan, kind) and is_young else None
+
+    def get(self, session: str, number: str, kind: type[P]) -> P:
+        """Return a plan as `find`; ConfigError if there is none."""
+        plan = self.find(session, number, kind)
+        if plan is None:
             raise ConfigError("this plan is no longer available: make it again")
         return plan

@@ -49,6 +49,9 @@ class ConsoleServer:
         """Listen and serve; OSError if the port is taken. A `listener` is used as it is."""
         listener = listener or listen(self._settings.host, self._settings.port)
         self.port = listener.getsockname()[1]
+        # Header and body are separate writes: with Nagle's algorithm the body of each response waits
+        # for the client's delayed acknowledgement, 40 ms. asyncio does not set it for such sockets.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._console = open_console(self._settings)
         except BaseException:

@@ -24,7 +24,8 @@ class ConsoleSettings:
     """How a console runs: the address it listens on, its file, and its clusters.
 
     `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
-    free port. `first_password` is the password of the first admin; without one it is random.
+    free port. `first_password` is the password of the first admin; without one it is random. A page
+    waits `timeout_s` for a cluster.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -33,6 +34,7 @@ class ConsoleSettings:
     port: int = DEFAULT_PORT
     is_read_only: bool = False
     first_password: str | None = None
+    timeout_s: float = 5.0
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     users = Users(database, clock)
     clusters = ClusterCatalogue()
     for cluster in settings.clusters:
-        clusters.add(ClusterConnection(cluster))
+        clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
     return Console(
         settings,
         clock,

@@ -163,25 +163,25 @@ class Controller:
     # -- the contest ------------------------------------------------------------------------------
 
     async def _contend(self) -> Deliveries:
-        found = await state.elect(
+        elected = await state.elect(
             self.session,
             self._broker.id,
             self._dependencies.clock.time_ms(),
             lambda _: self._post(events.Elect()),
             None if self._term is None else self._term.term,
         )
-        if not isinstance(found, state.Term):
+        if not isinstance(elected, state.Term):
             if self._term is not None:
                 self._succession.role_lost()
             self._resign()
-            self.controller_id = found
+            self.controller_id = elected
             holder = await state.read_holder(self.session)
             if holder is not None and holder.broker.id != self._broker.id:
                 self._succession.follow(holder.broker, holder.czxid)
             return []
-        if self._term is not None and self._term.term == found:
+        if self._term is not None and self._term.term == elected:
             return []
-        return await self._begin_term(found, self._ended)
+        return await self._begin_term(elected, self._ended)
 
     async def _take_over(self, event: events.ControllerGone) -> None:
         """Take the role from a controller whose process has ended."""

@@ -7,8 +7,9 @@ KafkaZkClient and KafkaController.initializeControllerContext.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.rng import Rng
@@ -53,6 +54,12 @@ from ottla.cluster.znodes import (
 )
 
 _log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Content = TypeVar("Content")
+
+# Reads of the tree under way at the same time; zookeeper.max.in.flight.requests of Apache Kafka is 10.
+READS_MAX = 500
 
 
 class StaleController(OttlaError):
@@ -110,6 +117,33 @@ async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) ->
             )
 
 
+async def wait_for_former_session(
+    session: Coordination, broker: BrokerImage, seconds: float
+) -> None:
+    """Wait until no other session has registered this id; ConfigError after `seconds`.
+
+    For a broker whose addresses do not prove that the registered process has ended.
+    """
+    path = BrokerIdNode.path(broker.id)
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                gone = asyncio.Event()
+                stat = await session.exists(path, lambda _, gone=gone: gone.set())  # type: ignore[misc]
+                if stat is None or stat.ephemeral_owner == session.session_id:
+                    return
+                await gone.wait()
+    except TimeoutError as error:
+        raise _in_use(broker.id) from error
+
+
+def _in_use(broker_id: int) -> ConfigError:
+    return ConfigError(
+        f"A broker with node.id {broker_id} is registered already: "
+        f"stop it, or give this one another node.id"
+    )
+
+
 async def register(
     session: Coordination, broker: BrokerImage, now_ms: int, wait_seconds: float = 0.0
 ) -> int:
@@ -129,10 +163,7 @@ async def register(
             async with asyncio.timeout(wait_seconds or None):
                 await _replace_registration(session, broker, content, may_wait=wait_seconds > 0)
         except TimeoutError:
-            raise ConfigError(
-                f"A broker with node.id {broker.id} is registered already: "
-                f"stop it, or give this one another node.id"
-            ) from error
+            raise _in_use(broker.id) from error
     _, stat = await session.get(path)
     return stat.czxid
 
@@ -334,28 +365,46 @@ async def load_topics(session: Coordination, live: Mapping[int, BrokerImage]) ->
     sync with, has restarted: no controller has decided about that partition since.
     """
     stored = StoredTopics({}, set())
-    for name in await session.children(TopicsNode.PATH):
-        stored.topics[name] = await _load_topic(session, name, live, stored.restarted)
+    names = await session.children(TopicsNode.PATH)
+    nodes = await _in_parallel(lambda name: session.get(TopicNode.path(name)), names)
+    contents = [TopicNode.decode(name, data) for name, (data, _) in zip(names, nodes, strict=True)]
+    loaded = iter(
+        await _in_parallel(
+            lambda key: _load_partition(session, *key),
+            [
+                (name, number, assignment)
+                for name, content in zip(names, contents, strict=True)
+                for number, assignment in content.assignment.items()
+            ],
+        )
+    )
+    for name, content in zip(names, contents, strict=True):
+        partitions = list(islice(loaded, len(content.assignment)))
+        stored.restarted.update(_restarted(partitions, live))
+        images = tuple(partition for partition, _ in partitions)
+        stored.topics[name] = TopicImage(name, content.topic_id or ZERO_UUID, images)
     return stored
 
 
-async def _load_topic(
-    session: Coordination, name: str, live: Mapping[int, BrokerImage], restarted: set[int]
-) -> TopicImage:
-    data, _ = await session.get(TopicNode.path(name))
-    content = TopicNode.decode(name, data)
-    partitions = [
-        await _load_partition(session, name, number, assignment)
-        for number, assignment in content.assignment.items()
-    ]
+def _restarted(
+    partitions: Iterable[tuple[PartitionImage, int]], live: Mapping[int, BrokerImage]
+) -> Iterator[int]:
     for partition, written_at in partitions:
-        restarted.update(
-            member
-            for member in {partition.leader, *partition.isr} & live.keys()
-            if live[member].epoch > written_at
-        )
-    images = tuple(partition for partition, _ in partitions)
-    return TopicImage(name, content.topic_id or ZERO_UUID, images)
+        for member in {partition.leader, *partition.isr} & live.keys():
+            if live[member].epoch > written_at:
+                yield member
+
+
+async def _in_parallel(
+    read: Callable[[Item], Awaitable[Content]], items: Sequence[Item]
+) -> list[Content]:
+    """Read many nodes with up to `READS_MAX` requests under way: one after the other, each would
+    take a round trip.
+    """
+    contents: list[Content] = []
+    for start in range(0, len(items), READS_MAX):
+        contents += await asyncio.gather(*map(read, items[start : start + READS_MAX]))
+    return contents
 
 
 async def _load_partition(
@@ -400,18 +449,18 @@ async def removable_paths(session: Coordination, topic: str, slices: Slices) -> 
     """Return every node of a topic: the deletion request first, then parents before children."""
     paths = [DeleteTopicsNode.path(topic)]
     config = ConfigNode.path(ConfigNode.TOPICS, topic)
-    found = [path for path in [*paths, config] if await session.exists(path) is not None]
+    existing = [path for path in [*paths, config] if await session.exists(path) is not None]
     if await session.exists(TopicNode.path(topic)) is not None:
-        found += await _subtree(session, TopicNode.path(topic), slices)
-    return found
+        existing += await _subtree(session, TopicNode.path(topic), slices)
+    return existing
 
 
 async def _subtree(session: Coordination, path: str, slices: Slices) -> list[str]:
-    found = [path]
+    subtree = [path]
     for name in await session.children(path):
-        found += await _subtree(session, f"{path}/{name}", slices)
+        subtree += await _subtree(session, f"{path}/{name}", slices)
         await slices.pause()
-    return found
+    return subtree
 
 
 class StoredConfig(NamedTuple):

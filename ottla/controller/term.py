@@ -35,6 +35,10 @@ from ottla.controller.topic_deletions import TopicDeletions
 _log = logging.getLogger(__name__)
 
 
+# How long a controller that has just restarted waits for news of processes that have ended.
+PROBE_SECONDS = 0.1
+
+
 class ControllerTerm:
     """The controller role during one term; only the controller's loop calls its methods.
 
@@ -100,6 +104,11 @@ class ControllerTerm:
         context = self._context
         live = await self.brokers.live()
         topics, restarted = await state.load_topics(context.session, live)
+        if context.broker_id in restarted and len(live) > 1:
+            # Perhaps all brokers were killed: a registered process that has ended must not be left
+            # as the only member of an ISR.
+            await context.dependencies.clock.sleep(PROBE_SECONDS)
+            live = await self.brokers.live()
         doomed = await state.load_deletions(context.session)
         loaded = ClusterImage(controller_id=context.broker_id, controller_epoch=context.term.epoch)
         loaded = loaded.with_brokers(

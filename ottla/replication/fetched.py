@@ -78,9 +78,9 @@ def aborted_transactions(
     log: Log, offset: int, end_offset: int, records: Part
 ) -> Sequence[AbortedTransaction]:
     """Return the aborted transactions that the records from `offset` on may belong to."""
-    found = log.aborted_transactions(offset, end_offset)
-    if len(found) > _ABORTED_UNSORTED_MAX:
+    aborted = log.aborted_transactions(offset, end_offset)
+    if len(aborted) > _ABORTED_UNSORTED_MAX:
         data = records.read() if isinstance(records, FileRange) else records
         end_offset = batch.end_offset(data)
-        found = [item for item in found if item.first_offset < end_offset]
-    return found
+        aborted = [item for item in aborted if item.first_offset < end_offset]
+    return aborted

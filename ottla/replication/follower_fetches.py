@@ -225,10 +225,10 @@ class FollowerFetches:
         effects: list[Effect] = []
         for topic in response.responses:
             for data in topic.partitions:
-                found = sent.get((topic.topic_id, data.partition_index))
-                if found is None:
+                awaited = sent.get((topic.topic_id, data.partition_index))
+                if awaited is None:
                     continue
-                followed, offset = found
+                followed, offset = awaited
                 if not self.is_current(followed) or followed.offset != offset:
                     continue
                 effect = self._effect(followed, data, now, backoff)

@@ -100,8 +100,8 @@ class Move:
     def _is_wanted(self) -> bool:
         """Return True if this copy is still the current one."""
         partition = self._partition
-        found = self._directories.moves.future(partition.topic, partition.partition)
-        return found is self._future and not (partition.is_deleted or partition.is_offline)
+        future = self._directories.moves.future(partition.topic, partition.partition)
+        return future is self._future and not (partition.is_deleted or partition.is_offline)
 
     async def _copy_slice(self) -> int:
         """Copy the next slice; return its bytes, 0 if there is nothing to copy at present."""
@@ -115,25 +115,25 @@ class Move:
         offset, end = future.log_end_offset, source.log_end_offset
         if offset >= end:
             return 0
-        found = source.read(offset, _SLICE_BYTES, max_offset=end, only_if_cached=True)
-        if found is None:
+        chunk = source.read(offset, _SLICE_BYTES, max_offset=end, only_if_cached=True)
+        if chunk is None:
             await self._partition.warm(offset, _SLICE_BYTES)
             if not self._is_wanted() or offset < source.log_start_offset:
                 # In any case there is more to do.
                 return 1
             if source.truncations_count != self._truncations:
                 return 1
-            found = source.read(offset, _SLICE_BYTES, max_offset=end)
-        assert found is not None, "a read that may wait always returns"
-        if not found.data:
+            chunk = source.read(offset, _SLICE_BYTES, max_offset=end)
+        assert chunk is not None, "a read that may wait always returns"
+        if not chunk.data:
             # The last offsets have no records any more.
             future.truncation.skip_to(end)
             return 1
         if not future.size_bytes:
             # The log may begin within a batch; before v2 a batch has the offset of its end.
-            base_offset = batch.peek_base_offset(found.data)
+            base_offset = batch.peek_base_offset(chunk.data)
             future.truncation.truncate_fully_and_start_at(min(base_offset, source.log_start_offset))
-        size = future.append_as_follower(found.data).size_bytes
+        size = future.append_as_follower(chunk.data).size_bytes
         self._unsynced_bytes += size
         return size
 

@@ -27,8 +27,8 @@ def warm(files: FileSystem, directory: str, offset: int, max_bytes: int) -> None
 
 
 def _warm(files: FileSystem, directory: str, offset: int, max_bytes: int) -> None:
-    found = (base_offset_of(name, LOG_SUFFIX) for name in files.list(directory))
-    bases = sorted(base for base in found if base >= 0)
+    offsets = (base_offset_of(name, LOG_SUFFIX) for name in files.list(directory))
+    bases = sorted(base for base in offsets if base >= 0)
     at = bisect_right(bases, offset) - 1
     if at < 0:
         return

@@ -92,24 +92,24 @@ class Replicas:
         Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (it is on another
         broker), or KAFKA_STORAGE_ERROR (its directory is offline).
         """
-        found = self._partitions.get((topic, partition))
-        if found is None:
+        replica = self._partitions.get((topic, partition))
+        if replica is None:
             raise self._missing(topic, partition)
-        if found.is_offline:
+        if replica.is_offline:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
-        return found
+        return replica
 
     def get_by_id(self, topic_id: bytes, partition: int) -> Partition:
         """Return a replica of the topic with this id; raises UNKNOWN_TOPIC_ID if there is none."""
-        found = self._by_id.get((topic_id, partition))
-        if found is None:
+        replica = self._by_id.get((topic_id, partition))
+        if replica is None:
             name = self._image().topic_names.get(topic_id)
             if name is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
             raise self._missing(name, partition)
-        if found.is_offline:
+        if replica.is_offline:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
-        return found
+        return replica
 
     def find(self, topic: str, topic_id: bytes, partition: int) -> Partition | None:
         """Return a replica by the topic's name, or by its id if the name is empty; None if absent."""
@@ -389,8 +389,8 @@ class Replicas:
                 if was_leader:
                     for listener in self.on_ceasing:
                         listener(partition)
-        for told in self.on_directory_offline:
-            told()
+        for on_offline in self.on_directory_offline:
+            on_offline()
 
     def checkpoint_high_watermarks(self) -> None:
         """Store the high watermark of each partition; a failure takes that directory offline."""

@@ -25,6 +25,9 @@ _TOPIC = LazyGroup(
         "describe": Verb("ottla.tools.topic.describe", "Show partitions, leaders and offsets."),
         "config": Verb("ottla.tools.topic.config", "Show or change a topic's configuration."),
         "delete": Verb("ottla.tools.topic.delete", "Delete topics and their records."),
+        "search": Verb("ottla.tools.topic.search", "Find records by key, value, header or JSON."),
+        "copy": Verb("ottla.tools.topic.copy", "Copy a topic, also to another cluster."),
+        "trim": Verb("ottla.tools.topic.trim", "Delete the records before a position."),
         "load": Verb("ottla.tools.topic.load", "Load rows of files as records (Spark)."),
         "export": Verb("ottla.tools.topic.export", "Export records to files (Spark)."),
     },
@@ -35,6 +38,7 @@ _GROUP = LazyGroup(
     {
         "list": Verb("ottla.tools.group.list", "List the consumer groups."),
         "describe": Verb("ottla.tools.group.describe", "Show members, offsets and lag."),
+        "seek": Verb("ottla.tools.group.seek", "Move a group to a position (dry run by default)."),
         "reset": Verb("ottla.tools.group.reset", "Reset a group's offsets (dry run by default)."),
         "delete": Verb("ottla.tools.group.delete", "Delete groups and their offsets."),
     },
@@ -108,8 +112,44 @@ _GENERATE = LazyGroup(
     },
     help="Write files for Grafana, Prometheus and systemd.",
 )
+_CLUSTER = LazyGroup(
+    "cluster",
+    {
+        "info": Verb("ottla.tools.cluster.info", "Show the cluster and its brokers."),
+        "health": Verb("ottla.tools.cluster.health", "Check brokers, leaders and replicas."),
+        "move": Verb("ottla.tools.cluster.move", "Move replicas between brokers."),
+    },
+    help="Show a cluster, check it, and move its replicas.",
+)
+_PROFILE = LazyGroup(
+    "profile",
+    {
+        "create": Verb("ottla.tools.profile.create", "Name a cluster."),
+        "use": Verb("ottla.tools.profile.use", "Make a profile the current one."),
+        "list": Verb("ottla.tools.profile.list", "List the profiles."),
+        "delete": Verb("ottla.tools.profile.delete", "Delete a profile."),
+    },
+    help="Name clusters, so that commands need no --bootstrap.",
+)
+_QUOTA = LazyGroup(
+    "quota",
+    {
+        "list": Verb("ottla.tools.quota.list", "List quotas."),
+        "set": Verb("ottla.tools.quota.set", "Set and remove quotas."),
+    },
+    help="Limit users, clients and addresses.",
+)
+_DEBUG = LazyGroup(
+    "debug",
+    {"bundle": Verb("ottla.tools.debug.bundle", "Collect facts for a report, without secrets.")},
+    help="Collect what is needed to find a problem.",
+)
 _GROUPS = {
     "generate": _GENERATE,
+    "cluster": _CLUSTER,
+    "profile": _PROFILE,
+    "quota": _QUOTA,
+    "debug": _DEBUG,
     "streams": _STREAMS,
     "pipeline": _PIPELINE,
     "spark": _SPARK,
@@ -145,6 +185,9 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
             "topic": _noun("topic"),
             "group": _noun("group"),
+            "cluster": _noun("cluster"),
+            "quota": _noun("quota"),
+            "profile": _noun("profile"),
             "replica": _noun("replica"),
             "streams": _noun("streams"),
             "log": _noun("log"),
@@ -157,6 +200,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
             "learn": Verb("ottla.tools.learn.command", "Answer questions by experiments."),
+            "debug": _noun("debug"),
             "scripts": Verb("ottla.tools.scripts.command", "Install Apache Kafka's scripts."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),
         },

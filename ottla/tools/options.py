@@ -8,19 +8,24 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
+from ottla.base.errors import OttlaError
 from ottla.client.brokers import Brokers
-from ottla.tools.output import JSON, TABLE, Output
+from ottla.tools.loading import deferred, load
+from ottla.tools.output import JSON, TABLE, Output, note
+from ottla.wire.fields import Message
 
 Function = Callable[..., Any]
+# Characters of a request that --explain prints.
+_EXPLAINED_MAX = 400
 
+_default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 bootstrap = click.option(
     "--bootstrap",
     "-b",
     metavar="HOST:PORT",
     envvar="OTTLA_BOOTSTRAP",
-    default=DEFAULT_BOOTSTRAP,
-    show_default=True,
+    default=_default_bootstrap,
+    show_default="that of the profile, or 127.0.0.1:9092",
     show_envvar=True,
     help="The cluster's address.",
 )
@@ -31,17 +36,25 @@ output_format = click.option(
     show_default=True,
     help="The output format.",
 )
+explain = click.option(
+    "--explain", is_flag=True, help="Print each request, except librdkafka's, on standard error."
+)
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 def connected(function: Function) -> Function:
-    """Add --bootstrap and --output to a command, and pass it the resulting `Brokers` and `Output`."""
+    """Add --bootstrap, --output and --explain to a command, and pass it the resulting `Brokers` and
+    `Output`.
+    """
 
     @bootstrap
     @output_format
+    @explain
     @functools.wraps(function)
-    def run(bootstrap: str, output: str, **words: Any) -> Any:
+    def run(bootstrap: str, output: str, explain: bool, **words: Any) -> Any:
         with Brokers(bootstrap) as brokers:
+            if explain:
+                brokers.on_request = _print_request
             return function(brokers, Output(output), **words)
 
     return run
@@ -56,6 +69,12 @@ def formatted(function: Function) -> Function:
         return function(Output(output), **words)
 
     return run
+
+
+def _print_request(address: object, request: Message, version: int) -> None:
+    name, _, fields = repr(request).partition("(")
+    text = f"({fields}" if len(fields) <= _EXPLAINED_MAX else f"({fields[:_EXPLAINED_MAX]}…"
+    note(f"{address} <- {name.removesuffix('Request')} v{version} {text}")
 
 
 def parse_pairs(
@@ -85,8 +104,22 @@ def complete_group(
     return _complete("group_ids", context, incomplete)
 
 
+def complete_profile(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete with the names of profiles."""
+    try:
+        names = sorted(load("ottla.tools.profiles", "read")().addresses)
+    except OttlaError:
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 def _complete(subject: str, context: click.Context, incomplete: str) -> list[CompletionItem]:
     # Imported only for completion: no other call needs this module.
     names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
-    found = names(context.params.get("bootstrap") or DEFAULT_BOOTSTRAP)
+    try:
+        found = names(context.params.get("bootstrap") or _default_bootstrap())
+    except OttlaError:
+        return []
     return [CompletionItem(name) for name in found if name.startswith(incomplete)]

@@ -28,6 +28,11 @@ class StopSignals:
             select.select([descriptor, self._wake_read], [], [])
         return b"" if self.requested else os.read(descriptor, size)
 
+    def wait(self, seconds: float) -> None:
+        """Pause; return at once after a stop was requested."""
+        if not self.requested:
+            select.select([self._wake_read], [], [], max(seconds, 0.0))
+
     def __enter__(self) -> "StopSignals":
         """Install the signal handlers."""
         self._wake_read, self._wake_write = os.pipe()

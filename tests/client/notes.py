@@ -3,6 +3,8 @@
 import re
 
 from examples.notes import (
+    automatic_commits,
+    consumer_threads,
     custom_partitioner,
     interceptor_chain,
     low_level_consumer,
@@ -10,6 +12,7 @@ from examples.notes import (
     own_offset_store,
     producer_callback,
     properties_file,
+    transactions,
 )
 from ottla.client import AdminClient, Consumer, Producer
 
@@ -74,6 +77,28 @@ def check_low_level_consumer(bootstrap: str) -> None:
     assert lines == ["2--value-7", "3--value-10"]
 
 
+def check_automatic_commits(bootstrap: str) -> None:
+    """A new group reads everything, and its second run nothing."""
+    topic = topic_with(bootstrap, "automatic", 9)
+    first, second = automatic_commits.main(bootstrap, topic, 9)
+    assert first == sorted(f"{n % 3}--{n // 3}--value-{n}" for n in range(9))
+    assert second == []
+
+
+def check_consumer_threads(bootstrap: str) -> None:
+    """Each of three threads reads one partition alone."""
+    readers = consumer_threads.main(bootstrap, topic_with(bootstrap, "threads", 12))
+    assert sorted(readers) == [0, 1, 2]
+    assert len(set.union(*readers.values())) == 3
+    assert all(len(names) == 1 for names in readers.values())
+
+
+def check_transactions(bootstrap: str) -> None:
+    """Each record has one visible result, although the first run fails after its output."""
+    source, target = topic_with(bootstrap, "source", 4), topic_with(bootstrap, "target")
+    assert transactions.main(bootstrap, source, target) == [f"VALUE-{n}" for n in range(4)]
+
+
 CHECKS = [
     check_producer_callback,
     check_custom_partitioner,
@@ -82,4 +107,7 @@ CHECKS = [
     check_manual_commits,
     check_own_offset_store,
     check_low_level_consumer,
+    check_automatic_commits,
+    check_consumer_threads,
+    check_transactions,
 ]

@@ -1,12 +1,14 @@
 """The admin client: one method for each admin API."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient, OffsetAndMetadata, Producer
-from ottla.client.errors import Closed
+from ottla.client.admin.configs import Resource, ResourceType
+from ottla.client.errors import ClientError, Closed
 from ottla.testing import Cluster
 from tests.client.test_consumer import consumer_of, fill, poll_until
 
@@ -95,6 +97,71 @@ def test_transactions(cluster: Cluster, topic: str) -> None:
                 0,
             )
         assert topic in [row.transactional_id for row in admin.list_transactions()]
+
+
+def test_hanging_transaction_is_ended(cluster: Cluster, topic: str) -> None:
+    """An administrator fences a producer, and aborts what is open in a partition."""
+    producer = Producer(bootstrap_servers=cluster.bootstrap, transactional_id=topic)
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        producer.begin_transaction()
+        producer.send(topic, b"open", partition=0).result(10)
+        (active,) = admin.describe_producers(topic, 0)
+        assert active.transaction_start_offset == 0
+        admin.abort_transaction(topic, 0, active)
+        (aborted,) = admin.describe_producers(topic, 0)
+        assert aborted.transaction_start_offset == -1
+        producer_id, epoch = admin.fence_producer(topic)
+        assert producer_id == active.producer_id
+        assert epoch > active.producer_epoch
+        with pytest.raises(ClientError):
+            producer.commit_transaction()
+    with pytest.raises(ClientError):
+        producer.close()
+
+
+def test_quotas_features_and_resources(cluster: Cluster, topic: str) -> None:
+    """Quotas are set, listed and removed; features and resources are listed."""
+    entity = {"client-id": topic}
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.alter_client_quotas(entity, {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6})
+        rates = {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6}
+        assert admin.describe_client_quotas(entity) == [(entity, rates)]
+        assert (entity, rates) in admin.describe_client_quotas(any_of=["client-id"])
+        admin.alter_client_quotas(entity, delete=list(rates))
+        assert admin.describe_client_quotas(entity) == []
+        with pytest.raises(ApiError):
+            admin.alter_client_quotas(entity, {"speed": 1.0})
+        (feature,) = [row for row in admin.describe_features() if row.name == "group.version"]
+        admin.update_features({feature.name: feature.level}, validate_only=True)
+        with pytest.raises(ApiError):
+            admin.update_features({feature.name: feature.max_version + 1})
+        assert Resource(ResourceType.TOPIC, topic) in admin.list_config_resources()
+        assert all(
+            row.type is ResourceType.BROKER
+            for row in admin.list_config_resources([ResourceType.BROKER])
+        )
+
+
+def test_replica_moves_to_another_directory(tmp_path: Path) -> None:
+    """A replica moves between the log directories of its broker; an unknown one is an error."""
+    first, second = str(tmp_path / "a"), str(tmp_path / "b")
+    with (
+        Cluster(options={"log.dirs": f"{first},{second}"}) as cluster,
+        AdminClient(bootstrap_servers=cluster.bootstrap) as admin,
+    ):
+        admin.create_topic("t")
+        node = admin.describe_cluster().brokers[0].node_id
+        (origin,) = [row for row in admin.describe_log_dirs(node) if ("t", 0) in row.replicas]
+        target = second if origin.path == first else first
+        admin.move_replicas(node, {("t", 0): target})
+        deadline = time.monotonic() + 20
+        while not any(
+            row.path == target and ("t", 0) in row.replicas and not row.replicas["t", 0].is_future
+            for row in admin.describe_log_dirs(node)
+        ):
+            assert time.monotonic() < deadline
+        with pytest.raises(ApiError):
+            admin.move_replicas(node, {("t", 0): str(tmp_path / "c")})
 
 
 def test_wrong_use_is_explained(cluster: Cluster) -> None:

@@ -411,3 +411,15 @@ def test_wrong_use_is_explained(cluster: Cluster, topic: str) -> None:
         consumer.partitions_for("no-such-topic")
     with pytest.raises(ClientError, match=r"did you mean 'max\.poll\.records'"):
         consumer_of(cluster, max_poll_recods=1)
+
+
+def test_polls_return_batches_of_bounded_size(cluster: Cluster, topic: str) -> None:
+    """A poll returns at most max.poll.records, and never so many that it costs a garbage collection."""
+    fill(cluster, topic, [b"a"] * 1000)
+    for settings, most in (({}, 330), ({"max_poll_records": 7}, 7)):
+        with consumer_of(cluster, **settings) as consumer:
+            consumer.assign([(topic, number) for number in range(3)])
+            sizes = []
+            while sum(sizes) < 1000:
+                sizes.append(len(consumer.poll(1.0)))
+            assert max(sizes) <= most

@@ -14,6 +14,7 @@ from ottla.client.errors import ClientError, Closed, SerializationError, TimedOu
 from ottla.client.producer.partitioners import murmur2_partition
 from ottla.client.transport import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.testing import Cluster
+from ottla.wire.records.records import iterate_batches
 
 
 def producer_of(cluster: Cluster, **settings: Any) -> Producer:
@@ -361,3 +362,23 @@ def test_wrong_settings_are_explained(
     with pytest.raises((ConfigError, ClientError), match=sentence):
         producer_of(cluster, **settings)
     assert threading.active_count() <= before
+
+
+@pytest.mark.parametrize("number, codec", [*enumerate(["none", "gzip", "snappy", "lz4", "zstd"])])
+def test_batches_are_compressed(cluster: Cluster, topic: str, number: int, codec: str) -> None:
+    """compression.type chooses the codec of the batches in the broker's log."""
+    with producer_of(cluster, compression_type=codec, linger_ms=20) as producer:
+        for _ in range(20):
+            producer.send(topic, b"a" * 100, partition=0)
+    (file,) = (cluster.data / f"{topic}-0").glob("*.log")
+    codecs = {header.compression for _, header in iterate_batches(file.read_bytes())}
+    assert codecs == {number}
+
+
+def test_acks_decide_what_is_known(cluster: Cluster, topic: str) -> None:
+    """With acks=0 the offset is not known; with 1 and all it is."""
+    offsets = []
+    for acks in (0, 1, "all"):
+        with producer_of(cluster, acks=acks) as producer:
+            offsets.append(producer.send(topic, b"a", partition=0).result(10).offset)
+    assert offsets == [-1, 1, 2]

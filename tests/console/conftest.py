@@ -34,7 +34,11 @@ def console(cluster: Cluster) -> Iterator[ConsoleServer]:
     former = passwords._COST, passwords._PARALLEL
     passwords._COST, passwords._PARALLEL = 16, 1
     settings = ConsoleSettings(
-        (ClusterSettings("local", cluster.bootstrap),), ":memory:", port=0, first_password=PASSWORD
+        (ClusterSettings("local", cluster.bootstrap),),
+        ":memory:",
+        port=0,
+        first_password=PASSWORD,
+        timeout_s=3.0,
     )
     server = ConsoleServer(settings)
     server.start()

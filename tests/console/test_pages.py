@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.console.app import PAGES, SOURCES
+from ottla.console.page import Page
 from ottla.console.server import ConsoleServer
 from ottla.console.web.requests import SECURITY_HEADERS
 from ottla.console.web.routes import MAX_BODY_BYTES
@@ -43,9 +44,9 @@ def address(path: str, is_global: bool) -> str:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.path not in NEEDS], ids=lambda page: page.path
 )
-def test_every_page_is_shown_and_escapes_hostile_text(admin: ConsoleSession, page: object) -> None:
+def test_every_page_is_shown_and_escapes_hostile_text(admin: ConsoleSession, page: Page) -> None:
     """No page fails, and a key, header or group name never becomes an element."""
-    answer = admin.get(address(page.path, page.is_global))  # type: ignore[attr-defined]
+    answer = admin.get(address(page.path, page.is_global))
     assert answer.status == 200, answer.alert
     assert answer.alert == ""
     assert "<img" not in answer.text

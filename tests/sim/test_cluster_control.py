@@ -8,10 +8,12 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import SeededRng
+from ottla.cluster.image import ReplicaAssignment
 from ottla.cluster.zk.port import SessionLost
+from ottla.cluster.znodes import TopicNode, TopicsNode
 from ottla.controller.planning.notices import Fence, MetadataUpdate
 from ottla.controller.planning.requests import TopicRequest
-from ottla.controller.state import StaleController
+from ottla.controller.state import StaleController, load_topics
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.process_watch import Registration
 from ottla.server.brokers.remote import RemoteBroker
@@ -402,6 +404,23 @@ def test_two_brokers_that_refuse_each_other_do_not_take_turns(seed: int) -> None
         )
 
     run(seed, scenario)
+
+
+def test_a_new_controller_reads_many_partitions_at_a_time() -> None:
+    """A round trip for each partition would delay every fail-over by minutes in a large cluster."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        session = cluster.coordination.access("b1").session()
+        assignment = {number: ReplicaAssignment((1, 2)) for number in range(1000)}
+        await session.ensure(TopicsNode.PATH)
+        await session.create(TopicNode.path("t"), TopicNode.encode(bytes(16), assignment))
+        began = cluster.clock.monotonic()
+        stored = await load_topics(session, {})
+        assert len(stored.topics["t"].partitions) == 1000
+        # One after the other took two seconds.
+        assert cluster.clock.monotonic() - began < 0.5
+
+    run(0, scenario)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,8 +1,7 @@
 """The administration of a cluster as one object: a method for each admin API.
 
-Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; client
-quotas, replica moves between log directories, feature updates and the abort of hanging
-transactions, for which `ottla` has no command either; TLS and SASL, as in the rest of `admin`.
+Not done: ACLs, SCRAM credentials and delegation tokens, which the broker does not have yet; TLS and
+SASL, as in the rest of `admin`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +12,10 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin import (
     cluster,
     configs,
+    features,
     groups,
     offsets,
+    quotas,
     records,
     replicas,
     topics,
@@ -223,8 +224,68 @@ class _ClusterMethods(_Connected):
         """Return the producers that the leader of a partition remembers."""
         return transactions.describe_producers(self._brokers, topic, partition)
 
+    def move_replicas(self, node_id: int, targets: Mapping[Key, str]) -> None:
+        """Move replicas of a broker to other log directories of it; `describe_log_dirs` shows progress."""
+        replicas.move_replicas(self._brokers, node_id, targets)
 
-class AdminClient(_TopicMethods, _GroupMethods, _ClusterMethods):
+    def fence_producer(self, transactional_id: str) -> tuple[int, int]:
+        """Fence a transactional producer and abort its transaction; return producer id and epoch."""
+        return transactions.fence_producer(self._brokers, transactional_id)
+
+    def abort_transaction(
+        self, topic: str, partition: int, producer: transactions.ActiveProducer
+    ) -> None:
+        """Abort a transaction that its coordinator has forgotten, in one partition (KIP-664)."""
+        transactions.abort_transaction(self._brokers, topic, partition, producer)
+
+
+class _SettingsMethods(_Connected):
+    """Quotas, features, and resources with a configuration."""
+
+    def describe_client_quotas(
+        self,
+        entity: quotas.Entity | None = None,
+        *,
+        any_of: Sequence[str] = (),
+        strict: bool = False,
+    ) -> list[quotas.Quota]:
+        """Return the quotas of matching entities, by default all; None is the default of a type."""
+        return quotas.describe_quotas(self._brokers, entity, any_of=any_of, strict=strict)
+
+    def alter_client_quotas(
+        self,
+        entity: quotas.Entity,
+        assign: Mapping[str, float] | None = None,
+        *,
+        delete: Sequence[str] = (),
+    ) -> None:
+        """Set quotas of an entity such as {"client-id": "loader"}, and remove others."""
+        quotas.alter_quotas(self._brokers, entity, assign, delete=delete)
+
+    def describe_features(self) -> list[features.Feature]:
+        """Return the features of the cluster with their levels."""
+        return features.describe_features(self._brokers)
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        *,
+        upgrade_type: features.UpgradeType = features.UpgradeType.UPGRADE,
+        validate_only: bool = False,
+    ) -> None:
+        """Set the levels of features, all or none."""
+        features.update_features(
+            self._brokers, levels, upgrade_type=upgrade_type, validate_only=validate_only
+        )
+
+    def list_config_resources(
+        self, types: Sequence[configs.ResourceType] = ()
+    ) -> list[configs.Resource]:
+        """Return the resources that can have a configuration, of these types or of all."""
+        return configs.list_config_resources(self._brokers, types)
+
+
+class AdminClient(_TopicMethods, _GroupMethods, _ClusterMethods, _SettingsMethods):
     """Reads and changes a cluster; a context manager that closes its connections.
 
         with AdminClient(bootstrap_servers="localhost:9092") as admin:

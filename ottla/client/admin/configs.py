@@ -17,6 +17,10 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from ottla.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 
 class ResourceType(IntEnum):
@@ -144,6 +148,26 @@ def alter_config(
         check(done.error_code, done.error_message)
 
     brokers.retry(attempt)
+
+
+def list_config_resources(brokers: Brokers, types: Sequence[ResourceType] = ()) -> list[Resource]:
+    """Return the resources that can have a configuration, of these types or of all (KIP-1142)."""
+    request = ListConfigResourcesRequest(resource_types=[int(kind) for kind in types])
+
+    def attempt() -> list[Resource]:
+        response = brokers.ask(request, ListConfigResourcesResponse)
+        check(response.error_code)
+        known = [int(kind) for kind in ResourceType]
+        return sorted(
+            (
+                Resource(ResourceType(row.resource_type), row.resource_name)
+                for row in response.config_resources
+                if row.resource_type in known
+            ),
+            key=lambda row: (row.type, row.name),
+        )
+
+    return brokers.retry(attempt)
 
 
 def _source(code: int) -> ConfigSource:

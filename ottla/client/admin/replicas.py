@@ -14,6 +14,12 @@ from ottla.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -166,3 +172,34 @@ def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
         return directories
 
     return brokers.retry(attempt)
+
+
+def move_replicas(brokers: Brokers, node_id: int, targets: Mapping[Key, str]) -> None:
+    """Move replicas of a broker to other log directories of it (KIP-113); copying takes time.
+
+    Raises ApiError LOG_DIR_NOT_FOUND for an unknown directory, REPLICA_NOT_AVAILABLE for a replica
+    that is not on this broker. `describe_log_dirs` shows the copies while they grow.
+    """
+    by_path: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for (topic, partition), path in targets.items():
+        by_path[path][topic].append(partition)
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path,
+                topics=[
+                    AlterReplicaLogDirTopic(name=name, partitions=rows)
+                    for name, rows in topics.items()
+                ],
+            )
+            for path, topics in by_path.items()
+        ]
+    )
+
+    def attempt() -> None:
+        response = brokers.ask_node(node_id, request, AlterReplicaLogDirsResponse)
+        for topic in response.results:
+            for row in topic.partitions:
+                check(row.error_code, subject=f"{topic.topic_name}-{row.partition_index}")
+
+    brokers.retry(attempt)

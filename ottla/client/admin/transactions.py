@@ -1,4 +1,4 @@
-"""Transactions and producers: list and describe (KIP-664)."""
+"""Transactions and producers: list, describe, fence, and abort what hangs (KIP-664)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,20 @@ from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from ottla.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+# A new producer with the id replaces this timeout with its own.
+_FENCING_TIMEOUT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class ActiveProducer:
     last_sequence: int
     last_timestamp: int
     transaction_start_offset: int
+    coordinator_epoch: int = -1
 
 
 def list_transactions(brokers: Brokers, *, states: Sequence[str] = ()) -> list[TransactionListing]:
@@ -113,8 +124,54 @@ def describe_producers(brokers: Brokers, topic: str, partition: int) -> list[Act
                 producer.last_sequence,
                 producer.last_timestamp,
                 producer.current_txn_start_offset,
+                producer.coordinator_epoch,
             )
             for producer in row.active_producers
         ]
+
+    return brokers.retry(attempt)
+
+
+def abort_transaction(
+    brokers: Brokers, topic: str, partition: int, producer: ActiveProducer
+) -> None:
+    """Write an abort marker for a transaction that its coordinator has forgotten (KIP-664).
+
+    `describe_producers` returns the producer. Never use it for a transaction that the coordinator
+    still knows: that would break its atomicity.
+    """
+    marker = WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
+        coordinator_epoch=max(0, producer.coordinator_epoch),
+    )
+    request = WriteTxnMarkersRequest(markers=[marker])
+
+    def attempt() -> None:
+        leader = brokers.leaders([(topic, partition)])[topic, partition]
+        response = brokers.ask_node(leader, request, WriteTxnMarkersResponse)
+        (row,) = response.markers[0].topics[0].partitions
+        check(row.error_code, subject=f"{topic}-{partition}")
+
+    brokers.retry(attempt)
+
+
+def fence_producer(brokers: Brokers, transactional_id: str) -> tuple[int, int]:
+    """Fence the producer with this transactional id and abort its transaction (KIP-664).
+
+    Return the producer id and the new epoch.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
+    )
+
+    def attempt() -> tuple[int, int]:
+        response = brokers.ask_transaction_coordinator(
+            transactional_id, request, InitProducerIdResponse, max_version=5
+        )
+        check(response.error_code, subject=f"Transactional id {transactional_id!r}")
+        return int(response.producer_id), int(response.producer_epoch)
 
     return brokers.retry(attempt)

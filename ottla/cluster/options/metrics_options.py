@@ -41,8 +41,8 @@ ROWS = (
         "metrics.listener",
         OptionType.STRING,
         None,
-        "Ottla's own: host:port that serves /metrics for Prometheus, /jmx and /healthz over HTTP "
-        "(docs/monitoring.md). Off by default. Every client that can reach it can read the names "
+        "Ottla's own: host:port that serves /metrics for Prometheus, /jmx, /healthz and /lag over "
+        "HTTP (docs/monitoring.md). Off by default. Every client that can reach it can read the names "
         "of topics and groups.",
         check=check_address,
     ),
@@ -61,5 +61,12 @@ ROWS = (
         "Ottla's own: serve memory, threads and garbage collections of the process also as "
         "jvm_memory_used_bytes, jvm_threads_current and jvm_gc_collection_seconds, for dashboards "
         "made for a JVM.",
+    ),
+    _row(
+        "search.enable",
+        OptionType.BOOLEAN,
+        False,
+        "Ottla's own: serve /search at metrics.listener (docs/http.md). Every client that can reach "
+        "the port can then read the records of every topic: it has no authentication.",
     ),
 )

@@ -180,9 +180,9 @@ def _describe_cluster(connection: ClusterConnection) -> list[ConfigRow]:
 
 
 def _row(row: DescribeConfigsResourceResult, own: ConfigSource) -> ConfigRow:
-    inherited = [item.value for item in row.synonyms if item.source != own]
-    is_own = row.config_source == own
-    default = inherited[0] if inherited else (None if is_own else row.value)
+    default = _inherited(row, own)
+    if default is None and row.config_source != own:
+        default = row.value
     return ConfigRow(
         name=row.name,
         value=None if row.is_sensitive else row.value,
@@ -198,6 +198,17 @@ def _row(row: DescribeConfigsResourceResult, own: ConfigSource) -> ConfigRow:
     )
 
 
+def _inherited(row: DescribeConfigsResourceResult, own: ConfigSource) -> str | None:
+    """Return the value without the override, from the first synonym that has one, or None."""
+    for item in row.synonyms:
+        if item.source == own or item.value is None:
+            continue
+        # log.retention.hours is a synonym of retention.ms.
+        factor = _FACTORS.get(item.name.rpartition(".")[2], 1) if row.name.endswith(".ms") else 1
+        return item.value if factor == 1 else str(int(item.value) * factor)
+    return None
+
+
 def _difference(rows: Mapping[str, ConfigRow], name: str, value: str | None) -> ConfigDifference:
     row = rows.get(name)
     if row is None:
@@ -209,7 +220,7 @@ def _difference(rows: Mapping[str, ConfigRow], name: str, value: str | None) -> 
 def _audited(row: ConfigDifference, value: str | None) -> str:
     if row.is_hidden:
         return MASKED
-    return "(not set)" if value is None else value
+    return "(default)" if value is None else value
 
 
 _TYPES = {
@@ -219,6 +230,7 @@ _TYPES = {
     ConfigKind.GROUP: ResourceType.GROUP,
     ConfigKind.CLIENT_METRICS: ResourceType.CLIENT_METRICS,
 }
+_FACTORS = {"hours": 3_600_000, "minutes": 60_000}
 # The source of an override of each kind of resource.
 _OWN_SOURCE = {
     ConfigKind.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,

@@ -358,7 +358,7 @@ def _leaders(connection: ClusterConnection) -> dict[Key, int]:
 def _ages_by_group(
     connection: ClusterConnection, positions: Mapping[tuple[str, Key], int]
 ) -> dict[tuple[str, Key], float]:
-    """Return ages by group and partition; groups at the same partition are asked for in turn."""
+    """Return ages by group and partition; groups at the same partition take turns."""
     ages: dict[tuple[str, Key], float] = {}
     rest = dict(positions)
     while rest:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin.groups import describe_group
@@ -16,7 +17,8 @@ from ottla.client.admin.offsets import (
 )
 from ottla.console.model.changes import Change
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import Key, read_metadata
+from ottla.console.model.requests.metadata import Key as Key
+from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.requests.offsets import Bounds, bounds_of, find_offsets
 
 
@@ -85,7 +87,7 @@ class OffsetPlan:
     planned_at_ms: int
 
 
-class PlanOutdated(OttlaError):
+class PlanOutdated(OttlaError, ValueError):
     """The offsets have changed since the plan was made: make it again."""
 
 
@@ -240,6 +242,38 @@ def parse_duration(text: str) -> int:
         )
     parts = {name: float(value) for name, value in match.groupdict().items() if value}
     return int(timedelta(**parts).total_seconds() * 1000)
+
+
+def request_of(
+    group_id: str,
+    strategy: Strategy,
+    value: str,
+    *,
+    topics: tuple[str, ...] = (),
+    partitions: tuple[Key, ...] = (),
+    offsets: Mapping[Key, int] | None = None,
+) -> ResetRequest:
+    """Return a request whose offset, shift, time (ms) or duration is given as text; ConfigError
+    if it is not of that kind. Pure.
+    """
+    name = _ARGUMENTS.get(strategy)
+    if name in (None, "offsets") or not value:
+        argument: dict[Any, Any] = {}
+    elif name == "duration":
+        argument = {name: value}
+    else:
+        try:
+            argument = {name: int(value)}
+        except ValueError:
+            raise ConfigError(f"{value!r} is no {name}: write a number") from None
+    return ResetRequest(
+        group_id,
+        strategy,
+        topics=topics,
+        partitions=partitions,
+        offsets=offsets or {},
+        **argument,
+    )
 
 
 def _require_argument(request: ResetRequest) -> None:

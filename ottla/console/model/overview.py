@@ -89,35 +89,7 @@ class ClusterEvent:
 
 def read_overview(connection: ClusterConnection) -> Overview:
     """Return the counts of a cluster, some seconds old at most."""
-    metadata = read_metadata(connection)
-    min_isr = min_isr_of_all(connection)
-    groups = connection.cached("groups", 1.0, lambda: list_groups(connection), stale_s=10.0)
-    with connection.brokers() as brokers:
-        reassigning = len(list_reassignments(brokers))
-    rows = [(topic, row) for topic in metadata.topics.values() for row in topic.partitions]
-    internal = sum(topic.is_internal for topic in metadata.topics.values())
-    sizes = [size for row in list_brokers(connection) if (size := row.size_bytes) is not None]
-    return Overview(
-        cluster=connection.name,
-        cluster_id=metadata.cluster_id,
-        controller_id=metadata.controller_id,
-        brokers=len(metadata.nodes),
-        topics=len(metadata.topics) - internal,
-        internal_topics=internal,
-        partitions=len(rows),
-        replicas=sum(len(row.replicas) for _, row in rows),
-        under_replicated=sum(len(row.isr) < len(row.replicas) for _, row in rows),
-        under_min_isr=sum(len(row.isr) < min_isr.get(topic.name, 1) for topic, row in rows),
-        offline=sum(row.leader not in metadata.nodes for _, row in rows),
-        not_preferred_leader=sum(
-            bool(row.replicas) and row.leader != row.replicas[0] for _, row in rows
-        ),
-        reassigning=reassigning,
-        groups=len(groups),
-        groups_by_state=dict(Counter(group.state for group in groups)),
-        size_bytes=sum(sizes) if sizes else None,
-        read_at_ms=metadata.read_at_ms,
-    )
+    return connection.cached("overview", 1.0, lambda: _count(connection), stale_s=4.0)
 
 
 def take_sample(connection: ClusterConnection, *, with_groups: bool = True) -> Sample:
@@ -170,6 +142,38 @@ def compare_samples(before: Sample, after: Sample) -> list[ClusterEvent]:
         ClusterEvent(after.at_ms, kind, resource, _text(old), _text(new))
         for kind, resource, old, new in events
     ]
+
+
+def _count(connection: ClusterConnection) -> Overview:
+    metadata = read_metadata(connection)
+    min_isr = min_isr_of_all(connection)
+    groups = connection.cached("groups", 1.0, lambda: list_groups(connection), stale_s=10.0)
+    with connection.brokers() as brokers:
+        reassigning = len(list_reassignments(brokers))
+    rows = [(topic, row) for topic in metadata.topics.values() for row in topic.partitions]
+    internal = sum(topic.is_internal for topic in metadata.topics.values())
+    sizes = [size for row in list_brokers(connection) if (size := row.size_bytes) is not None]
+    return Overview(
+        cluster=connection.name,
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        brokers=len(metadata.nodes),
+        topics=len(metadata.topics) - internal,
+        internal_topics=internal,
+        partitions=len(rows),
+        replicas=sum(len(row.replicas) for _, row in rows),
+        under_replicated=sum(len(row.isr) < len(row.replicas) for _, row in rows),
+        under_min_isr=sum(len(row.isr) < min_isr.get(topic.name, 1) for topic, row in rows),
+        offline=sum(row.leader not in metadata.nodes for _, row in rows),
+        not_preferred_leader=sum(
+            bool(row.replicas) and row.leader != row.replicas[0] for _, row in rows
+        ),
+        reassigning=reassigning,
+        groups=len(groups),
+        groups_by_state=dict(Counter(group.state for group in groups)),
+        size_bytes=sum(sizes) if sizes else None,
+        read_at_ms=metadata.read_at_ms,
+    )
 
 
 _Event = tuple[str, str, object, object]

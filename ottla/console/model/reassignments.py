@@ -16,7 +16,8 @@ from ottla.console.model.partitions import BrokerLoad, min_isr_of_all, skew
 from ottla.console.model.placement import goals, throttles
 from ottla.console.model.placement.goals import Assignment, Layout
 from ottla.console.model.requests.directories import Directory, read_directories, replica_sizes
-from ottla.console.model.requests.metadata import Key, Metadata, read_metadata
+from ottla.console.model.requests.metadata import Key as Key
+from ottla.console.model.requests.metadata import Metadata, read_metadata
 
 
 class Goal(StrEnum):

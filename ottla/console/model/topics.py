@@ -187,14 +187,16 @@ def delete_records(connection: ClusterConnection, name: str, before: Mapping[int
     old = read_topic_bounds(connection, name).starts
     with connection.brokers() as brokers:
         targets = {(name, partition): offset for partition, offset in before.items()}
-        new = records.delete_records(brokers, targets)
+        records.delete_records(brokers, targets)
     connection.forget()
+    # The answer is the smallest start among the replicas, which followers may not have reached yet.
+    new = read_topic_bounds(connection, name).starts
     return Change(
         connection.name,
         "topic.delete-records",
         name,
-        before={f"start of {p}": str(old.get((t, p), "?")) for t, p in sorted(new)},
-        after={f"start of {p}": str(offset) for (_, p), offset in sorted(new.items())},
+        before={f"start of {p}": str(old.get((name, p), "?")) for p in sorted(before)},
+        after={f"start of {p}": str(new.get((name, p), "?")) for p in sorted(before)},
     )
 
 

@@ -28,6 +28,7 @@ _MAX_MOVES = 500
 
 def show(view: View) -> Mapping[str, Any]:
     """Return running moves, throttles and the form of a plan."""
+    number = view.form.text("plan")
     return {
         "running": list_running(view.cluster),
         "throttle": read_throttle(view.cluster),
@@ -35,8 +36,9 @@ def show(view: View) -> Mapping[str, Any]:
         "goals": list(Goal),
         "picked": view.form.all("broker"),
         "topics": view.form.text("topics") or view.query.text("topic"),
-        "plan": None,
-        "plan_id": "",
+        # A plan whose start failed is shown again.
+        "plan": view.console.plans.find(view.session.key, number, ReassignmentPlan),
+        "plan_id": number,
         "max_moves": _MAX_MOVES,
     }
 

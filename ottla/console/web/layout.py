@@ -23,6 +23,10 @@ class Section(NamedTuple):
     is_global: bool = False
 
 
+def _has_zookeeper(view: View) -> bool:
+    return view.role is Role.ADMIN and has_tree(view.cluster)
+
+
 # In the order of the page. Later packages add theirs: SQL, alerts.
 SECTIONS = (
     Section("overview", "overview", "Overview", "o"),
@@ -33,7 +37,7 @@ SECTIONS = (
     Section("transactions", "transactions", "Transactions", "x"),
     Section("acls", "acls", "ACL & users", "a"),
     Section("quotas", "quotas", "Quotas", "q"),
-    Section("zookeeper", "zookeeper", "ZooKeeper", "z", lambda view: has_tree(view.cluster)),
+    Section("zookeeper", "zookeeper", "ZooKeeper", "z", _has_zookeeper),
     Section("audit", "/audit", "Audit", "u", lambda view: view.role is Role.ADMIN, True),
     Section("users", "/users", "Users", "p", lambda view: view.role is Role.ADMIN, True),
 )

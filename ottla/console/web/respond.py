@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
-from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.console.accounts.audit import Actor
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
@@ -127,8 +127,8 @@ def status_of(error: Exception) -> int:
         return 404 if error.code in _NO_SUCH else 409
     if isinstance(error, ConfigError | AccountError):
         return 400
-    # Two users changed the same thing: the errors of outdated forms and plans are ValueErrors.
-    return 409 if isinstance(error, ValueError) else 501
+    # The rest are outdated forms and plans: another user changed the same thing.
+    return 501 if isinstance(error, Unsupported) else 409
 
 
 def _page_reply(page: Page, view: View, request: Request) -> Reply:

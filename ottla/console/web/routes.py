@@ -90,7 +90,7 @@ class SecurityHeaders:
 async def read_request(http: HttpRequest) -> Request:
     """Return a request as a value; HTTP error 413 if its body is too large."""
     body = bytearray()
-    if http.method == "POST":
+    if http.method not in ("GET", "HEAD"):
         async for chunk in http.stream():
             body += chunk
             if len(body) > MAX_BODY_BYTES:

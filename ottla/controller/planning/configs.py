@@ -106,10 +106,10 @@ def _check_changes(changes: tuple[ConfigChange, ...]) -> None:
             )
 
 
-def _unknown(code: ErrorCode, what: str, name: str, rows: Mapping[str, Option]) -> ApiError:
+def _unknown(code: ErrorCode, kind: str, name: str, rows: Mapping[str, Option]) -> ApiError:
     meant = option_tables.nearest(name, rows)
     hint = f"; did you mean {meant}?" if meant else ""
-    return ApiError(code, f"Unknown {what} name: {name}{hint}")
+    return ApiError(code, f"Unknown {kind} name: {name}{hint}")
 
 
 def _rendered(row: Option, value: object) -> str:

@@ -83,12 +83,12 @@ def _with(image: ClusterImage, elected: dict[TopicPartition, PartitionImage]) ->
 def _existing(image: ClusterImage, topic: str, number: int) -> PartitionImage | ApiError:
     if image.topic(topic) is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
-    found = image.partition(topic, number)
-    if found is None:
+    known = image.partition(topic, number)
+    if known is None:
         return ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic}-{number}"
         )
-    return found
+    return known
 
 
 def _elected(
@@ -98,17 +98,17 @@ def _elected(
         return ApiError(ErrorCode.ELECTION_NOT_NEEDED)
     status = partition_status(partition, image.brokers)
     is_preferred = kind is ElectionType.PREFERRED
-    found = None
+    outcome = None
     # A new partition gets its leader when the first of its replicas registers.
     if status is not PartitionStatus.NEW:
         replicas, state = partition.replicas, leader_and_isr(partition)
         live = partition.live(image.brokers)
-        found = (
+        outcome = (
             election.elect_preferred(replicas, state, live)
             if is_preferred
             else election.elect_for_offline(replicas, state, live, allow_unclean=True)
         )
-    if found is None:
+    if outcome is None:
         return ApiError(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
             if is_preferred
@@ -117,8 +117,8 @@ def _elected(
     move_partition(status, PartitionStatus.ONLINE)
     return replace(
         partition,
-        leader=found.leader,
-        leader_epoch=found.leader_epoch,
-        isr=found.isr,
-        is_recovering=found.is_recovering,
+        leader=outcome.leader,
+        leader_epoch=outcome.leader_epoch,
+        isr=outcome.isr,
+        is_recovering=outcome.is_recovering,
     )

@@ -172,17 +172,17 @@ def _partition_elected(
         partition = replace(partition, offline_replicas=offline)
     if status is PartitionStatus.ONLINE:
         return _without_dead(partition, live)
-    found = election.elect_for_offline(
+    outcome = election.elect_for_offline(
         partition.replicas, leader_and_isr(partition), live, allow_unclean=is_unclean(topic)
     )
-    if found is None:
+    if outcome is None:
         if partition.leader == NO_LEADER:
             return partition
         move_partition(status, PartitionStatus.OFFLINE)
         # The ISR stays as it is: only its members hold every acknowledged record.
         return _led(partition, NO_LEADER, partition.isr, is_recovering=partition.is_recovering)
     move_partition(status, PartitionStatus.ONLINE)
-    return _led(partition, found.leader, found.isr, is_recovering=found.is_recovering)
+    return _led(partition, outcome.leader, outcome.isr, is_recovering=outcome.is_recovering)
 
 
 def _first_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionImage:

@@ -67,13 +67,13 @@ def _existing(topic: TopicImage | None, request: Reassignment) -> PartitionImage
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find a topic named {request.topic}.",
         )
-    found = topic.partition(request.partition)
-    if found is None:
+    known = topic.partition(request.partition)
+    if known is None:
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find partition {request.topic}:{request.partition}.",
         )
-    return found
+    return known
 
 
 def _planned(former: PartitionImage, request: Reassignment, rules: Rules) -> PartitionImage:
@@ -227,7 +227,7 @@ def ongoing(
     image: ClusterImage, requested: Iterable[tuple[str, int]] | None
 ) -> dict[str, list[PartitionImage]]:
     """Return the partitions being reassigned, by topic; of `requested`, or of all topics."""
-    found: dict[str, list[PartitionImage]] = {}
+    moves: dict[str, list[PartitionImage]] = {}
     if requested is None:
         requested = [
             (name, partition.partition)
@@ -237,5 +237,5 @@ def ongoing(
     for name, number in requested:
         partition = image.partition(name, number)
         if partition is not None and partition.is_being_reassigned:
-            found.setdefault(name, []).append(partition)
-    return found
+            moves.setdefault(name, []).append(partition)
+    return moves

@@ -42,13 +42,13 @@ def _without(
         isr = tuple(item for item in partition.isr if item != broker_id)
         return replace(partition, isr=isr, leader_epoch=partition.leader_epoch + 1)
     live = partition.live(image.brokers)
-    found = election.elect_for_shutdown(
+    outcome = election.elect_for_shutdown(
         partition.replicas, leader_and_isr(partition), live, shutting_down
     )
-    if found is None:
+    if outcome is None:
         return partition
     return replace(
-        partition, leader=found.leader, isr=found.isr, leader_epoch=partition.leader_epoch + 1
+        partition, leader=outcome.leader, isr=outcome.isr, leader_epoch=partition.leader_epoch + 1
     )
 
 

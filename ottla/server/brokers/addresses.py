@@ -1,4 +1,6 @@
-"""The address at which brokers reach one another."""
+"""The address at which brokers reach one another, and what it proves."""
+
+import ipaddress
 
 from ottla.base.options import Snapshot
 from ottla.cluster.image import BrokerImage, Endpoint
@@ -9,3 +11,23 @@ def inter_broker_endpoint(broker: BrokerImage, options: Snapshot) -> Endpoint:
     listener = options["inter.broker.listener.name"]
     endpoint = None if listener is None else broker.endpoint(listener)
     return endpoint or broker.every_endpoint()[0]
+
+
+def identifies_process(broker: BrokerImage, options: Snapshot) -> bool:
+    """Return True if no other live process can listen at one of the broker's addresses.
+
+    Loopback addresses are the same on every machine: they prove it only if all brokers of the
+    cluster run on this one, as with embedded coordination or a ZooKeeper on loopback.
+    """
+    servers = options.text("zookeeper.connect").partition("/")[0]
+    hosts = [server.strip().rpartition(":")[0].strip("[]") for server in servers.split(",")]
+    if not servers or all(map(_is_loopback, hosts)):
+        return True
+    return not all(_is_loopback(endpoint.host) for endpoint in broker.every_endpoint())
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -27,7 +27,7 @@ from ottla.replication.ports import IsrChanges
 from ottla.replication.replicas import Replicas
 from ottla.server import local_broker
 from ottla.server.brokers import leaving
-from ottla.server.brokers.addresses import inter_broker_endpoint
+from ottla.server.brokers.addresses import identifies_process, inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
@@ -87,6 +87,7 @@ class Membership:
         self._groups = groups
         self._environment = environment
         self._session = session
+        self._session_seconds = environment.options.integer("zookeeper.session.timeout.ms") / 1000
         # The registrations of other brokers that this one has connected to.
         self._reached: set[Registration] = set()
         current, node_id = environment.current, environment.node_id
@@ -125,7 +126,7 @@ class Membership:
             connect=self._connect,
             create_elsewhere=TopicsElsewhere(self._link, self.notices).ensure,
             local_image=lambda: environment.current.image,
-            registration_seconds=environment.options.integer("zookeeper.session.timeout.ms") / 1000,
+            registration_seconds=self._session_seconds,
         )
         controller = Controller(self._session, self._registered, dependencies)
         controller.on_new_session += [environment.configs.start, environment.features.start]
@@ -137,6 +138,10 @@ class Membership:
         Raises ConfigError if the id or one of the addresses belongs to another broker.
         """
         await state.refuse_shared_addresses(self._session, self._registered)
+        if not identifies_process(self._registered, self._environment.options):
+            await state.wait_for_former_session(
+                self._session, self._registered, self._session_seconds
+            )
         self._environment.replicas.on_directory_offline.append(self._directory_failed)
         await self.controller.start()
 
@@ -179,7 +184,9 @@ class Membership:
             return self.notices
         address = inter_broker_endpoint(broker, environment.options)
         channel = environment.channels.open(address.host, address.port, purpose="controller")
-        registration = Registration(broker.id, broker.epoch, address.host, address.port)
+        registration = Registration(
+            broker.id, broker.epoch, address.host, address.port, broker.registered_ms
+        )
         return RemoteBroker(
             environment.net, environment.clock, channel, registration, self._reached
         )

@@ -2,7 +2,7 @@
 
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
 broker listens while it is registered. A broker of Apache Kafka registers a moment before it
-listens, so a registration that was never reached has some time. A broker that is only silent (its
+listens, so a new registration that was never reached has some time. A broker that is only silent (its
 machine or the network is down) is not noticed here: its session ends.
 """
 
@@ -28,12 +28,17 @@ FIRST_SECONDS = 3.0
 
 
 class Registration(NamedTuple):
-    """A registration of a broker, by the epoch, and its address."""
+    """A registration of a broker, by the epoch, its address, and its time by the broker's clock."""
 
     broker_id: int
     epoch: int
     host: str
     port: int
+    registered_ms: int = 0
+
+    def is_new(self, now_ms: int) -> bool:
+        """Return True if the broker may not listen yet; also if its clock is ahead of this one's."""
+        return now_ms - self.registered_ms < FIRST_SECONDS * 1000
 
 
 class _IdleConnection(RequestConnection):
@@ -63,14 +68,15 @@ def _ignore(answer: "asyncio.Future[Message]") -> None:
 async def wait_until_gone(
     net: Net, clock: Clock, registration: Registration, reached: set[Registration]
 ) -> None:
-    """Return when connections are refused twice in a row, for three seconds at first.
+    """Return when connections are refused twice in a row, for three seconds if it is new.
 
     `reached` are the registrations that have accepted a connection, which may be another one than
     this watch's; this one is added. The set outlives the watch: in the controller's next term, an
     ended process is noticed at once.
     """
     refused_count, pause = 0, REPEAT_SECONDS
-    first_until = clock.monotonic() + FIRST_SECONDS
+    is_new = registration.is_new(clock.time_ms())
+    first_until = clock.monotonic() + (FIRST_SECONDS if is_new else 0.0)
     host, port = registration.host, registration.port
     while refused_count < 2 or (registration not in reached and clock.monotonic() < first_until):
         started_at = clock.monotonic()

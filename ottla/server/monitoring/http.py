@@ -1,12 +1,13 @@
 """A minimal HTTP server on the Net port: GET and HEAD of a few paths, one request per connection.
 
-Prometheus, curl, browsers and load balancers need no more. Only the first line of a request is
-evaluated: its path and the parameters of its query. Anything else than a request gets a 400 and the
-connection is closed. Every limit is finite.
+Prometheus, curl, browsers and load balancers need no more. Only the first line of a request (its
+path and the parameters of its query) and its Host header are evaluated. Anything else than a
+request gets a 400 and the connection is closed. Every limit is finite.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import NamedTuple, cast
 from urllib.parse import parse_qsl, unquote
 
@@ -25,6 +26,7 @@ _PIECE_BYTES = 64 * 1024
 _REASONS = {
     200: "OK",
     400: "Bad Request",
+    403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     431: "Request Header Fields Too Large",
@@ -33,10 +35,15 @@ _REASONS = {
 
 
 class Request(NamedTuple):
-    """The path of a request, and the parameters of its query; the last one of a name wins."""
+    """The evaluated parts of a request; `host` is None without a Host header.
+
+    `parameters` are those of the query; the last one of a name wins.
+    """
 
     path: str
-    query: Mapping[str, str]
+    parameters: Mapping[str, str]
+    query: str
+    host: str | None
 
 
 class Answer(NamedTuple):
@@ -47,7 +54,17 @@ class Answer(NamedTuple):
     pieces: list[bytes]
 
 
-Page = Callable[[Request], Awaitable[Answer]]
+class Stream(NamedTuple):
+    """A response whose length is not known: it ends when the connection closes.
+
+    If the peer closes the connection, the generator is closed.
+    """
+
+    content_type: str
+    pieces: AsyncGenerator[bytes, None]
+
+
+Page = Callable[[Request], Awaitable[Answer | Stream]]
 # By path; a path that ends with "/" serves all paths below it.
 Pages = Mapping[str, Page]
 
@@ -57,10 +74,10 @@ def plain(status: int, text: str) -> Answer:
     return Answer(status, "text/plain; charset=utf-8", [text.encode() + b"\n"])
 
 
-def _request(target: str) -> Request:
+def _request(target: str, head: list[bytes]) -> Request:
     path, _, query = target.partition("?")
     parameters = dict(parse_qsl(query, keep_blank_values=True, encoding="utf-8"))
-    return Request(unquote(path), parameters)
+    return Request(unquote(path), parameters, query, _host(head))
 
 
 class HttpServer:
@@ -96,12 +113,12 @@ class HttpServer:
         for connection in list(self.connections):
             connection.abort()
 
-    async def answer(self, first_line: bytes) -> tuple[Answer, bool]:
+    async def answer(self, head: list[bytes]) -> tuple[Answer | Stream, bool]:
         """Return the response to a request, and whether its body is to be sent."""
-        words = first_line.split()
+        words = head[0].split() if head else []
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return plain(400, "This is the metrics port; it uses HTTP."), True
-        method, request = words[0], _request(words[1].decode("latin-1"))
+        method, request = words[0], _request(words[1].decode("latin-1"), head)
         if method not in (b"GET", b"HEAD"):
             return plain(405, "Only GET and HEAD are supported."), True
         page = self.pages.get(request.path) or self._page_above(request.path)
@@ -116,6 +133,15 @@ class HttpServer:
         return self.pages[max(folders, key=len)] if folders else None
 
 
+def _host(head: list[bytes]) -> str | None:
+    """Return the value of the Host header."""
+    for line in head[1:]:
+        name, found, value = line.partition(b":")
+        if found and name.strip().lower() == b"host":
+            return value.strip().decode("latin-1")
+    return None
+
+
 class HttpConnection(asyncio.BufferedProtocol):
     """Reads one request, writes one response, closes."""
 
@@ -128,6 +154,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._may_write: asyncio.Event = asyncio.Event()
         self._may_write.set()
         self._timer: asyncio.TimerHandle | None = None
+        self._streaming: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for a request, with a timeout."""
@@ -154,17 +181,17 @@ class HttpConnection(asyncio.BufferedProtocol):
         if end < 0 and b"\n\n" not in head and self._filled < REQUEST_BYTES_MAX:
             # A client of another protocol would wait for a response, because it sends no lines.
             if not head[:8].decode("latin-1").rstrip("\r\n").isprintable():
-                self._start(b"")
+                self._start([])
             return
         if end < 0 and self._filled >= REQUEST_BYTES_MAX:
             self._start_with(plain(431, "The request is too large."))
             return
-        self._start(head.splitlines()[0] if head.split() else b"")
+        self._start(head.splitlines())
 
     def eof_received(self) -> bool:
-        """Continue to respond to a peer that has only stopped sending."""
+        """Continue to respond to a peer that has only stopped sending; but this cancels a stream."""
         self._has_peer_ended = True
-        return self._is_answering and not self._is_sent
+        return self._is_answering and not self._is_sent and self._streaming is None
 
     def pause_writing(self) -> None:
         """Wait for the peer to read."""
@@ -178,6 +205,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Remove the connection from the server."""
         self._server.connections.discard(self)
         self._may_write.set()
+        if self._streaming is not None:
+            self._streaming.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -190,19 +219,42 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
 
-    def _start(self, first_line: bytes) -> None:
+    def _start(self, head: list[bytes]) -> None:
         self._is_answering = True
         self._end_after(ANSWER_SECONDS)
-        self._server.tasks.spawn(self._answer(first_line), "answer of the metrics port")
+        self._server.tasks.spawn(self._answer(head), "answer of the metrics port")
 
     def _start_with(self, answer: Answer) -> None:
         self._is_answering = True
         self._end_after(ANSWER_SECONDS)
         self._server.tasks.spawn(self._send(answer, with_body=True), "answer of the metrics port")
 
-    async def _answer(self, first_line: bytes) -> None:
-        answer, with_body = await self._server.answer(first_line)
-        await self._send(answer, with_body=with_body)
+    async def _answer(self, head: list[bytes]) -> None:
+        answer, with_body = await self._server.answer(head)
+        if isinstance(answer, Answer):
+            await self._send(answer, with_body=with_body)
+            return
+        async with aclosing(answer.pieces) as pieces:
+            if not self._transport.is_closing():
+                self._streaming = asyncio.current_task()
+                await self._send_stream(answer.content_type, pieces, with_body=with_body)
+
+    async def _send_stream(
+        self, content_type: str, pieces: AsyncGenerator[bytes, None], *, with_body: bool
+    ) -> None:
+        head = (
+            f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n"
+            "Connection: close\r\nCache-Control: no-store\r\n\r\n"
+        )
+        self._transport.write(head.encode())
+        if with_body:
+            async for piece in pieces:
+                self._transport.write(piece)
+                await self._may_write.wait()
+                # The limit is for a peer that does not read, not for a long response.
+                self._end_after(ANSWER_SECONDS)
+        self._streaming = None
+        self._finish()
 
     async def _send(self, answer: Answer, *, with_body: bool) -> None:
         size_bytes = sum(map(len, answer.pieces))

@@ -55,10 +55,10 @@ class JmxPages:
 
     async def servlet(self, request: Request) -> Answer:
         """Return the beans, or one attribute, as JMXJsonServlet does."""
-        wanted = request.query.get("get")
+        wanted = request.parameters.get("get")
         try:
             if wanted is None:
-                found = await self._select(request.query.get("qry") or ANY)
+                found = await self._select(request.parameters.get("qry") or ANY)
             else:
                 found = await self._attribute(wanted)
         except _Refusal as refusal:

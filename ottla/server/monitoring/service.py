@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ottla.base.tasks import Tasks
 from ottla.metrics.exposition import CONTENT_TYPE, render
 from ottla.net.port import Net
+from ottla.server.monitoring.extensions import Extensions
 from ottla.server.monitoring.health import health
 from ottla.server.monitoring.http import Answer, HttpServer, Request
 from ottla.server.monitoring.jmx import JmxPages
@@ -24,7 +25,7 @@ class MonitoringService:
     def __init__(self, node: Sources, tasks: Tasks) -> None:
         self._node = node
         self.scraper = Scraper(node, tasks)
-        jmx = JmxPages(node)
+        jmx, extensions = JmxPages(node), Extensions(node)
         self._server = HttpServer(
             {
                 "/metrics": self._metrics,
@@ -33,6 +34,8 @@ class MonitoringService:
                 "/healthz": self._health,
                 "/jmx": jmx.servlet,
                 "/jmx/": jmx.jolokia,
+                "/search": extensions.search,
+                "/lag": extensions.lag,
             },
             tasks,
         )
@@ -72,7 +75,7 @@ class MonitoringService:
         """Return the clients that have pushed metrics to this broker; `client_id` selects some."""
         clock = self._node.clock
         pace, now_ms = Pace(clock), clock.monotonic() * 1000
-        wanted = request.query.get("client_id")
+        wanted = request.parameters.get("client_id")
         pieces = [b'{"clients": [\n']
         for pushed in self._pushed():
             if wanted in (None, pushed.attributes.get("client_id")):

@@ -17,7 +17,7 @@ _run = deferred("ottla.tools.console.running", "run")
 
 
 @click.command("console")
-@click.option("--cluster", "clusters", multiple=True, required=True,
+@click.option("--cluster", "clusters", multiple=True,
               metavar="NAME=HOST:PORT[,HOST:PORT…]",
               help="A cluster, of Ottla or Apache Kafka; may be repeated.")  # fmt: skip
 @click.option("--zookeeper", "zookeepers", multiple=True, metavar="NAME=HOST:PORT[,HOST:PORT…]",
@@ -34,7 +34,9 @@ _run = deferred("ottla.tools.console.running", "run")
 @click.option("--reset-password", metavar="USER",
               help="Give a user a one-time password, print it, and exit.")  # fmt: skip
 @options.formatted
-def command(output: Output, **words: Any) -> None:
+def command(
+    output: Output, clusters: tuple[str, ...], reset_password: str | None, **words: Any
+) -> None:
     """Serve the console of one cluster or more.
 
     The first start prints a one-time password for the user admin. The password is that of the
@@ -44,4 +46,6 @@ def command(output: Output, **words: Any) -> None:
     ottla console --cluster local=localhost:9092
     ottla console --cluster test=kafka1:9092 --cluster live=kafka7:9092,kafka8:9092 --read-only
     """
-    _run(output, **words)
+    if not clusters and reset_password is None:
+        raise click.UsageError("Name a cluster with --cluster NAME=HOST:PORT.")
+    _run(output, clusters=clusters, reset_password=reset_password, **words)

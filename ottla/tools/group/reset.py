@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin import groups, offsets, topics
+from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.group.plan import Partition
+from ottla.tools.group.plan import Move
 from ottla.tools.group.targets import NAMES, choose, in_words, planned, targeted, warnings
 from ottla.tools.output import Output, note
+from ottla.tools.places import parse_places
 
 _COLUMNS = ("topic", "partition", "current_offset", "new_offset")
 # States of a group without members; a group that does not exist is Dead.
@@ -45,9 +46,9 @@ def command(
     chosen = choose(words)
     if chosen is None:
         raise click.UsageError(f"Choose the target with exactly one of {in_words(NAMES)}.")
-    _refuse_while_active(brokers, group)
+    refuse_while_active(brokers, group)
     committed = offsets.committed_offsets(brokers, group)
-    keys = _partitions(brokers, places) if places else list(committed)
+    keys = parse_places(brokers, places) if places else list(committed)
     if not keys:
         raise click.UsageError(
             f"Group {group!r} has no committed offsets: name the topic with --topic TOPIC."
@@ -63,6 +64,11 @@ def command(
             group,
             {(move.topic, move.partition): offsets.CommittedOffset(move.target) for move in moves},
         )
+    show_moves(output, group, moves, execute=execute)
+
+
+def show_moves(output: Output, group: str, moves: Sequence[Move], *, execute: bool) -> None:
+    """Print the moves, and warn of offsets that a partition does not contain."""
     rows = [
         {
             "group": group,
@@ -81,7 +87,8 @@ def command(
         note("Dry run, nothing was changed: add --execute to move the offsets.")
 
 
-def _refuse_while_active(brokers: Brokers, group: str) -> None:
+def refuse_while_active(brokers: Brokers, group: str) -> None:
+    """Raise ApiError NON_EMPTY_GROUP if the group has members."""
     try:
         state = groups.describe_group(brokers, group).state
     except ApiError as error:
@@ -94,19 +101,3 @@ def _refuse_while_active(brokers: Brokers, group: str) -> None:
             ErrorCode.NON_EMPTY_GROUP,
             f"Group {group!r} is active ({state}): stop its consumers first, then reset it.",
         )
-
-
-def _partitions(brokers: Brokers, places: Sequence[str]) -> list[Partition]:
-    keys: list[Partition] = []
-    for place in places:
-        name, _, numbers = place.partition(":")
-        known = [row.partition for row in topics.describe_topic(brokers, name).partitions]
-        if not numbers:
-            keys += [(name, number) for number in known]
-            continue
-        try:
-            chosen = [int(number) for number in numbers.split(",")]
-        except ValueError as error:
-            raise click.UsageError(f"invalid topic {place!r}: use the form orders:0,1") from error
-        keys += [(name, number) for number in chosen]
-    return keys

@@ -14,10 +14,10 @@ from ottla.client.transport import RecordConsumer, TopicPartition
 from ottla.tools import options
 from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, Progress
+from ottla.tools.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools.record.copying import Copier
 from ottla.tools.record.formats import Format, compile_format, json_format, plain_format
 from ottla.tools.record.goal import Goal
-from ottla.tools.record.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools.signals import StopSignals
 
 Range = tuple[Position, Position | None]

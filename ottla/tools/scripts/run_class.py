@@ -24,6 +24,9 @@ CLASSES = {
     "VerifiableConsumer": "kafka-verifiable-consumer",
     "ClusterTool": "kafka-cluster",
     "TransactionsCommand": "kafka-transactions",
+    "StreamsResetter": "kafka-streams-application-reset",
+    "ReplicaVerificationTool": "kafka-replica-verification",
+    "MirrorMaker": "kafka-mirror-maker",
     "Kafka": "kafka-server-start",
 }
 

@@ -5,6 +5,60 @@ from typing import NamedTuple
 
 from ottla.tools.scripts.refused import REASONS
 
+# The first version of Apache Kafka that has a script, and the version that has removed it.
+_0_7, _0_8 = "0.7", "0.8"
+VERSIONS: Mapping[str, tuple[str, str]] = {
+    "connect-distributed": ("0.9", ""),
+    "connect-internal-topics": ("4.4", ""),
+    "connect-mirror-maker": ("2.4", ""),
+    "connect-plugin-path": ("3.6", ""),
+    "connect-standalone": ("0.9", ""),
+    "kafka-acls": ("0.9", ""),
+    "kafka-broker-api-versions": ("0.10.2", ""),
+    "kafka-client-metrics": ("3.7", ""),
+    "kafka-cluster": ("2.8", ""),
+    "kafka-configs": ("0.9", ""),
+    "kafka-console-consumer": (_0_7, ""),
+    "kafka-console-producer": (_0_7, ""),
+    "kafka-console-share-consumer": ("4.0", ""),
+    "kafka-consumer-groups": ("0.9", ""),
+    "kafka-consumer-perf-test": (_0_7, ""),
+    "kafka-delegation-tokens": ("1.1", ""),
+    "kafka-delete-records": ("0.11", ""),
+    "kafka-dump-log": ("2.0", ""),
+    "kafka-e2e-latency": ("3.5", ""),
+    "kafka-features": ("2.7", ""),
+    "kafka-get-offsets": ("3.0", ""),
+    "kafka-groups": ("4.0", ""),
+    "kafka-jmx": ("3.5", ""),
+    "kafka-leader-election": ("2.4", ""),
+    "kafka-log-dirs": ("1.0", ""),
+    "kafka-metadata-quorum": ("3.3", ""),
+    "kafka-metadata-shell": ("2.8", ""),
+    "kafka-mirror-maker": ("0.8.2", "4.0"),
+    "kafka-preferred-replica-election": (_0_8, "3.0"),
+    "kafka-producer-perf-test": (_0_7, ""),
+    "kafka-reassign-partitions": (_0_8, ""),
+    "kafka-replica-verification": ("0.8.2", ""),
+    "kafka-run-class": (_0_7, ""),
+    "kafka-server-start": (_0_7, ""),
+    "kafka-server-stop": (_0_7, ""),
+    "kafka-share-consumer-perf-test": ("4.1", ""),
+    "kafka-share-groups": ("4.0", ""),
+    "kafka-storage": ("2.8", ""),
+    "kafka-streams-application-reset": ("0.10.0.1", ""),
+    "kafka-streams-groups": ("4.1", ""),
+    "kafka-topics": ("0.8.1", ""),
+    "kafka-transactions": ("3.0", ""),
+    "kafka-verifiable-consumer": ("0.9", ""),
+    "kafka-verifiable-producer": ("0.9", ""),
+    "kafka-verifiable-share-consumer": ("4.0", ""),
+    "trogdor": ("1.0", ""),
+    "zookeeper-security-migration": ("0.9", "4.0"),
+    "zookeeper-server-start": (_0_7, "4.0"),
+    "zookeeper-server-stop": (_0_7, "4.0"),
+    "zookeeper-shell": (_0_7, "4.0"),
+}
 # The version whose options and output the scripts have.
 KAFKA_VERSION = "4.3.0"
 _HERE = "ottla.tools.scripts"
@@ -101,6 +155,42 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.servers.zookeeper_shell",
         "zookeeper shell",
         "Show and change nodes of a ZooKeeper.",
+    ),
+    "zookeeper-server-start": Script(
+        f"{_HERE}.servers.zookeeper_server", "zookeeper start", "Start a ZooKeeper."
+    ),
+    "zookeeper-server-stop": Script(
+        f"{_HERE}.servers.zookeeper_server",
+        "",
+        "Stop the ZooKeepers that zookeeper-server-start -daemon started.",
+    ),
+    "kafka-replica-verification": Script(
+        f"{_HERE}.replicas.verification", "replica verify", "Compare replicas until stopped."
+    ),
+    "kafka-streams-application-reset": Script(
+        f"{_HERE}.applications.reset", "streams reset", "Reset the offsets of an application."
+    ),
+    "kafka-mirror-maker": Script(
+        f"{_HERE}.applications.mirror_maker", "topic copy", "Copy topics to another cluster."
+    ),
+    **{
+        name: Script(
+            f"{_HERE}.applications.connect",
+            "pipeline run",
+            "Translate file connectors to pipelines."
+            if name == "connect-standalone"
+            else "Not available: `ottla pipeline` replaces Kafka Connect.",
+        )
+        for name in (
+            "connect-standalone",
+            "connect-distributed",
+            "connect-mirror-maker",
+            "connect-plugin-path",
+            "connect-internal-topics",
+        )
+    },
+    "trogdor": Script(
+        "ottla.testing.workloads.script", "", "Run producers, consumers and faults of a TOML file."
     ),
     **{
         name: Script(f"{_HERE}.refused", "", f"Not available: {reason}.")

@@ -11,7 +11,7 @@ from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output
-from ottla.tools.record.positions import Anchor, parse_position, resolve
+from ottla.tools.positions import Anchor, parse_position, resolve
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 

@@ -193,10 +193,34 @@ def decode_batch(
     if header.magic < batch.MAGIC:
         decoded = legacy.decode(buffer, position, header, max_bytes=max_bytes)
         return [Record(key, value, (), time, offset) for offset, time, key, value in decoded]
+    return list(
+        _records(read_body(buffer, position, header, max_bytes=max_bytes), header, max_headers)
+    )
+
+
+def iterate_batch(
+    buffer: Buffer,
+    position: int,
+    header: BatchHeader,
+    *,
+    max_bytes: int = DECOMPRESSED_BYTES_MAX,
+    is_wanted: Callable[[bytes], bool] = bool,
+) -> Iterator[Record]:
+    """Yield the records of a batch one by one, as `decode_batch` returns them.
+
+    Yields none if `is_wanted` returns False for the encoded records of a batch in format v2.
+    """
+    if header.magic < batch.MAGIC:
+        yield from decode_batch(buffer, position, header=header, max_bytes=max_bytes)
+        return
     body = read_body(buffer, position, header, max_bytes=max_bytes)
+    if is_wanted(body):
+        yield from _records(body, header, DECOMPRESSED_BYTES_MAX)
+
+
+def _records(body: bytes, header: BatchHeader, max_headers: int) -> Iterator[Record]:
     # With LogAppendTime every record has the time that the broker wrote into the header.
     append_time = header.max_timestamp if header.has_log_append_time else None
-    records = []
     headers_left = max_headers
     walk = _walk(body, header.records_count, partial(_read_headers, max_headers), ())
     for offset, timestamp, key, key_end, value, value_end, headers in walk:
@@ -204,16 +228,13 @@ def decode_batch(
             headers_left -= len(headers)
             if headers_left < 0:
                 raise _too_many_headers(max_headers)
-        records.append(
-            Record(
-                None if key < 0 else body[key:key_end],
-                None if value < 0 else body[value:value_end],
-                headers,
-                header.base_timestamp + timestamp if append_time is None else append_time,
-                header.base_offset + offset,
-            )
+        yield Record(
+            None if key < 0 else body[key:key_end],
+            None if value < 0 else body[value:value_end],
+            headers,
+            header.base_timestamp + timestamp if append_time is None else append_time,
+            header.base_offset + offset,
         )
-    return records
 
 
 def read_body(buffer: Buffer, position: int, header: BatchHeader, *, max_bytes: int) -> bytes:

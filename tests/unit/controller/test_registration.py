@@ -1,5 +1,6 @@
 """The registration of a broker whose former process has ended while its session has not."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -72,3 +73,19 @@ async def test_address_of_another_broker_is_refused(tree: EmbeddedTree) -> None:
     )
     other.expire()
     await state.refuse_shared_addresses(session, copied)
+
+
+async def test_live_broker_is_not_replaced_if_its_address_proves_nothing(
+    tree: EmbeddedTree,
+) -> None:
+    """A broker on another machine may have the same id and loopback address."""
+    other, session = tree.session(), tree.session()
+    await state.wait_for_former_session(session, _BROKER, 1.0)
+    await state.register(other, _BROKER, 0, 1.0)
+    await state.wait_for_former_session(other, _BROKER, 1.0)
+    with pytest.raises(ConfigError, match=r"node\.id 1 is registered already"):
+        await state.wait_for_former_session(session, _BROKER, 0.01)
+    waiting = asyncio.ensure_future(state.wait_for_former_session(session, _BROKER, 60.0))
+    await asyncio.sleep(0)
+    other.expire()
+    await waiting

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.tools.record.positions import Anchor, Position, parse_position, parse_range
+from ottla.tools.positions import Anchor, Position, parse_position, parse_range
 
 NOW_MS = 1_771_070_400_000
 
@@ -11,6 +11,7 @@ NOW_MS = 1_771_070_400_000
     ("text", "position"),
     [
         ("beginning", Position(Anchor.BEGINNING)),
+        ("+5", Position(Anchor.HEAD, 5)),
         ("earliest", Position(Anchor.BEGINNING)),
         ("end", Position(Anchor.END)),
         ("stored", Position(Anchor.STORED)),
@@ -26,7 +27,7 @@ def test_positions_are_words_offsets_counts_or_times(text: str, position: Positi
     assert parse_position(text, NOW_MS) == position
 
 
-@pytest.mark.parametrize("text", ["", "first", "1.5", "--1", "+1"])
+@pytest.mark.parametrize("text", ["", "first", "1.5", "--1", "+"])
 def test_invalid_position_is_an_error_with_examples(text: str) -> None:
     """The error has an example of each form."""
     with pytest.raises(ValueError, match="use beginning, end, stored"):

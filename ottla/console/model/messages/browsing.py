@@ -2,6 +2,8 @@
 
 A search reads windows of offsets: upwards from the first position, or downwards from the end for the
 newest records. Only the matches of one window are in memory, and at most `limit` of each partition.
+
+Not done: search inside the brokers through their HTTP port (`/search`); records cross the network.
 """
 
 import heapq
@@ -16,7 +18,7 @@ from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.filters import needle_of
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.rows import RowBuilder
-from ottla.console.model.messages.scanning import Scan, Span, select_partitions
+from ottla.console.model.messages.scanning import Scan, Scanned, Span, select_partitions
 from ottla.console.model.messages.tailing import tail as tail
 from ottla.console.model.messages.values import BrowseRequest as BrowseRequest
 from ottla.console.model.messages.values import BrowseResult as BrowseResult
@@ -145,6 +147,9 @@ class _Search:
         window = self._first_window()
         ended_by = "end"
         while self._needed and not self._is_exhausted():
+            if self._cancelled():
+                ended_by = "cancelled"
+                break
             matches, scan, interrupted = yield from self._read_window(window)
             rows = self._merge(matches, scan)
             self._matched += len(rows)
@@ -178,6 +183,9 @@ class _Search:
         return all(self._cursors[n] >= high for n, high in self._highs.items())
 
     def _spans(self, window: int) -> dict[int, Span]:
+        limit = self._request.scan_limit
+        if limit is not None:
+            window = min(window, max(1, (limit - self._scanned) // len(self._cursors)))
         if self._is_backward:
             spans = {
                 n: Span(max(self._lows[n], cursor - window), cursor)
@@ -206,20 +214,23 @@ class _Search:
         matches = {n: _Matches(self._needed, self._is_backward) for n in scan.spans}
         while not scan.is_done:
             for part in scan.step():
-                found = matches[part.partition]
-                for record in part.records:
-                    row = self._builder.build(part.partition, part.header, record)
-                    if row is not None:
-                        found.add(row)
-                        if found.is_full:
-                            self._cut(scan, part.partition, row.offset + 1)
-                            break
+                self._collect(part, matches[part.partition], scan)
             if interrupted := self._interruption(scan):
                 return matches, scan, interrupted
             if time.monotonic() - self._reported >= _PROGRESS_S:
                 self._reported = time.monotonic()
                 yield SearchEvent((), self._progress(scan))
         return matches, scan, ""
+
+    def _collect(self, part: Scanned, found: _Matches, scan: Scan) -> None:
+        """Add the matches of a batch, as many as are needed."""
+        for record in part.records:
+            row = self._builder.build(part.partition, part.header, record)
+            if row is not None:
+                found.add(row)
+                if found.is_full:
+                    self._cut(scan, part.partition, row.offset + 1)
+                    return
 
     def _cut(self, scan: Scan, partition: int, position: int) -> None:
         """Leave out the rest of a partition from `position` on: it has enough matches."""
@@ -228,10 +239,12 @@ class _Search:
 
     def _interruption(self, scan: Scan) -> str:
         request = self._request
+        if scan.is_done and self._is_last(scan):
+            return ""
         if self._cancelled():
             return "cancelled"
         if time.monotonic() - self._started > request.timeout_s:
-            return "" if scan.is_done and self._is_last(scan) else "timeout"
+            return "timeout"
         if request.scan_limit is not None and self._scanned + scan.scanned >= request.scan_limit:
             return "scan-limit"
         return ""

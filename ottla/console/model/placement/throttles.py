@@ -114,7 +114,7 @@ def _require_support(brokers: Brokers, node: int, bytes_per_s: int) -> None:
     try:
         alter_config(brokers, resource, assign={LEADER_RATE: rate}, validate_only=True)
     except ApiError as error:
-        if error.code is not ErrorCode.INVALID_CONFIG:
+        if error.code not in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
             raise
         raise Unsupported(
             "The brokers of this cluster cannot throttle replication: start the moves without a "

@@ -48,6 +48,27 @@ class Pattern:
         return self._compiled.fullmatch(name) is not None
 
 
+class BytesPattern:
+    """A compiled expression that is searched for in the bytes of records."""
+
+    def __init__(self, text: str, *, ignore_case: bool = False, is_literal: bool = False) -> None:
+        """Compile; raises INVALID_REGULAR_EXPRESSION with RE2's reason if the expression is
+        invalid. With `is_literal` the text has no special characters.
+        """
+        source = re2.escape(text) if is_literal else text
+        try:
+            self._compiled = re2.compile(f"(?i){source}" if ignore_case else source, _OPTIONS)
+        except re2.error as error:
+            raise ApiError(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"{text!r} is not a valid regular expression: {_reason(error)}.",
+            ) from error
+
+    def is_in(self, data: bytes) -> bool:
+        """Return True if a part of the data matches."""
+        return self._compiled.search(data) is not None
+
+
 def _reason(error: Exception) -> str:
     """Return the reason in the wording of RE2/J, if it differs."""
     reason = error.args[0] if error.args else ""

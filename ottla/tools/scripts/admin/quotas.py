@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError
-from ottla.client.admin.answers import check
+from ottla.client.admin.quotas import Quota, alter_quotas, describe_quotas
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.admin.entities import Entities
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import as_json, java_double, out
-from ottla.wire.messages import alter_client_quotas as altering
-from ottla.wire.messages import describe_client_quotas as describing
 
 _WIRE = {"users": "user", "clients": "client-id", "ips": "ip"}
 _WORDS = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
@@ -21,7 +19,6 @@ _KEYS = {
     "clients": _CLIENT_KEYS,
     "ips": frozenset({"connection_creation_rate"}),
 }
-_EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 
 def describe(brokers: Brokers, entities: Entities, options: Options) -> None:
@@ -54,29 +51,11 @@ def alter(
     missing = [key for key in deleted if key not in known]
     if missing:
         raise ConfigError(f"Invalid config(s): {','.join(missing)}")
-    operations = [
-        altering.OpData(key=key, value=_number(key, text), remove=False)
-        for key, text in added.items()
-    ]
-    operations += [altering.OpData(key=key, value=0.0, remove=True) for key in deleted]
-    request = altering.AlterClientQuotasRequest(
-        entries=[
-            altering.AlterClientQuotasRequestEntryData(
-                entity=[
-                    altering.EntityData(entity_type=_WIRE[kind], entity_name=name or None)
-                    for kind, name in zip(entities.types, entities.names, strict=True)
-                ],
-                ops=operations,
-            )
-        ]
-    )
-
-    def attempt() -> None:
-        response = brokers.ask_controller(request, altering.AlterClientQuotasResponse)
-        for row in response.entries:
-            check(row.error_code, row.error_message)
-
-    brokers.retry(attempt)
+    entity = {
+        _WIRE[kind]: name or None for kind, name in zip(entities.types, entities.names, strict=True)
+    }
+    numbers = {key: _number(key, text) for key, text in added.items()}
+    alter_quotas(brokers, entity, numbers, delete=deleted)
 
 
 def _check(entities: Entities, added: Mapping[str, str], deleted: Sequence[str]) -> None:
@@ -104,29 +83,9 @@ def _number(key: str, text: str) -> float:
         raise ConfigError(f"Cannot parse quota configuration value for {key}: {text}") from None
 
 
-def _read(
-    brokers: Brokers, entities: Entities
-) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    components = []
-    for at, kind in enumerate(entities.types):
-        name = entities.names[at] if at < len(entities.names) else None
-        match_type = _ANY if name is None else _EXACT if name else _DEFAULT
-        components.append(
-            describing.ComponentData(
-                entity_type=_WIRE[kind], match_type=match_type, match=name or None
-            )
-        )
-    request = describing.DescribeClientQuotasRequest(components=components, strict=True)
-
-    def attempt() -> list[tuple[dict[str, str | None], dict[str, float]]]:
-        response = brokers.ask(request, describing.DescribeClientQuotasResponse)
-        check(response.error_code, response.error_message)
-        return [
-            (
-                {part.entity_type: part.entity_name for part in entry.entity},
-                {row.key: row.value for row in entry.values},
-            )
-            for entry in response.entries or []
-        ]
-
-    return brokers.retry(attempt)
+def _read(brokers: Brokers, entities: Entities) -> list[Quota]:
+    count = len(entities.names)
+    named = {_WIRE[kind]: name or None for kind, name in zip(entities.types, entities.names, strict=False)}  # fmt: skip
+    return describe_quotas(
+        brokers, named, any_of=[_WIRE[kind] for kind in entities.types[count:]], strict=True
+    )

@@ -169,7 +169,11 @@ def _moment(options: Options) -> int:
             return time.time_ns() // 1_000_000 - parse_duration(text)
         except ValueError:
             raise OttlaError("Text cannot be parsed to a Duration") from None
-    text = options["to-datetime"]
+    return parse_date_time(options["to-datetime"])
+
+
+def parse_date_time(text: str) -> int:
+    """Return the milliseconds of `YYYY-MM-DDTHH:mm:ss.sss`, in UTC unless it names a zone."""
     if _MOMENT.fullmatch(text) is None:
         raise OttlaError(f'{_NO_SUCH_DATE}"{text}"')
     moment = datetime.datetime.fromisoformat(text)

@@ -3,6 +3,7 @@
 Not done: `--print-metrics`, transactions.
 """
 
+import itertools
 import random
 import time
 from collections.abc import Iterator
@@ -45,14 +46,16 @@ _PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
 def run(options: Options) -> int:
     """Send records and print rates and latencies."""
     _check(options)
-    for old, new in _DEPRECATED.items():
-        if old in options:
-            out(
-                f"Option --{old} has been deprecated and will be removed in a future version. "
-                f"Use --{new} instead."
-            )
     try:
-        return _measure(options)
+        # As in Kafka, the file of payloads is read before the notices.
+        values = _values(options)
+        for old, new in _DEPRECATED.items():
+            if old in options:
+                out(
+                    f"Option --{old} has been deprecated and will be removed in a future version. "
+                    f"Use --{new} instead."
+                )
+        return _measure(options, values)
     except OttlaError as error:
         err(str(error))
         return 1
@@ -78,7 +81,7 @@ def _check(options: Options) -> None:
         options[name]
 
 
-def _measure(options: Options) -> int:
+def _measure(options: Options, values: Iterator[bytes]) -> int:
     properties = _properties(options)
     bootstrap = properties.pop("bootstrap.servers", None)
     if bootstrap is None:
@@ -96,7 +99,6 @@ def _measure(options: Options) -> int:
         else:
             latencies.record(int(message.latency() * 1000), len(message.value() or b""))
 
-    values = _values(options)
     pause_s = 1 / options["throughput"] if options["throughput"] > 0 else 0.0
     with MeasuredProducer(bootstrap, librdkafka_settings(properties), report) as producer:
         due = time.monotonic()
@@ -129,27 +131,28 @@ def _properties(options: Options) -> dict[str, str]:
 
 
 def _values(options: Options) -> Iterator[bytes]:
+    """Return the values without end; reads the file of payloads first, and reports it."""
     source = random.Random(options["random-seed"])  # noqa: S311 - test data
     if "payload-monotonic" in options:
-        number = 0
-        while True:
-            yield str(number).encode()
-            number += 1
+        return (str(number).encode() for number in itertools.count())
     if "payload-file" in options:
-        path = Path(options["payload-file"])
-        out(f"Reading payloads from: {path.absolute()}")
-        if not path.is_file() or not path.stat().st_size:
-            raise ConfigError("File does not exist or empty file provided.")
-        delimiter = options["payload-delimiter"].encode().decode("unicode_escape")
-        parts = path.read_text(encoding="utf-8").rstrip(delimiter).split(delimiter)
-        out(f"Number of records read: {len(parts)}")
-        while True:
-            yield source.choice(parts).encode()
+        payloads = [part.encode() for part in _read_payloads(options)]
+        return (source.choice(payloads) for _ in itertools.count())
     size = options["record-size"]
     if size <= 0:
         raise ConfigError("--record-size should be greater than zero.")
     # Many different values from few random bytes: producing them must not limit the rate.
     pool = bytes(source.choices(range(65, 91), k=size + 4096))
-    while True:
-        start = source.randrange(4096)
-        yield pool[start : start + size]
+    starts = (source.randrange(4096) for _ in itertools.count())
+    return (pool[start : start + size] for start in starts)
+
+
+def _read_payloads(options: Options) -> list[str]:
+    path = Path(options["payload-file"])
+    out(f"Reading payloads from: {path.absolute()}")
+    if not path.is_file() or not path.stat().st_size:
+        raise ConfigError("File does not exist or empty file provided.")
+    delimiter = options["payload-delimiter"].encode().decode("unicode_escape")
+    parts = path.read_text(encoding="utf-8").rstrip(delimiter).split(delimiter)
+    out(f"Number of records read: {len(parts)}")
+    return parts

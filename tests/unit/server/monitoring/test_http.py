@@ -30,7 +30,7 @@ async def server() -> AsyncIterator[HttpServer]:
         return Answer(200, "text/plain", list(BODY))
 
     async def echo(request: Request) -> Answer:
-        return Answer(200, "text/plain", [f"{request.path} {dict(request.query)}".encode()])
+        return Answer(200, "text/plain", [f"{request.path} {dict(request.parameters)}".encode()])
 
     running = HttpServer({"/page": page, "/large": large, "/below/": echo}, tasks)
     await running.open(RealNet(), "127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""Start and end positions: `beginning`, `end`, `stored`, `42`, `-10`, `@2026-02-14`, `@-1h`.
+"""Offset expressions of every command: `start`, `end`, `stored`, `42`, `-10`, `+5`, `@2026-02-14`, `@-1h`.
 
 Parsing is pure; `start_offsets` and `end_offsets` look up the offset of a position in each
 partition. kcat's `s@…` and `e@…` are accepted, too.
@@ -23,6 +23,8 @@ class Anchor(Enum):
     OFFSET = "offset"
     # `value` records before the end.
     TAIL = "tail"
+    # `value` records after the beginning.
+    HEAD = "head"
     # The first record at or after `value` ms.
     TIME = "time"
 
@@ -56,9 +58,11 @@ def parse_position(text: str, now_ms: int) -> Position:
         return Position(Anchor.OFFSET, int(text))
     if re.fullmatch(r"-\d+", text):
         return Position(Anchor.TAIL, -int(text))
+    if re.fullmatch(r"\+\d+", text):
+        return Position(Anchor.HEAD, int(text))
     raise ValueError(
         f"{text!r} is not a position: use beginning, end, stored, an offset (42), "
-        "the last so many (-10), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
+        "the last so many (-10), so many after the beginning (+5), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
     )
 
 
@@ -105,6 +109,8 @@ def resolve(
             targets = dict.fromkeys(partitions, position.value)
         case Anchor.TAIL:
             targets = {key: found.offset - position.value for key, found in latest.items()}
+        case Anchor.HEAD:
+            targets = {key: found.offset + position.value for key, found in earliest.items()}
         case Anchor.TIME:
             targets = offsets.offsets_at(brokers, partitions, position.value)
     return {

@@ -1,0 +1,167 @@
+"""Who calls, and what they may do: credentials or session, role, read-only mode, audit log.
+
+Scripts send HTTP Basic credentials of a console user. Pages send their session cookie; anything but GET
+then needs the header `x-csrf-token`. A request from another site is refused in both cases.
+"""
+
+import base64
+import binascii
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.base.errors import OttlaError
+from ottla.console.accounts.audit import Actor
+from ottla.console.accounts.roles import Role
+from ottla.console.accounts.users import User
+from ottla.console.api.errors import UNAUTHENTICATED, Denied
+from ottla.console.api.operations import Operation, change_of
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.masking import MaskingRule
+from ottla.console.state import Console
+from ottla.console.web.requests import Request
+from ottla.console.web.respond import find_session
+
+_CSRF_HEADER = "x-csrf-token"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A user and the masking rules that apply to them."""
+
+    actor: Actor
+    role: Role
+    masking: tuple[MaskingRule, ...]
+
+
+def identify(console: Console, request: Request) -> Caller:
+    """Return the caller of a request; Denied if there are no valid credentials."""
+    if not request.is_same_origin:
+        raise Denied(
+            403,
+            "CROSS_SITE",
+            "Another site sent this request.",
+            "Call the API from a script or from a page of the console.",
+        )
+    user = _user(console, request)
+    if user.must_change:
+        raise Denied(
+            403,
+            "PASSWORD_EXPIRED",
+            f"The password of {user.name!r} must be changed first.",
+            "Log in to the console with a browser and choose a new password.",
+        )
+    rules = () if user.role is Role.ADMIN else console.masking.rules()
+    return Caller(Actor(user.name, request.client), user.role, rules)
+
+
+def authorize(console: Console, caller: Caller, operation: Operation, cluster: str) -> None:
+    """Raise Denied unless the caller may run the operation; UnknownCluster for an unknown one."""
+    if caller.role < operation.role:
+        raise Denied(
+            403,
+            "FORBIDDEN",
+            f"{operation.name} needs the role {operation.role.label}; you are {caller.role.label}.",
+            "Ask an admin of the console for the role.",
+        )
+    if not operation.is_change:
+        return
+    is_read_only = console.settings.is_read_only
+    if is_read_only or console.clusters.get(cluster).settings.is_read_only:
+        raise Denied(
+            403,
+            "READ_ONLY",
+            "The console, or this cluster, is in read-only mode.",
+            "Start the console without read-only mode to make changes.",
+        )
+
+
+def run(
+    console: Console,
+    caller: Caller,
+    operation: Operation,
+    cluster: str,
+    arguments: dict[str, Any],
+) -> Any:
+    """Run an operation that `authorize` has allowed, and write changes to the audit log."""
+    connection = console.clusters.get(cluster) if operation.has_cluster else None
+    if not operation.is_change:
+        return operation.run(connection, arguments, caller.masking, console.clusters)
+    try:
+        result = operation.run(connection, arguments, caller.masking, console.clusters)
+    except (OttlaError, OSError) as error:
+        _audit_failure(console, caller, operation, connection, error)
+        raise
+    change = change_of(result)
+    if change is not None:
+        names = sorted({*change.before, *change.after})
+        details = {
+            name: f"{change.before.get(name, '–')} → {change.after.get(name, '–')}"
+            for name in names
+        }
+        notes = ("through the API", *change.notes)
+        console.audit.write(
+            caller.actor,
+            change.action,
+            cluster=change.cluster,
+            target=change.resource,
+            details=details | {"notes": "; ".join(notes)},
+        )
+    return result
+
+
+def _audit_failure(
+    console: Console,
+    caller: Caller,
+    operation: Operation,
+    connection: ClusterConnection | None,
+    error: Exception,
+) -> None:
+    console.audit.write(
+        caller.actor,
+        operation.name,
+        cluster="" if connection is None else connection.name,
+        target=operation.path.rpartition("/")[2],
+        result=str(error) or type(error).__name__,
+    )
+
+
+def _user(console: Console, request: Request) -> User:
+    scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        return _login(console, request, credentials)
+    session = find_session(console, request)
+    if session is None:
+        raise UNAUTHENTICATED
+    if request.method != "GET" and not session.has_csrf(request.headers.get(_CSRF_HEADER, "")):
+        raise Denied(
+            403,
+            "CSRF",
+            f"The header {_CSRF_HEADER} is missing or out of date.",
+            "Load the page again, or use HTTP Basic authentication.",
+        )
+    return session.user
+
+
+def _login(console: Console, request: Request, credentials: str) -> User:
+    try:
+        name, _, password = base64.b64decode(credentials, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise UNAUTHENTICATED from None
+    now = console.clock.monotonic()
+    wait_s = console.attempts.wait_s(request.client, name, now)
+    if wait_s > 0:
+        raise Denied(
+            429,
+            "TOO_MANY_REQUESTS",
+            f"Too many failed logins: wait {math.ceil(wait_s)} s.",
+            "Check the user name and the password.",
+        )
+    # Counted before the password is checked: parallel attempts must not outrun the limit.
+    console.attempts.failed(request.client, name, now)
+    user = console.users.login(name, password)
+    if user is None:
+        console.audit.write(Actor(name[:64], request.client), "login", result="failed")
+        raise UNAUTHENTICATED
+    console.attempts.succeeded(request.client, name)
+    return user

@@ -1,0 +1,13 @@
+"""The table of all operations."""
+
+from ottla.console.api.calls import access, clusters, groups, messages, moving, topics
+from ottla.console.api.operations import Operation
+
+OPERATIONS: tuple[Operation, ...] = (
+    *clusters.OPERATIONS,
+    *topics.OPERATIONS,
+    *messages.OPERATIONS,
+    *groups.OPERATIONS,
+    *moving.OPERATIONS,
+    *access.OPERATIONS,
+)

@@ -1,0 +1,98 @@
+"""/search and /lag: who may ask, how many at a time, and errors before the first row (docs/http.md)."""
+
+import ipaddress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.cluster.options.metrics_options import parse_address
+from ottla.server.context import Broker
+from ottla.server.monitoring.http import Answer, Request, Stream, plain
+from ottla.server.monitoring.sources import Sources
+from ottla.server.search.lag import LagReport
+from ottla.server.search.request import parse_lag, parse_search
+from ottla.server.search.searching import Search
+
+CONTENT_TYPE = "application/x-ndjson"
+SEARCHES_MAX = 2
+
+
+class Extensions:
+    """The pages of one broker."""
+
+    def __init__(self, node: Sources) -> None:
+        self._node = node
+        self._searches = 0
+
+    @property
+    def _broker(self) -> Broker:
+        """The broker; the node has one in the stage in which requests are not refused."""
+        broker = self._node.broker
+        assert broker is not None
+        return broker
+
+    async def search(self, request: Request) -> Answer | Stream:
+        """Return the stream of a search, or the reason why there is none."""
+        refusal = self._refusal(request)
+        if refusal is not None:
+            return refusal
+        node = self._node
+        if not self._broker.options.boolean("search.enable"):
+            return plain(
+                403, "Searching is off: set search.enable=true on the broker (docs/http.md)."
+            )
+        if self._searches >= SEARCHES_MAX:
+            return plain(503, f"{SEARCHES_MAX} searches are running already: wait, or cancel one.")
+        try:
+            search = Search(self._broker, node.files, parse_search(request.query))
+        except ConfigError as error:
+            return plain(400, str(error))
+        except ApiError as error:
+            is_missing = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return plain(404 if is_missing else 400, str(error))
+        return Stream(CONTENT_TYPE, self._counted(search))
+
+    async def lag(self, request: Request) -> Answer | Stream:
+        """Return the stream of a report of lags, or the reason why there is none."""
+        refusal = self._refusal(request)
+        if refusal is not None:
+            return refusal
+        try:
+            groups, positions = parse_lag(request.query)
+        except ConfigError as error:
+            return plain(400, str(error))
+        node = self._node
+        return Stream(CONTENT_TYPE, LagReport(self._broker, node.files, groups, positions).stream())
+
+    async def _counted(self, search: Search) -> AsyncGenerator[bytes, None]:
+        self._searches += 1
+        try:
+            async with aclosing(search.stream()) as found:
+                async for row in found:
+                    yield row
+        finally:
+            self._searches -= 1
+
+    def _refusal(self, request: Request) -> Answer | None:
+        if self._node.running_broker is None:
+            return plain(503, "The broker is not running yet, or stops.")
+        if request.host is not None and not self._is_own_name(request.host):
+            return plain(
+                403, f"The host {request.host!r} is not a name of this broker: use its address."
+            )
+        return None
+
+    def _is_own_name(self, host: str) -> bool:
+        """Return True for addresses and the broker's own names: a web page cannot choose these."""
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        name = name.strip("[]").lower()
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            pass
+        else:
+            return True
+        broker = self._broker
+        own = {"localhost", *(item[0].lower() for item in broker.advertised.values())}
+        address = parse_address(broker.options.text("metrics.listener"))
+        return name in own or (address is not None and name == address[0].lower())

@@ -1,0 +1,107 @@
+"""Conditions on a JSON value: `$.customer.id`, `$.total >= 100`, `$.items[0]['a b'] =~ "^x"`. Pure.
+
+A small part of JSONPath (RFC 9535): names and indexes, no wildcards, slices or filters.
+"""
+
+import json
+import operator
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ottla.base.errors import ConfigError
+from ottla.coordinators.consumer.regex.patterns import BytesPattern
+
+_STEP = re.compile(r"""\.([A-Za-z_][\w-]*)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
+_OPERATOR = re.compile(r"(==|!=|<=|>=|=~|<|>)\s*(.+)", re.DOTALL)
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FORM = "write it as $.name, $.name[0] or $.name == LITERAL, with ==, !=, <, <=, >, >= or =~"
+_ABSENT = object()
+
+
+class Condition(NamedTuple):
+    """A path, and the comparison of its value; it is enough that the path exists if there is none."""
+
+    steps: tuple[str | int, ...]
+    compare: Callable[[Any], bool] | None
+
+    def holds(self, document: Any) -> bool:
+        """Return True if the document has the path, and its value compares as demanded."""
+        value = document
+        for step in self.steps:
+            value = _below(value, step)
+            if value is _ABSENT:
+                return False
+        return self.compare is None or self.compare(value)
+
+
+def parse_condition(text: str, *, ignore_case: bool = False) -> Condition:
+    """Parse a condition; the ConfigError says which forms there are."""
+    cleaned = text.strip()
+    if not cleaned.startswith("$"):
+        raise ConfigError(f"json {text!r} does not begin with $: {_FORM}")
+    at = 1
+    steps: list[str | int] = []
+    while (found := _STEP.match(cleaned, at)) is not None:
+        name, index, single, double = found.groups()
+        steps.append(int(index) if index is not None else name or single or double or "")
+        at = found.end()
+    rest = cleaned[at:].strip()
+    if not rest:
+        return Condition(tuple(steps), None)
+    compared = _OPERATOR.fullmatch(rest)
+    if compared is None:
+        raise ConfigError(f"json {text!r} cannot be read from {rest!r} on: {_FORM}")
+    try:
+        literal = json.loads(compared.group(2))
+    except ValueError:
+        raise ConfigError(
+            f"json {text!r}: {compared.group(2)!r} is not a JSON literal: write texts in double quotes"
+        ) from None
+    return Condition(tuple(steps), _comparison(text, compared.group(1), literal, ignore_case))
+
+
+def _comparison(text: str, sign: str, literal: Any, ignore_case: bool) -> Callable[[Any], bool]:
+    if sign == "=~":
+        if not isinstance(literal, str):
+            raise ConfigError(f"json {text!r}: =~ needs a regular expression in double quotes")
+        pattern = BytesPattern(literal, ignore_case=ignore_case)
+        return lambda value: isinstance(value, str) and pattern.is_in(value.encode())
+    kind = _kind(literal)
+    if sign == "==":
+        return lambda value: _kind(value) == kind and value == literal
+    if sign == "!=":
+        return lambda value: _kind(value) != kind or value != literal
+    order = _ORDERS[sign]
+    if kind not in ("number", "text"):
+        raise ConfigError(f"json {text!r}: only numbers and texts have an order")
+    return lambda value: _kind(value) == kind and order(value, literal)
+
+
+def _kind(value: Any) -> str:
+    """Return the JSON type of a value; in Python, true would be equal to 1."""
+    if isinstance(value, bool):
+        return "flag"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__
+
+
+def _below(value: Any, step: str | int) -> Any:
+    if isinstance(step, int):
+        is_there = isinstance(value, list) and step < len(value)
+        return value[step] if is_there else _ABSENT
+    return value.get(step, _ABSENT) if isinstance(value, dict) else _ABSENT
+
+
+def parse_document(data: bytes) -> tuple[Any, bool]:
+    """Return a JSON value, and whether the bytes are one."""
+    try:
+        return json.loads(data), True
+    except (ValueError, RecursionError):
+        return None, False

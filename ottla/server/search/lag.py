@@ -1,0 +1,132 @@
+"""The lag of groups in seconds: how old the next record is that a group will read, by the log's own timestamps."""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ottla.base.errors import ApiError, StorageError
+from ottla.base.files import FileSystem
+from ottla.cluster.image import NO_LEADER
+from ottla.replication.partition import Partition
+from ottla.server.context import Broker
+from ottla.server.search import rows
+from ottla.server.search.chunks import as_api_error, read_chunk
+from ottla.server.search.scan import BODY_BYTES_MAX
+from ottla.wire.records import batch
+from ottla.wire.records.records import iterate_batch
+
+# One batch is enough in most cases, and at least one is read.
+_CHUNK_BYTES = 4 * 1024
+
+
+class Place(NamedTuple):
+    """A position in a partition; `group` is None if the caller named the position."""
+
+    group: str | None
+    topic: str
+    partition: int
+    offset: int
+
+
+class Next(NamedTuple):
+    """The next record, with its timestamp in ms (-1: none)."""
+
+    offset: int
+    timestamp: int
+
+
+class LagReport:
+    """The lag of groups, or of positions, on this broker."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        files: FileSystem,
+        groups: Sequence[str],
+        positions: Sequence[tuple[str, int, int]],
+    ) -> None:
+        self._broker = broker
+        self._files = files
+        self._groups = groups
+        self._positions = positions
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield a row for each partition of a group, or for each position."""
+        count = 0
+        for group in sorted(set(self._groups) - {place.group for place in self._places()}):
+            yield rows.line("elsewhere", group=group)
+        for place in list(self._places()):
+            count += 1
+            yield await self._row(place)
+        yield rows.line("end", now=self._broker.clock.time_ms(), rows=count)
+
+    def _places(self) -> Iterator[Place]:
+        for topic, partition, offset in self._positions:
+            yield Place(None, topic, partition, offset)
+        if self._positions and not self._groups:
+            return
+        for group, offsets in self._broker.groups.committed_offsets():
+            if self._groups and group not in self._groups:
+                continue
+            for (topic, number), committed in sorted(offsets.items()):
+                yield Place(group, topic, number, committed.offset)
+
+    async def _row(self, place: Place) -> bytes:
+        fields: dict[str, Any] = {} if place.group is None else {"group": place.group}
+        fields |= {
+            "topic": place.topic,
+            "partition": place.partition,
+            "committed_offset": place.offset,
+        }
+        known = self._broker.image.partition(place.topic, place.partition)
+        if known is None:
+            return rows.line("lag", **fields, error="UNKNOWN_TOPIC_OR_PARTITION")
+        try:
+            partition = self._broker.replicas.get(place.topic, place.partition)
+            partition.check_leader()
+        except ApiError:
+            is_here = known.leader == self._broker.node_id
+            return rows.line("lag", **fields, leader=NO_LEADER if is_here else known.leader)
+        try:
+            return rows.line("lag", **fields, **await self._measure(partition, place.offset))
+        except (ApiError, StorageError) as error:
+            return rows.line("lag", **fields, error=as_api_error(error).code.name)
+
+    async def _measure(self, partition: Partition, offset: int) -> dict[str, Any]:
+        end = partition.high_watermark
+        fields: dict[str, Any] = {"end_offset": end, "lag": max(end - offset, 0)}
+        found = await self._next(partition, offset, end) if offset < end else None
+        if found is None:
+            return {**fields, "seconds": 0}
+        fields["next_offset"] = found.offset
+        if found.timestamp < 0:
+            return {**fields, "ts": None, "seconds": None}
+        age_ms = max(self._broker.clock.time_ms() - found.timestamp, 0)
+        return {**fields, "ts": found.timestamp, "seconds": age_ms / 1000}
+
+    async def _next(self, partition: Partition, offset: int, end: int) -> Next | None:
+        """Return the first record at or after an offset that a consumer gets."""
+        at = max(offset, partition.log.log_start_offset)
+        while at < end:
+            data = await read_chunk(partition, at, end, max_bytes=_CHUNK_BYTES)
+            found, after = await self._files.in_background(partial(first_record, data, at))
+            if found is not None or after <= at:
+                return found
+            at = after
+        return None
+
+
+def first_record(data: memoryview, offset: int) -> tuple[Next | None, int]:
+    """Return the first record at or after `offset` in whole batches, and the offset behind them."""
+    position, after = 0, offset
+    while position + batch.HEADER_SIZE <= len(data):
+        header = batch.parse_header(data, position)
+        if header.size_bytes < batch.HEADER_SIZE or position + header.size_bytes > len(data):
+            break
+        after = header.last_offset + 1
+        if not header.is_control and after > offset:
+            for record in iterate_batch(data, position, header, max_bytes=BODY_BYTES_MAX):
+                if record.offset >= offset:
+                    return Next(record.offset, record.timestamp), after
+        position += header.size_bytes
+    return None, after

@@ -1,0 +1,277 @@
+"""Runs a plan: a thread for each producer and consumer, and the faults at their times.
+
+A consumer checks that it reads every acknowledged record of its topic. A record that was not acknowledged may be
+missing or not.
+"""
+
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.client.consumer.consumer import Consumer
+from ottla.client.producer.producer import Producer
+from ottla.client.records import RecordMetadata
+from ottla.testing.cluster import Cluster
+from ottla.testing.workloads.plan import ConsumePlan, FaultPlan, Plan, ProducePlan
+
+_POLL_S = 0.2
+_UNDO = {"kill": "restart", "pause": "resume", "isolate": "heal"}
+
+
+@dataclass(slots=True)
+class Produced:
+    """The result of a producer; latencies are in seconds."""
+
+    plan: ProducePlan
+    sent: int = 0
+    acknowledged: set[str] = field(default_factory=set)
+    errors: Counter[str] = field(default_factory=Counter)
+    latencies: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """Return the result as plain values, with latencies in ms."""
+        found = sorted(self.latencies)
+        return {
+            "topic": self.plan.topic,
+            "sent": self.sent,
+            "acknowledged": len(self.acknowledged),
+            "errors": dict(self.errors),
+            "records_per_second": round(len(found) / self.seconds, 1) if self.seconds else 0.0,
+            "latency_ms_median": round(statistics.median(found) * 1000, 2) if found else None,
+            "latency_ms_p99": round(found[int(len(found) * 0.99)] * 1000, 2) if found else None,
+        }
+
+
+@dataclass(slots=True)
+class Consumed:
+    """The result of a consumer."""
+
+    plan: ConsumePlan
+    values: Counter[str] = field(default_factory=Counter)
+    missing: int = 0
+    seconds: float = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        total = self.values.total()
+        return {
+            "topic": self.plan.topic,
+            "read": total,
+            "duplicates": total - len(self.values),
+            "missing": self.missing,
+            "records_per_second": round(total / self.seconds, 1) if self.seconds else 0.0,
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """The results of a run; `problems` are sentences, and empty after a good one."""
+
+    produced: list[Produced]
+    consumed: list[Consumed]
+    faults: list[str]
+    problems: list[str]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        return {
+            "produce": [item.facts() for item in self.produced],
+            "consume": [item.facts() for item in self.consumed],
+            "faults": self.faults,
+            "problems": self.problems,
+        }
+
+
+def run_plan(plan: Plan, say: Callable[[str], None]) -> Report:
+    """Run a workload; `say` is called with a line for each fault."""
+    with ExitStack() as stack:
+        cluster = None
+        if not plan.bootstrap:
+            cluster = stack.enter_context(Cluster(plan.brokers, options=plan.options))
+        bootstrap = plan.bootstrap if cluster is None else cluster.bootstrap
+        with Brokers(bootstrap) as brokers:
+            for topic in plan.topics:
+                topics.create_topic(
+                    brokers,
+                    topic.name,
+                    partitions=topic.partitions,
+                    replication_factor=topic.replication_factor,
+                    config=topic.config,
+                )
+        return _Run(plan, bootstrap, cluster, say).run()
+
+
+class _Run:
+    """One run; its threads share nothing but finished results."""
+
+    def __init__(
+        self, plan: Plan, bootstrap: str, cluster: Cluster | None, say: Callable[[str], None]
+    ) -> None:
+        self._plan = plan
+        self._bootstrap = bootstrap
+        self._cluster = cluster
+        self._say = say
+        self._ends = time.monotonic() + plan.duration
+        self._produced = [Produced(item) for item in plan.produce]
+        self._consumed = [Consumed(item) for item in plan.consume]
+        self._writing = threading.Event()
+        self._done = threading.Event()
+        self._faults: list[str] = []
+        self._problems: list[str] = []
+
+    def run(self) -> Report:
+        writers = [
+            threading.Thread(target=self._guard, args=(self._produce, number, item))
+            for number, item in enumerate(self._produced)
+        ]
+        readers = [
+            threading.Thread(target=self._guard, args=(self._consume, item))
+            for item in self._consumed
+        ]
+        with self._with_faults():
+            for thread in (*writers, *readers):
+                thread.start()
+            for thread in writers:
+                thread.join()
+            # The readers now know all values that were acknowledged.
+            self._writing.set()
+        for thread in readers:
+            thread.join()
+        for item in self._consumed:
+            if item.missing:
+                self._problems.append(
+                    f"{item.missing} acknowledged records of {item.plan.topic} were not read"
+                )
+        return Report(self._produced, self._consumed, self._faults, self._problems)
+
+    def _guard(self, work: Callable[..., None], *words: Any) -> None:
+        try:
+            work(*words)
+        except OttlaError as error:
+            self._problems.append(str(error))
+
+    def _produce(self, number: int, result: Produced) -> None:
+        plan, started = result.plan, time.monotonic()
+        settings = {"bootstrap.servers": self._bootstrap, **plan.settings}
+        with Producer(settings) as producer:
+            for index in range(plan.records):
+                if time.monotonic() > self._ends:
+                    self._problems.append(f"the time is over after {index} records to {plan.topic}")
+                    break
+                name = f"{number}:{index}"
+                key = f"k{index % plan.keys}".encode() if plan.keys else None
+                report = _reporter(result, name, time.monotonic())
+                value = name.ljust(plan.value_bytes).encode()
+                producer.send(plan.topic, value, key=key, on_delivery=report)
+                result.sent += 1
+                if plan.rate:
+                    early = started + result.sent / plan.rate - time.monotonic()
+                    self._done.wait(max(early, 0.0))
+        result.seconds = time.monotonic() - started
+
+    def _consume(self, result: Consumed) -> None:
+        started, plan = time.monotonic(), result.plan
+        settings = {
+            "bootstrap.servers": self._bootstrap,
+            "auto.offset.reset": "earliest",
+            "group.id": plan.group or f"workload-{plan.topic}",
+            **plan.settings,
+        }
+        with Consumer(plan.topic, config=settings) as consumer:
+            while time.monotonic() < self._ends:
+                for record in consumer.poll(_POLL_S):
+                    result.values[record.value.decode().rstrip()] += 1
+                if self._writing.is_set() and not self._missing(result):
+                    break
+        result.missing = self._missing(result)
+        result.seconds = time.monotonic() - started
+
+    def _missing(self, result: Consumed) -> int:
+        written = [item for item in self._produced if item.plan.topic == result.plan.topic]
+        return sum(len(item.acknowledged - result.values.keys()) for item in written)
+
+    @contextmanager
+    def _with_faults(self) -> Iterator[None]:
+        if not self._plan.faults:
+            yield
+            return
+        ended = threading.Event()
+        thread = threading.Thread(target=self._guard, args=(self._inject, ended))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _inject(self, ended: threading.Event) -> None:
+        """Apply each fault at its time, and undo it; at the end undo those that still last."""
+        started = time.monotonic()
+        waiting = [(fault.at, fault, 0) for fault in self._plan.faults]
+        undone: list[tuple[FaultPlan, int]] = []
+        while waiting:
+            at, fault, broker = waiting.pop(0)
+            if ended.wait(max(started + at - time.monotonic(), 0.0)):
+                undone += [(item, number) for _, item, number in [(at, fault, broker), *waiting] if number]  # fmt: skip
+                break
+            if broker:
+                self._undo(fault, broker)
+                continue
+            broker = self._broker_of(fault)
+            self._apply(fault, broker)
+            if fault.lasts:
+                waiting.append((at + fault.lasts, fault, broker))
+                waiting.sort(key=lambda item: item[0])
+        for fault, broker in undone:
+            self._undo(fault, broker)
+
+    def _broker_of(self, fault: FaultPlan) -> int:
+        assert self._cluster is not None, "the plan was checked"
+        if fault.broker.isdecimal():
+            return int(fault.broker)
+        if fault.broker == "controller":
+            return self._cluster.controller()
+        _, topic, *partition = fault.broker.split(":")
+        return self._cluster.leader(topic, int(partition[0]) if partition else 0)
+
+    def _apply(self, fault: FaultPlan, broker: int) -> None:
+        self._note(f"{fault.action} broker {broker}")
+        if fault.action == "slow_disk":
+            assert self._cluster is not None, "the plan was checked"
+            self._cluster.slow_disk(broker, fault.amount)
+            return
+        getattr(self._cluster, fault.action)(broker)
+
+    def _undo(self, fault: FaultPlan, broker: int) -> None:
+        if fault.action == "slow_disk":
+            assert self._cluster is not None, "the plan was checked"
+            self._cluster.slow_disk(broker, 0)
+            return
+        self._note(f"{_UNDO[fault.action]} broker {broker}")
+        getattr(self._cluster, _UNDO[fault.action])(broker)
+
+    def _note(self, text: str) -> None:
+        self._faults.append(text)
+        self._say(text)
+
+
+def _reporter(
+    result: Produced, name: str, sent_at: float
+) -> Callable[[RecordMetadata | None, Exception | None], None]:
+    def report(metadata: RecordMetadata | None, error: Exception | None) -> None:
+        if error is None:
+            result.acknowledged.add(name)
+            result.latencies.append(time.monotonic() - sent_at)
+        else:
+            result.errors[type(error).__name__] += 1
+
+    return report

@@ -1,0 +1,44 @@
+"""`trogdor run|check FILE.toml`: workloads with faults in place of Apache Kafka's agents and coordinator."""
+
+import json
+from pathlib import Path
+
+from ottla.testing.workloads.plan import parse_plan
+from ottla.tools.loading import deferred
+from ottla.tools.scripts.printing import err, out
+
+_run_plan = deferred("ottla.testing.workloads.running", "run_plan")
+_USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
+
+
+def run(name: str, words: list[str]) -> int:
+    """Run or check a workload; the exit code is 1 if an acknowledged record is missing."""
+    is_json = "--output" in words and words[words.index("--output") + 1 :][:1] == ["json"]
+    rest = [word for word in words if word not in ("--output", "json")]
+    if len(rest) != 2 or rest[0] not in ("run", "check"):
+        if rest[:1] and rest[0] in ("agent", "coordinator", "client"):
+            err(
+                f"There is no Trogdor {rest[0]} here: one process runs a workload and its brokers. "
+                "Write the specification as TOML (ottla/testing/workloads/plan.py shows the keys)."
+            )
+        err(_USAGE)
+        return 1
+    plan = parse_plan(Path(rest[1]).read_text(encoding="utf-8"))
+    if rest[0] == "check":
+        out(f"{rest[1]}: no problems found.")
+        return 0
+    report = _run_plan(plan, err)
+    facts = report.facts()
+    if is_json:
+        out(json.dumps(facts))
+    else:
+        _print(facts)
+    return 1 if report.problems else 0
+
+
+def _print(facts: dict[str, list[dict[str, object]]]) -> None:
+    for kind in ("produce", "consume"):
+        for row in facts[kind]:
+            out(f"{kind}: " + ", ".join(f"{key} {value}" for key, value in row.items()))
+    for problem in facts["problems"]:
+        err(str(problem))

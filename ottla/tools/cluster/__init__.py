@@ -1,0 +1,1 @@
+"""`ottla cluster …`: the brokers of a cluster, their health, and moves of replicas."""

@@ -1,0 +1,42 @@
+"""`ottla cluster info`: id, controller, brokers, and the number of topics and partitions."""
+
+import click
+
+from ottla.client.admin import cluster, topics
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.output import JSON, Output, note
+
+_COLUMNS = ("broker", "address", "rack", "controller", "leaders", "replicas")
+
+
+@click.command("info")
+@options.connected
+def command(brokers: Brokers, output: Output) -> None:
+    """Show the cluster and its brokers."""
+    described = cluster.describe_cluster(brokers)
+    found = [row for topic in topics.list_topics(brokers) for row in topic.partitions]
+    rows = [
+        {
+            "broker": item.node_id,
+            "address": f"{item.host}:{item.port}",
+            "rack": item.rack,
+            "controller": item.node_id == described.controller_id,
+            "leaders": sum(row.leader == item.node_id for row in found),
+            "replicas": sum(item.node_id in row.replicas for row in found),
+        }
+        for item in described.brokers
+    ]
+    facts = {
+        "cluster_id": described.cluster_id,
+        "controller": described.controller_id,
+        "topics": len(topics.list_topics(brokers)),
+        "partitions": len(found),
+    }
+    if output.is_json:
+        Output(JSON).done("", **facts, brokers=rows)
+        return
+    output.rows(rows, _COLUMNS)
+    note(
+        f"Cluster {facts['cluster_id']}: {facts['topics']} topics with {facts['partitions']} partitions."
+    )

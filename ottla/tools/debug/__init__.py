@@ -1,0 +1,1 @@
+"""`ottla debug bundle`: facts about a cluster for a report of a problem, without secrets."""

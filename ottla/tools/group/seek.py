@@ -1,0 +1,146 @@
+"""`ottla group seek GROUP`: move a group to a position, to another group's offsets, or to those of a file.
+
+Like `ottla group reset`, with offset expressions: the group must have no members, and nothing changes without --execute.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ottla.client.admin import offsets
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.group.plan import Move, Partition, Target, plan_moves
+from ottla.tools.group.reset import refuse_while_active, show_moves
+from ottla.tools.group.targets import bounds_of
+from ottla.tools.moments import parse_moment
+from ottla.tools.output import Output
+from ottla.tools.places import parse_places
+from ottla.tools.positions import Anchor, Position, parse_position, resolve
+
+_TARGETS = ("--to", "--to-time", "--to-group", "--to-file")
+
+
+@click.command("seek")
+@click.argument("group", shell_complete=options.complete_group)
+@click.option("--to", "position", metavar="POSITION",
+              help="start, end, 42, -10 (the last ten), +5 (after the first five), @2026-02-14, @-1h.")  # fmt: skip
+@click.option("--to-time", metavar="TIME", help="The first record at or after a time: 2026-02-14T12:00:00Z, -1h.")  # fmt: skip
+@click.option("--to-group", metavar="GROUP", shell_complete=options.complete_group,
+              help="The committed offsets of another group.")  # fmt: skip
+@click.option("--to-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+              help="Lines TOPIC PARTITION OFFSET, or TOPIC,PARTITION,OFFSET.")  # fmt: skip
+@click.option("--topic", "places", multiple=True, metavar="TOPIC[:0,1]",
+              help="Only this topic, or these partitions of it; default: all with committed offsets.")  # fmt: skip
+@click.option("--execute", is_flag=True, help="Execute the plan (default: dry run).")
+@options.connected
+def command(
+    brokers: Brokers,
+    output: Output,
+    group: str,
+    places: tuple[str, ...],
+    execute: bool,
+    **words: str | None,
+) -> None:
+    """Move the committed offsets of a group.
+
+    \b
+    ottla group seek billing --to @-1h --execute
+    ottla group seek billing-v2 --to-group billing --execute
+    """
+    if sum(value is not None for value in words.values()) != 1:
+        raise click.UsageError(f"Choose the target with exactly one of {', '.join(_TARGETS)}.")
+    refuse_while_active(brokers, group)
+    committed = offsets.committed_offsets(brokers, group)
+    current = {key: row.offset for key, row in committed.items() if row.offset >= 0}
+    chosen = parse_places(brokers, places) if places else None
+    if words["position"] is not None or words["to_time"] is not None:
+        moves = _to_position(brokers, group, current, chosen, _position(words))
+    else:
+        if words["to_group"] is not None:
+            wanted = _of_group(brokers, words["to_group"], group)
+        else:
+            wanted = _of_file(str(words["to_file"]))
+        moves = _to_offsets(brokers, wanted, current, chosen)
+    if execute:
+        targets = {
+            (move.topic, move.partition): offsets.CommittedOffset(move.target) for move in moves
+        }
+        offsets.commit_offsets(brokers, group, targets)
+    show_moves(output, group, moves, execute=execute)
+
+
+def _position(words: dict[str, str | None]) -> Position:
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        if words["to_time"] is not None:
+            return Position(Anchor.TIME, parse_moment(words["to_time"], now_ms))
+        position = parse_position(str(words["position"]), now_ms)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if position.anchor is Anchor.STORED:
+        raise click.UsageError("`stored` is where the group is already: name another position")
+    return position
+
+
+def _to_position(
+    brokers: Brokers,
+    group: str,
+    current: dict[Partition, int],
+    chosen: Sequence[Partition] | None,
+    position: Position,
+) -> list[Move]:
+    keys = sorted(chosen if chosen is not None else current)
+    if not keys:
+        raise click.UsageError(
+            f"Group {group!r} has no committed offsets: name the topic with --topic TOPIC."
+        )
+    targets = resolve(brokers, keys, position)
+    return [Move(*key, current.get(key), targets[key]) for key in keys]
+
+
+def _to_offsets(
+    brokers: Brokers,
+    wanted: dict[Partition, int],
+    current: dict[Partition, int],
+    chosen: Sequence[Partition] | None,
+) -> list[Move]:
+    keys = [key for key in wanted if chosen is None or key in chosen]
+    if not keys:
+        raise click.UsageError(
+            "There are no offsets for these partitions: name others with --topic."
+        )
+    return plan_moves(
+        Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=wanted
+    )
+
+
+def _of_group(brokers: Brokers, other: str, group: str) -> dict[Partition, int]:
+    if other == group:
+        raise click.UsageError("--to-group names the group itself: name another one")
+    found = {
+        key: row.offset
+        for key, row in offsets.committed_offsets(brokers, other).items()
+        if row.offset >= 0
+    }
+    if not found:
+        raise click.UsageError(f"Group {other!r} has no committed offsets; `ottla group list` lists the groups.")  # fmt: skip
+    return found
+
+
+def _of_file(name: str) -> dict[Partition, int]:
+    found: dict[Partition, int] = {}
+    for number, line in enumerate(Path(name).read_text(encoding="utf-8").splitlines(), 1):
+        parts = line.replace(",", " ").split()
+        if not parts:
+            continue
+        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+            raise click.UsageError(
+                f"{name}, line {number}: {line!r} is not of the form TOPIC PARTITION OFFSET."
+            )
+        found[parts[0], int(parts[1])] = int(parts[2])
+    if not found:
+        raise click.UsageError(f"{name} contains no line TOPIC PARTITION OFFSET.")
+    return found

@@ -1,0 +1,1 @@
+"""Copies topics within a cluster or between two: `ottla topic copy` and `kafka-mirror-maker`."""

@@ -1,0 +1,173 @@
+"""The topics of a mirror: source, target, and the topic on the target's cluster that keeps matching offsets.
+
+The format of that topic, its default name and the meaning of its points are those of a pipeline's `mirror` sink
+(`ottla.streams.pipelines.translation`), so that one can continue what the other began.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.client.admin import configs, groups, offsets, topics
+from ottla.client.brokers import Brokers
+from ottla.client.transport import EndOfPartition, RecordConsumer
+from ottla.streams.pipelines.translation import Point, Translation
+
+_SUFFIX = ".mirror-offsets"
+_POINTS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
+_IDLE = ("Empty", "Dead", "")
+# Of each partition; older points are thinned out.
+_POINTS_MAX = 10_000
+_BATCH = 1000
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One topic and its copy."""
+
+    source: str
+    target: str
+
+    @property
+    def offsets_topic(self) -> str:
+        """The topic with the matching offsets, on the target's cluster."""
+        return f"{self.target}{_SUFFIX}"
+
+
+def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
+    """Create the target and its topic of offsets if they do not exist; return the partitions to copy.
+
+    A new target has the number of partitions and the configuration of the source. Raises ConfigError
+    if an existing one has fewer partitions.
+    """
+    described = topics.describe_topic(source, route.source)
+    count = len(described.partitions)
+    if _create(target, route.target, count, {}, validate_only=True):
+        resource = configs.Resource(configs.ResourceType.TOPIC, route.source)
+        own = {
+            entry.name: entry.value
+            for entry in configs.describe_config(source, resource)
+            if entry.source is configs.ConfigSource.DYNAMIC_TOPIC_CONFIG and entry.value is not None
+        }
+        _create(target, route.target, count, own)
+    _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
+    found = len(topics.describe_topic(target, route.target).partitions)
+    if found < count:
+        raise ConfigError(
+            f"topic {route.target!r} has {found} partitions and {route.source!r} has {count}, but a copy "
+            f"keeps partitions: add some with kafka-topics --alter --topic {route.target} "
+            f"--partitions {count}"
+        )
+    return [row.partition for row in described.partitions]
+
+
+def _create(
+    brokers: Brokers,
+    name: str,
+    partitions: int,
+    config: Mapping[str, str],
+    *,
+    validate_only: bool = False,
+) -> bool:
+    try:
+        topics.create_topic(
+            brokers, name, partitions=partitions, config=config, validate_only=validate_only
+        )
+    except ApiError as error:
+        if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+        return False
+    return True
+
+
+def read_points(target: Brokers, route: Route) -> list[Point]:
+    """Return the committed points of a route, in the order in which they were stored."""
+    key = (route.offsets_topic, 0)
+    starts = offsets.list_offsets(target, {key: offsets.EARLIEST})
+    ends = offsets.list_offsets(
+        target, {key: offsets.LATEST}, isolation_level=offsets.READ_COMMITTED
+    )
+    found: list[Point] = []
+    end = ends[key].offset
+    if starts[key].offset >= end:
+        return found
+    settings = {"isolation.level": "read_committed", "fetch.wait.max.ms": "10"}
+    with RecordConsumer(target.bootstrap, settings=settings) as consumer:
+        consumer.assign({key: starts[key].offset})
+        while True:
+            for record in consumer.poll(_POLL_S, limit=_BATCH):
+                if isinstance(record, EndOfPartition):
+                    return found
+                point = Point.decode(route.source, record.key, record.value)
+                if point is not None:
+                    found.append(point)
+                if record.offset + 1 >= end:
+                    return found
+
+
+class Points:
+    """The points of a route, and the translation that they define; bounded in memory."""
+
+    def __init__(self, points: Iterable[Point]) -> None:
+        self._points: dict[int, list[Point]] = {}
+        for point in points:
+            self.add(point)
+
+    def add(self, point: Point) -> None:
+        """Add the newest point of a partition."""
+        known = self._points.setdefault(point.partition, [])
+        known.append(point)
+        if len(known) > _POINTS_MAX:
+            half = len(known) // 2
+            known[:half] = known[:half:2]
+
+    def next_offset(self, partition: int) -> int | None:
+        """Return the offset of the source at which copying resumes; None if it never began."""
+        known = self._points.get(partition)
+        return known[-1].source_offset if known else None
+
+    def translation(self) -> Translation:
+        """Return the translation of offsets."""
+        return Translation(point for known in self._points.values() for point in known)
+
+
+def translate_groups(
+    source: Brokers, target: Brokers, routes: Mapping[Route, Points], names: Sequence[str]
+) -> dict[str, int]:
+    """Translate the committed offsets of groups and commit them for the same groups on the target.
+
+    Offsets are never moved backwards, and a group with members there is left alone. Returns the
+    number of partitions that were moved, by group.
+    """
+    translations = {route.source: (route, points.translation()) for route, points in routes.items()}
+    moved = {}
+    for name in names:
+        wanted = {}
+        for (topic, partition), committed in offsets.committed_offsets(source, name).items():
+            if topic not in translations or committed.offset < 0:
+                continue
+            route, translation = translations[topic]
+            offset = translation.translate(partition, committed.offset)
+            if offset is not None:
+                wanted[route.target, partition] = offsets.CommittedOffset(offset)
+        known = offsets.committed_offsets(target, name)
+        wanted = {
+            key: row
+            for key, row in wanted.items()
+            if key not in known or known[key].offset < row.offset
+        }
+        is_idle = source.bootstrap == target.bootstrap or _state(target, name) in _IDLE
+        if wanted and is_idle:
+            offsets.commit_offsets(target, name, wanted)
+        moved[name] = len(wanted) if is_idle else 0
+    return moved
+
+
+def _state(brokers: Brokers, name: str) -> str:
+    try:
+        return groups.describe_group(brokers, name).state
+    except ApiError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return ""
+        raise

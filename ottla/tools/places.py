@@ -1,0 +1,32 @@
+"""Partitions as users type them: `orders` (all of its partitions), `orders:0,1`."""
+
+from collections.abc import Sequence
+
+import click
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+
+Partition = tuple[str, int]
+
+
+def parse_places(brokers: Brokers, places: Sequence[str]) -> list[Partition]:
+    """Return the partitions, each once; ApiError if one does not exist, UsageError for another form."""
+    keys: list[Partition] = []
+    for place in places:
+        name, _, numbers = place.partition(":")
+        known = [row.partition for row in topics.describe_topic(brokers, name).partitions]
+        if not numbers:
+            keys += [(name, number) for number in known]
+            continue
+        if not all(part.strip().isdecimal() for part in numbers.split(",")):
+            raise click.UsageError(f"invalid topic {place!r}: use the form orders:0,1")
+        for number in (int(part) for part in numbers.split(",")):
+            if number not in known:
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"Topic {name!r} has no partition {number}, only 0 to {len(known) - 1}.",
+                )
+            keys.append((name, number))
+    return list(dict.fromkeys(keys))

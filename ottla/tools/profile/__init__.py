@@ -1,0 +1,1 @@
+"""`ottla profile …`: named clusters, so that commands need no --bootstrap."""

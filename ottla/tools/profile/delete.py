@@ -1,0 +1,19 @@
+"""`ottla profile delete NAME`."""
+
+import click
+
+from ottla.tools import options, profiles
+from ottla.tools.output import Output
+
+
+@click.command("delete")
+@click.argument("name", shell_complete=options.complete_profile)
+@options.formatted
+def command(output: Output, name: str) -> None:
+    """Delete a profile; the cluster is not changed."""
+    known = profiles.read()
+    profiles.check_known(known, name)
+    rest = {key: address for key, address in known.addresses.items() if key != name}
+    current = "" if known.current == name else known.current
+    profiles.write(profiles.Profiles(rest, current))
+    output.done(f"Deleted profile {name}.", deleted=name, current=current)

@@ -1,0 +1,101 @@
+"""The profiles of a user: names for clusters, kept in a file of the user's configuration folder.
+
+The address of a command is that of --bootstrap, else of OTTLA_BOOTSTRAP, else of the profile in OTTLA_PROFILE or the one
+that `ottla profile use` chose, else the default. The scripts of Apache Kafka use no profiles, as there.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ottla.base.errors import ConfigError
+from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_VARIABLE = "OTTLA_PROFILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """All profiles: the address of each, and the current one ("" if there is none)."""
+
+    addresses: Mapping[str, str]
+    current: str = ""
+
+
+def path() -> Path:
+    """Return the file of the profiles; OTTLA_CONFIG_DIR and XDG_CONFIG_HOME move it."""
+    folder = os.environ.get("OTTLA_CONFIG_DIR")
+    if folder:
+        return Path(folder, "profiles.json")
+    home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(home, "ottla", "profiles.json")
+
+
+def read() -> Profiles:
+    """Return the profiles; ConfigError if the file is damaged."""
+    file = path()
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        addresses = {str(key): str(value) for key, value in content["profiles"].items()}
+        return Profiles(addresses, str(content.get("current", "")))
+    except FileNotFoundError:
+        return Profiles({})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(f"{file} is damaged: remove it, and create the profiles again") from None
+
+
+def write(profiles: Profiles) -> None:
+    """Replace the file; it is readable by its owner only."""
+    file = path()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = {"current": profiles.current, "profiles": dict(profiles.addresses)}
+    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    try:
+        with open(new, "w", encoding="utf-8", opener=_private) as stream:
+            json.dump(content, stream, indent=2)
+            stream.write("\n")
+        new.replace(file)
+    finally:
+        with suppress(FileNotFoundError):
+            new.unlink()
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def check_name(name: str) -> str:
+    """Return a valid name; ConfigError says which names are."""
+    if _NAME.fullmatch(name) is None:
+        raise ConfigError(
+            f"{name!r} is not a name for a profile: use letters, digits, '-', '_', '.'"
+        )
+    return name
+
+
+def check_known(profiles: Profiles, name: str) -> None:
+    """Raise ConfigError, with the known names, unless the profile exists."""
+    if name not in profiles.addresses:
+        known = ", ".join(sorted(profiles.addresses)) or "none"
+        raise ConfigError(
+            f"there is no profile {name!r} (there are: {known}): create it with `ottla profile create "
+            f"{name} --bootstrap HOST:PORT`"
+        )
+
+
+def default_bootstrap() -> str:
+    """Return the address that a command uses if none is given."""
+    chosen = os.environ.get(_VARIABLE, "")
+    profiles = read()
+    name = chosen or profiles.current
+    if not name:
+        return DEFAULT_BOOTSTRAP
+    check_known(profiles, name)
+    address = profiles.addresses[name]
+    parse_bootstrap(address)
+    return address

@@ -1,0 +1,1 @@
+"""`ottla quota …`: limits of users, clients and addresses."""

@@ -1,0 +1,1 @@
+"""Scripts about applications: Kafka Streams, Kafka Connect, mirrors."""

@@ -1,0 +1,146 @@
+"""Kafka Connect's scripts: `ottla pipeline` does their job, so they translate configurations to its files.
+
+`connect-standalone worker.properties source.properties …` writes a pipeline file for each connector of Apache
+Kafka that reads or writes a file; Connect's JSON form is read, too. Nothing runs, so the exit code is 1.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ottla.base.errors import ConfigError
+from ottla.client.config.properties import parse_properties
+from ottla.tools.scripts.printing import err, out
+
+Settings = Mapping[str, str]
+_SOURCE, _SINK = "FileStreamSource", "FileStreamSink"
+_PLAIN = ("StringConverter", "ByteArrayConverter")
+_ALONE = "connect-standalone"
+# A line is one column: neither separators nor quotes have a meaning.
+_LINES = '{sep: "\\u0001", quote: "\\u0000", escape: "\\u0000"}'
+_REASONS = {
+    "connect-distributed": "`ottla pipeline run FILE.yaml` runs on Spark, which distributes its work",
+    "connect-mirror-maker": (
+        "`kafka-mirror-maker` copies topics, and a pipeline with a `mirror` sink does it on Spark "
+        "(examples/pipelines/mirror.yaml)"
+    ),
+    "connect-plugin-path": "a pipeline has no plug-ins: docs/pipelines.md lists its sources and sinks",
+    "connect-internal-topics": "a pipeline keeps its positions in a checkpoint, not in internal topics",
+}
+
+
+def run(name: str, words: list[str]) -> int:
+    """Translate the connectors of a standalone worker, or say what replaces the script."""
+    files = [word for word in words if not word.startswith("-")]
+    if name != _ALONE:
+        err(f"{name} is not available: there are no Connect workers here, and {_REASONS[name]}.")
+        return 1
+    if len(files) < 2:
+        err(f"USAGE: {name} worker.properties connector1.properties [connector2.properties …]")
+        return 1
+    worker = _read(files[0])
+    plans = [_translate(worker, _read(path), path) for path in files[1:]]
+    targets = [(Path(f"{name}.yaml"), text) for name, text in plans]
+    for target, text in targets:
+        if target.exists() and target.read_text(encoding="utf-8") != text:
+            raise ConfigError(
+                f"{target} exists with other contents, and nothing was written: move it"
+            )
+    for target, text in targets:
+        target.write_text(text, encoding="utf-8")
+    err(
+        "There are no Connect workers here: pipelines on Spark do their job. The connectors were "
+        "translated, and nothing runs yet. Run:"
+    )
+    for target, _ in targets:
+        out(f"ottla pipeline run {target}")
+    return 1
+
+
+def _read(path: str) -> dict[str, str]:
+    text = Path(path).read_text(encoding="utf-8")
+    if not path.endswith(".json"):
+        return parse_properties(text, path)
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise ConfigError(f"{path} is not JSON: write it as {{name: …, config: {{…}}}}") from None
+    settings = {**content.get("config", content), "name": content.get("name", "")}
+    return {str(key): str(value) for key, value in settings.items()}
+
+
+def _translate(worker: Settings, connector: Settings, path: str) -> tuple[str, str]:
+    """Return the name of a pipeline, and its text."""
+    kind = connector.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
+    if kind not in (_SOURCE, _SINK):
+        raise ConfigError(
+            f"{path}: connector.class={connector.get('connector.class', '')} cannot be translated, "
+            f"only {_SOURCE} and {_SINK}: write the pipeline yourself (docs/pipelines.md)"
+        )
+    missing = [key for key in ("name", "file") if not connector.get(key)]
+    topic = connector.get("topic") if kind == _SOURCE else connector.get("topics")
+    if missing or not topic:
+        wanted = missing[0] if missing else ("topic" if kind == _SOURCE else "topics")
+        raise ConfigError(f"{path}: the connector has no {wanted}: add it")
+    converter = connector.get("value.converter", worker.get("value.converter", ""))
+    if not converter.endswith(_PLAIN):
+        err(
+            f"{path}: value.converter={converter or '(default)'} adds a schema to each value; the "
+            "pipeline writes and reads plain text."
+        )
+    source = _source(connector, topic) if kind == _SOURCE else _sink(connector, topic)
+    if "/" in connector["name"]:
+        raise ConfigError(
+            f"{path}: name={connector['name']} names the pipeline's file: remove the '/'"
+        )
+    # JSON strings are YAML strings.
+    head = [
+        f"# Translated from {Path(path).name} by {_ALONE}.",
+        f"name: {json.dumps(connector['name'])}",
+        f"bootstrap: {json.dumps(worker.get('bootstrap.servers', '127.0.0.1:9092'))}",
+        "",
+    ]
+    return connector["name"], "\n".join([*head, *source]) + "\n"
+
+
+def _source(connector: Settings, topic: str) -> list[str]:
+    return [
+        "# Each new file of this name or pattern is read once: a file that grows is not read again.",
+        "sources:",
+        "  lines:",
+        f"    files: {json.dumps(connector['file'])}",
+        "    format: csv",
+        "    schema: {value: string}",
+        f"    options: {_LINES}",
+        "",
+        "sinks:",
+        "  records:",
+        "    from: lines",
+        f"    topic: {json.dumps(topic)}",
+        "    format: record",
+    ]
+
+
+def _sink(connector: Settings, topics: str) -> list[str]:
+    names = [name.strip() for name in topics.split(",") if name.strip()]
+    return [
+        "sources:",
+        "  records:",
+        f"    topics: {json.dumps(names)}",
+        "    format: string",
+        "    start: earliest",
+        "",
+        "steps:",
+        "  lines:",
+        "    from: records",
+        "    do:",
+        "      - select: [value]",
+        "",
+        "# The sink is a folder; each micro-batch adds a file to it.",
+        "sinks:",
+        "  files:",
+        "    from: lines",
+        f"    files: {json.dumps(connector['file'])}",
+        "    format: csv",
+        f"    options: {_LINES}",
+    ]

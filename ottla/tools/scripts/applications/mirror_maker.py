@@ -1,0 +1,119 @@
+"""`kafka-mirror-maker` (kafka.tools.MirrorMaker of 3.9): `ottla topic copy --follow` for several topics.
+
+Topics keep their names, as there; `--exactly-once`, `--target-topic`, `--groups` and `--until-end` are extensions. The
+position is in the target (TOPIC.mirror-offsets), and shown by the group of the consumer's configuration.
+"""
+
+import re
+from typing import Any
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import topics
+from ottla.client.brokers import Brokers
+from ottla.tools.loading import deferred
+from ottla.tools.scripts.console.settings import librdkafka_settings
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.flags import Flag, Old, Options, Spec, integer
+from ottla.tools.scripts.printing import as_json, err
+from ottla.tools.scripts.session import read_properties
+from ottla.tools.signals import StopSignals
+
+_settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
+_mirror = deferred("ottla.tools.mirror.copying", "Mirror")
+_route = deferred("ottla.tools.mirror.routes", "Route")
+
+_CLASSES = ("consumer.rebalance.listener", "rebalance.listener.args", "message.handler", "message.handler.args")  # fmt: skip
+
+SPEC = Spec(
+    "This tool continuously copies data between two Kafka clusters.",
+    {
+        "consumer.config": Flag("The source: bootstrap.servers, group.id, ….", "config file"),
+        "producer.config": Flag("The target: bootstrap.servers, ….", "config file"),
+        "include": Flag("A regular expression of topics to mirror.", "Java regex (String)"),
+        "offset.commit.interval.ms": Flag(
+            "Store the position this often.",
+            "offset commit interval in millisecond",
+            integer,
+            default=60_000,
+        ),
+        "num.streams": Flag("Accepted; one loop copies all topics.", "Number of threads", integer),
+        "abort.on.send.failure": Flag(
+            "Only true is supported.", "Stop the entire mirror maker when a send failure occurs"
+        ),
+        **{
+            name: Flag("Not supported: a Java class or its arguments.", "class")
+            for name in _CLASSES
+        },
+        "exactly-once": Flag("Write records and positions in transactions (extension)."),
+        "target-topic": Flag("The name on the target, for one topic (extension).", "topic"),
+        "groups": Flag("Translate offsets of these groups (extension).", "groups"),
+        "until-end": Flag("Stop at the end of the source (extension)."),
+    },
+    {
+        "whitelist": Old("include"),
+        "new.consumer": Old("until-new", ""),
+    },
+)
+
+
+def run(options: Options) -> int:
+    """Copy the topics until stopped."""
+    options.require("consumer.config", "producer.config")
+    for name in _CLASSES:
+        if name in options:
+            raise UsageError(f"--{name} names a Java class, which cannot run here: remove it")
+    if options["abort.on.send.failure"] not in (None, "true"):
+        raise UsageError("--abort.on.send.failure=false would lose records: remove it")
+    if "include" not in options:
+        err("include must be specified")
+        return 1
+    consumer = read_properties(options["consumer.config"])
+    producer = read_properties(options["producer.config"])
+    for name, words in (("consumer.config", consumer), ("producer.config", producer)):
+        if not words.get("bootstrap.servers"):
+            raise UsageError(f"{options[name]} has no bootstrap.servers: add it")
+    try:
+        return _mirror_topics(options, consumer, producer)
+    except OttlaError as error:
+        err(str(error))
+        return 1
+
+
+def _mirror_topics(options: Options, consumer: dict[str, str], producer: dict[str, str]) -> int:
+    addresses = consumer.pop("bootstrap.servers"), producer.pop("bootstrap.servers")
+    with Brokers(addresses[0]) as source, Brokers(addresses[1]) as target, StopSignals() as stop:
+        routes = _routes(options, source, is_same=addresses[0] == addresses[1])
+        if not routes:
+            err(f"No topic matches {options['include']}.")
+            return 1
+        settings = _settings(
+            exactly_once="exactly-once" in options,
+            follow="until-end" not in options,
+            interval_s=options["offset.commit.interval.ms"] / 1000,
+            group=consumer.pop("group.id", None),
+            groups=tuple(name for name in (options["groups"] or "").split(",") if name),
+            starts_at_end=consumer.pop("auto.offset.reset", "latest") == "latest",
+            consumer=librdkafka_settings(consumer),
+            producer=producer,
+        )
+        mirror = _mirror(source, target, routes, settings, err)
+        mirror.run(stop, lambda _: None)
+    if options.is_json:
+        as_json({"records": mirror.copied, "groups": mirror.moved_groups})
+    return 0
+
+
+def _routes(options: Options, source: Brokers, *, is_same: bool) -> list[Any]:
+    # As in Kafka, a comma separates alternatives.
+    pattern = re.compile(options["include"].strip().replace(",", "|").replace(" ", ""))
+    names = [
+        topic.name
+        for topic in topics.list_topics(source)
+        if pattern.fullmatch(topic.name) and not topic.is_internal
+    ]
+    other = options["target-topic"]
+    if other is not None and len(names) != 1:
+        raise UsageError(f"--target-topic needs one topic, and --include matches {len(names)}")
+    if is_same and other in (None, *names):
+        raise UsageError("source and target are the same cluster: name another --target-topic")
+    return [_route(name, other or name) for name in names]

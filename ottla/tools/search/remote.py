@@ -1,0 +1,201 @@
+"""A search in the brokers: one after the other, each in the partitions that it leads."""
+
+import base64
+import http.client
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from ottla.base.errors import ApiError, OttlaError
+from ottla.client.admin import configs
+from ottla.client.brokers import Brokers
+from ottla.client.transport import ConsumedRecord
+from ottla.tools.search.request import OnMatch, Result, Search
+from ottla.tools.signals import StopSignals
+
+Address = tuple[str, int]
+_ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared, not bound
+_TIMEOUT_S = 30.0
+# A partition may move to another broker while it is searched.
+_ROUNDS = 5
+_PAUSE_S = 0.2
+_MOVED = ("NOT_LEADER_OR_FOLLOWER",)
+
+
+def addresses(brokers: Brokers) -> dict[int, Address]:
+    """Return the HTTP addresses of the brokers that serve /search."""
+    found = {}
+    for node_id in brokers.node_ids():
+        resource = configs.Resource(configs.ResourceType.BROKER, str(node_id))
+        names = ["metrics.listener", "search.enable"]
+        try:
+            entries = configs.describe_config(brokers, resource, names=names)
+        except ApiError:
+            # The caller may not describe brokers.
+            continue
+        values = {entry.name: entry.value or "" for entry in entries}
+        host, _, port = values.get("metrics.listener", "").rpartition(":")
+        if values.get("search.enable") == "true" and port.isdecimal() and int(port):
+            own = host.strip("[]")
+            found[node_id] = (brokers.address(node_id).host if host in _ANY else own, int(port))
+    return found
+
+
+class RemoteSearch:
+    """One search; `run` calls back with each match."""
+
+    def __init__(self, brokers: Brokers, known: Mapping[int, Address], search: Search) -> None:
+        self._brokers = brokers
+        self._known = known
+        self._search = search
+        # The next offset of each partition that is not finished.
+        self._left = {number: start for number, (start, end) in search.ranges.items() if start < end}  # fmt: skip
+        self._matches = self._records = self._searched = 0
+        self._problems: list[str] = []
+
+    def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: StopSignals) -> Result:
+        """Search until the end, the limit, or until stopped; `advance` counts offsets."""
+        started = time.monotonic()
+        for attempt in range(_ROUNDS):
+            if attempt:
+                time.sleep(_PAUSE_S * attempt)
+            for number, leader in self._leaders().items():
+                if self._is_over(stop) or number not in self._left:
+                    break
+                if leader in self._known:
+                    self._search_partition(number, self._known[leader], on_match, advance, stop)
+            if not self._left or self._is_over(stop):
+                break
+        else:
+            self._problems += [
+                f"{self._search.topic}-{number} was not searched from offset {at} on: its leader moved, "
+                "or does not serve /search"
+                for number, at in self._left.items()
+            ]
+        seconds = time.monotonic() - started
+        return Result(self._matches, self._records, seconds, self._problems)
+
+    def _is_over(self, stop: StopSignals) -> bool:
+        return stop.requested or 0 < self._search.limit <= self._matches
+
+    def _leaders(self) -> dict[int, int]:
+        rows = self._brokers.topic(self._search.topic).partitions
+        known = {row.partition_index: row.leader_id for row in rows}
+        return {number: known.get(number, -1) for number in sorted(self._left)}
+
+    def _search_partition(
+        self,
+        number: int,
+        address: Address,
+        on_match: OnMatch,
+        advance: Callable[[int], None],
+        stop: StopSignals,
+    ) -> None:
+        records, end = 0, self._search.ranges[number][1]
+        for row in _rows(address, self._query(number)):
+            if stop.requested:
+                # Leaving the loop closes the connection, which cancels the search.
+                return
+            match row["type"]:
+                case "match":
+                    self._matches += 1
+                    on_match(_record(row))
+                case "progress":
+                    self._advance(number, row["next_offset"], advance)
+                    records = row["records"]
+                case "problem" if row["error"] in _MOVED:
+                    return
+                case "problem":
+                    self._problems.append(
+                        f"{self._search.topic}-{number}, offset {row['offset']}: {row['message']}"
+                    )
+                case "end":
+                    records = row["records"]
+                    for item in row["partitions"]:
+                        self._advance(number, item["next_offset"], advance)
+                    is_complete = row["reason"] == "complete" and row["partitions"]
+                    if is_complete or self._left[number] >= end:
+                        self._advance(number, end, advance)
+                        del self._left[number]
+        self._records += records
+
+    def _advance(self, number: int, offset: int, advance: Callable[[int], None]) -> None:
+        advance(max(offset - self._left[number], 0))
+        self._left[number] = max(offset, self._left[number])
+
+    def _query(self, number: int) -> str:
+        search, filters = self._search, self._search.filters
+        words: list[tuple[str, object]] = [
+            ("topic", search.topic),
+            ("partition", number),
+            ("to", search.ranges[number][1]),
+            ("limit", search.limit - self._matches if search.limit else 0),
+        ]
+        # The broker's time index finds the start, and skips older batches by their headers.
+        is_new = self._left[number] == search.ranges[number][0]
+        from_time = search.from_ms >= 0 and is_new
+        words.append(("from", f"@{search.from_ms}" if from_time else self._left[number]))
+        for name in ("key", "value", "key_regex", "value_regex"):
+            if getattr(filters, name):
+                words.append((name, getattr(filters, name)))
+        words += [("header", text) for text in filters.headers]
+        words += [("json", text) for text in filters.json]
+        if filters.ignore_case:
+            words.append(("ignore_case", "true"))
+        if search.read_committed:
+            words.append(("isolation", "read_committed"))
+        return urlencode(words)
+
+
+def _rows(address: Address, query: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a search; the connection is closed at the end, or if the caller stops."""
+    connection = http.client.HTTPConnection(*address, timeout=_TIMEOUT_S)
+    name = f"{address[0]}:{address[1]}"
+    try:
+        try:
+            connection.request("GET", f"/search?{query}")
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                text = response.read().decode(errors="replace").strip().rstrip(".")
+                raise OttlaError(f"the broker at http://{name} rejects the search: {text}")
+            last = ""
+            while line := response.readline():
+                row: dict[str, Any] = json.loads(line)
+                last = row["type"]
+                yield row
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise OttlaError(
+                f"the search at http://{name} failed ({error}): name the HTTP port with --http, or use "
+                "--local"
+            ) from error
+        if last != "end":
+            raise OttlaError(f"the broker at http://{name} closed the connection during the search")
+    finally:
+        connection.close()
+
+
+def _record(row: Mapping[str, Any]) -> ConsumedRecord:
+    parts = row.get("headers", [])
+    headers = [
+        (name, None if value is None else value.encode())
+        for name, value in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    return ConsumedRecord(
+        row["topic"],
+        row["partition"],
+        row["offset"],
+        row["ts"],
+        row["tstype"],
+        _data(row, "key"),
+        _data(row, "payload"),
+        headers,
+    )
+
+
+def _data(row: Mapping[str, Any], name: str) -> bytes | None:
+    if f"{name}_base64" in row:
+        return base64.b64decode(row[f"{name}_base64"])
+    text = row[name]
+    return None if text is None else str(text).encode()

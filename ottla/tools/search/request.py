@@ -1,0 +1,35 @@
+"""The request and the result of a search, independent of the place where it runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.client.transport import ConsumedRecord
+from ottla.server.search.filters import Filters
+
+# Called with each matching record.
+OnMatch = Callable[[ConsumedRecord], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A search in ranges of offsets, by partition; the ends are exclusive.
+
+    Records that are older than `from_ms` do not match (-1: all ages). A `limit` of 0 means none.
+    """
+
+    topic: str
+    ranges: dict[int, tuple[int, int]]
+    filters: Filters
+    from_ms: int = -1
+    read_committed: bool = False
+    limit: int = 0
+
+
+@dataclass(slots=True)
+class Result:
+    """The numbers of a finished search; `problems` are sentences."""
+
+    matches: int
+    records: int
+    seconds: float
+    problems: list[str]

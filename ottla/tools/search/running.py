@@ -1,0 +1,116 @@
+"""The search of `ottla topic search`: its request, where it runs, and its output."""
+
+import json
+import sys
+import time
+from typing import Any
+
+import click
+
+from ottla.base.errors import OttlaError
+from ottla.client.admin import offsets, topics
+from ottla.client.brokers import Brokers
+from ottla.client.transport import ConsumedRecord
+from ottla.server.search.filters import Filters, Matcher
+from ottla.tools.output import Output, Progress, note
+from ottla.tools.positions import BEGINNING, Anchor, Position, parse_range, resolve
+from ottla.tools.record.formats import compile_format, json_format
+from ottla.tools.search.local import LocalSearch
+from ottla.tools.search.remote import RemoteSearch, addresses
+from ottla.tools.search.request import Result, Search
+from ottla.tools.signals import StopSignals
+
+
+def search_topic(brokers: Brokers, output: Output, name: str, words: dict[str, Any]) -> int:
+    """Search and print the matches; return 0 if there is one."""
+    search = _request(brokers, name, words)
+    # Before anything is sent: wrong filters are errors of the command line.
+    Matcher(search.filters)
+    write = json_format if output.is_json else compile_format(words["format"])
+
+    def show(record: ConsumedRecord) -> None:
+        sys.stdout.buffer.write(write(record))
+        sys.stdout.buffer.flush()
+
+    known = {} if words["local"] else _addresses(brokers, words["http"])
+    total = sum(end - start for start, end in search.ranges.values())
+    with StopSignals() as stop, Progress("Searching", total) as progress:
+        runner = RemoteSearch(brokers, known, search) if known else LocalSearch(brokers, search)
+        result = runner.run(show, progress.advance, stop)
+    _report(result, output, in_brokers=bool(known), is_stopped=stop.requested)
+    if stop.requested:
+        raise OttlaError("interrupted before it was complete")
+    return 0 if result.matches and not result.problems else 1
+
+
+def _request(brokers: Brokers, name: str, words: dict[str, Any]) -> Search:
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        compile_format(words["format"])
+        start, end = parse_range(words["positions"], now_ms)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if start is not None and start.anchor is Anchor.STORED:
+        raise click.UsageError("`stored` is a position of a group: name an offset or a time")
+    numbers = [row.partition for row in topics.describe_topic(brokers, name).partitions]
+    unknown = sorted(set(words["partitions"]) - set(numbers))
+    if unknown:
+        raise click.UsageError(
+            f"Topic {name!r} has no partition {unknown[0]}, only 0 to {len(numbers) - 1}."
+        )
+    keys = [(name, number) for number in sorted(set(words["partitions"]) or numbers)]
+    starts = resolve(brokers, keys, start or BEGINNING)
+    ends = resolve(brokers, keys, end or Position(Anchor.END))
+    if words["read_committed"]:
+        level = offsets.READ_COMMITTED
+        stable = offsets.list_offsets(
+            brokers, dict.fromkeys(keys, offsets.LATEST), isolation_level=level
+        )
+        ends = {key: min(offset, stable[key].offset) for key, offset in ends.items()}
+    from_time = start is not None and start.anchor is Anchor.TIME
+    return Search(
+        topic=name,
+        ranges={key[1]: (starts[key], ends[key]) for key in keys},
+        filters=Filters(
+            key=words["key"],
+            value=words["value"],
+            key_regex=words["key_regex"],
+            value_regex=words["value_regex"],
+            headers=words["headers"],
+            json=words["conditions"],
+            ignore_case=words["ignore_case"],
+        ),
+        from_ms=start.value if start is not None and from_time else -1,
+        read_committed=words["read_committed"],
+        limit=words["count"] or 0,
+    )
+
+
+def _addresses(brokers: Brokers, http: str | None) -> dict[int, tuple[str, int]]:
+    if http is None:
+        found = addresses(brokers)
+        return found if len(found) == len(brokers.node_ids()) else {}
+    host, _, port = http.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise click.UsageError(f"--http {http!r} is not of the form HOST:PORT.")
+    return dict.fromkeys(brokers.node_ids(), (host.strip("[]"), int(port)))
+
+
+def _report(result: Result, output: Output, *, in_brokers: bool, is_stopped: bool) -> None:
+    for sentence in result.problems:
+        note(sentence)
+    facts = {
+        "matches": result.matches,
+        "records": result.records,
+        "seconds": round(result.seconds, 3),
+        "in_brokers": in_brokers,
+        "is_complete": not is_stopped and not result.problems,
+    }
+    if output.is_json:
+        note(json.dumps(facts))
+        return
+    where = "in the brokers" if in_brokers else "by reading the topic"
+    note(
+        f"{result.matches} matches; {result.records} records decoded {where} in "
+        f"{result.seconds:.1f} s."
+    )

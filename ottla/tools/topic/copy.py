@@ -1,0 +1,54 @@
+"""`ottla topic copy SOURCE [TARGET]`: copy a topic, within a cluster or to another one; can be resumed."""
+
+from typing import Any
+
+import click
+
+from ottla.client.brokers import Brokers
+from ottla.tools import options
+from ottla.tools.loading import deferred
+from ottla.tools.output import Output
+
+_copy = deferred("ottla.tools.mirror.running", "copy_topic")
+
+
+@click.command("copy")
+@click.argument("source", shell_complete=options.complete_topic)
+@click.argument("target", required=False)
+@click.option("--to", metavar="HOST:PORT", help="The target's cluster (default: the same).")
+@click.option("--follow", is_flag=True, help="Continue at the end until stopped.")
+@click.option(
+    "--exactly-once", is_flag=True, help="Write records and positions in transactions (KIP-98)."
+)
+@click.option(
+    "--groups",
+    multiple=True,
+    metavar="GROUP",
+    help="Translate the committed offsets of this group; may be repeated.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Store the position at least this often.",
+)
+@options.connected
+def command(
+    brokers: Brokers, output: Output, source: str, target: str | None, to: str | None, **words: Any
+) -> None:
+    """Copy the records of SOURCE to TARGET (default: the same name, with --to).
+
+    Partition, key, value, headers and timestamp are kept; a missing target is created with the
+    configuration of the source. The position is kept in the topic TARGET.mirror-offsets, so that a
+    second run continues where the first one stopped.
+
+    \b
+    ottla topic copy orders orders-backup
+    ottla topic copy orders --to west:9092 --follow --exactly-once --groups billing
+    """
+    if to is None and target in (None, source):
+        raise click.UsageError("Name another topic as TARGET, or another cluster with --to.")
+    with Brokers(to or brokers.bootstrap) as other:
+        _copy(brokers, other, output, (source, target or source), words)

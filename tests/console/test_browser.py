@@ -1,0 +1,262 @@
+"""The console in Chromium: every page without an error in the log or a barrier, and the scripts."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from playwright.sync_api import Browser, Page, expect
+
+from ottla.console.server import ConsoleServer
+from ottla.testing import Cluster
+from tests.console.chromium import Watched, chromium
+from tests.console.conftest import HOSTILE, PASSWORD, commit
+
+# Pages by the names of their pictures.
+PAGES = {
+    "clusters": "/",
+    "overview": "/c/local/overview",
+    "brokers": "/c/local/brokers",
+    "broker": "/c/local/brokers/1",
+    "broker-settings": "/c/local/brokers/1/settings?q=retention&edit=log.retention.ms",
+    "broker-apis": "/c/local/brokers/1/apis",
+    "broker-defaults": "/c/local/brokers/defaults",
+    "reassignments": "/c/local/reassignments",
+    "topics": "/c/local/topics?internal=1",
+    "topic-new": "/c/local/topics/new",
+    "topic": "/c/local/topics/orders",
+    "messages": "/c/local/topics/orders/messages",
+    "message": "/c/local/topics/orders/messages/0/1",
+    "consumers": "/c/local/topics/orders/consumers",
+    "partitions": "/c/local/topics/orders/partitions",
+    "log": "/c/local/topics/orders/partitions/0",
+    "settings": "/c/local/topics/orders/settings?edit=retention.ms",
+    "statistics": "/c/local/topics/orders/statistics?scan=10000",
+    "produce": "/c/local/topics/orders/produce?from=0:1",
+    "groups": "/c/local/groups",
+    "group": "/c/local/group?id=billing",
+    "offsets": "/c/local/group/offsets?id=billing",
+    "streams": "/c/local/streams",
+    "transactions": "/c/local/transactions?hanging=1",
+    "transaction": "/c/local/transaction?id=settlement",
+    "acls": "/c/local/acls",
+    "quotas": "/c/local/quotas",
+    "audit": "/audit",
+    "users": "/users",
+    "account": "/account",
+    "shortcuts": "/shortcuts",
+}
+DARK = ("overview", "messages", "group", "settings")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return one browser for all tests of the file."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def watched(browser: Browser, console: ConsoleServer) -> Iterator[Watched]:
+    """Return a page of the admin, 1280 pixels wide."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, base_url=console.url, timezone_id="UTC"
+    )
+    watched = Watched(context.new_page())
+    watched.page.goto("/c/local/topics")
+    watched.picture("login")
+    assert watched.violations() == []
+    watched.page.get_by_label("User").fill("admin")
+    watched.page.get_by_label("Password").fill(PASSWORD)
+    watched.page.get_by_role("button", name="Log in").click()
+    expect(watched.page.get_by_role("heading", name="Topics")).to_be_visible()
+    yield watched
+    context.close()
+
+
+@pytest.fixture
+def page(watched: Watched) -> Iterator[Page]:
+    """Return the page; the test fails if the browser's log has an error at its end."""
+    watched.forgive()
+    yield watched.page
+    assert watched.errors == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_has_no_error_and_no_barrier(page: Page, watched: Watched, name: str) -> None:
+    """The page loads, its scripts run, and axe-core finds no serious violation."""
+    response = page.goto(PAGES[name])
+    assert response is not None
+    assert response.status == 200
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert watched.violations() == []
+    watched.picture(name)
+
+
+@pytest.mark.parametrize("name", DARK)
+def test_dark_page_has_enough_contrast(page: Page, watched: Watched, name: str) -> None:
+    """The dark theme follows the system, and has no barrier either."""
+    page.emulate_media(color_scheme="dark")
+    page.goto(PAGES[name])
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert colour == "rgb(18, 22, 29)"
+    assert watched.violations() == []
+    watched.picture(f"{name}-dark")
+    page.emulate_media(color_scheme="light")
+
+
+@pytest.mark.parametrize("name", ["overview", "messages", "topics", "group"])
+def test_page_fits_a_phone(page: Page, watched: Watched, name: str) -> None:
+    """Tables scroll inside of their cards; the page itself does not scroll sideways."""
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(PAGES[name])
+    width = page.evaluate("document.documentElement.scrollWidth")
+    watched.picture(f"{name}-phone")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert width <= 390
+
+
+def test_keys_open_the_search_and_the_sections(page: Page) -> None:
+    """`/` searches everything, `g t` goes to the topics, `?` shows the keys."""
+    page.goto("/c/local/overview")
+    page.keyboard.press("/")
+    page.get_by_label("Search topics, groups").fill("billing")
+    expect(page.locator("#search-results a")).to_have_text(["billinggroup"])
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/c/local/group\?id=billing"))
+    page.wait_for_load_state()
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    expect(page).to_have_url(re.compile("/c/local/topics$"))
+    page.wait_for_load_state()
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
+
+
+def test_a_topic_is_created_filled_and_deleted_by_its_typed_name(page: Page) -> None:
+    """The button that deletes works only after the name is typed."""
+    page.goto("/c/local/topics")
+    page.get_by_role("link", name="Create a topic").click()
+    page.get_by_label("Name", exact=True).fill("trial")
+    page.get_by_label("Partitions").fill("2")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("status")).to_have_text("Topic trial is created.")
+    page.get_by_role("link", name="Produce").click()
+    page.get_by_label("Value", exact=True).fill('{"price": 3}')
+    page.get_by_role("button", name="Produce").click()
+    expect(page.get_by_role("status")).to_contain_text("at offset 0")
+    page.goto("/c/local/topics/trial/messages")
+    expect(page.locator("#rows tr")).to_have_count(1)
+    page.locator("#rows summary").click()
+    expect(page.locator("#rows pre")).to_contain_text('"price": 3')
+    page.goto("/c/local/topics/trial")
+    page.locator("summary", has_text="Delete the topic").click()
+    button = page.get_by_role("button", name="Delete the topic")
+    expect(button).to_be_disabled()
+    page.get_by_label("Type trial to confirm").last.fill("trial")
+    button.click()
+    expect(page.get_by_role("status")).to_have_text("Topic trial is deleted.")
+
+
+def test_the_search_shows_its_rows_and_ends(page: Page, watched: Watched) -> None:
+    """Rows arrive from the stream; hostile text stays text."""
+    page.goto("/c/local/topics/orders/messages?limit=20")
+    page.get_by_label("Where").first.select_option("key")
+    page.get_by_label("Text", exact=True).first.fill("customer-5")
+    page.get_by_role("button", name="Search all records").click()
+    expect(page.locator("#state")).to_contain_text("8 found")
+    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    expect(page.locator("#rows tr")).to_have_count(8)
+    assert page.locator("#rows img").count() == 0
+    assert (
+        HOSTILE in page.locator("#rows").inner_text() or page.locator("#rows details").count() == 8
+    )
+    watched.picture("search")
+
+
+def test_the_live_tail_shows_new_records_until_it_is_stopped(page: Page, cluster: Cluster) -> None:
+    """A record that is written now appears first."""
+    page.goto("/c/local/topics/payments/messages")
+    page.get_by_role("button", name="Live tail").click()
+    expect(page.locator("#state")).to_have_text("waiting for new records")
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    rows = page.locator("#rows tr")
+    for _ in range(20):
+        producer.produce("payments", "fresh", key="k")
+        producer.flush()
+        page.wait_for_timeout(250)
+        if rows.count():
+            break
+    expect(rows.first).to_contain_text("fresh")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#state")).to_have_text("stopped")
+
+
+def test_offsets_are_shown_as_a_difference_and_can_be_undone(
+    page: Page, watched: Watched, cluster: Cluster
+) -> None:
+    """Dry run, change, and undo, as a user clicks them."""
+    commit(cluster, "clicked")
+    page.goto("/c/local/group/offsets?id=clicked")
+    page.get_by_label("Strategy").select_option("to-offset")
+    page.get_by_label("Offset", exact=True).fill("4")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator("tr.changed")).to_have_count(2)
+    watched.picture("offsets-plan")
+    page.get_by_role("button", name="Change the offsets").click()
+    expect(page.get_by_role("status")).to_have_text("The offsets are changed.")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Change the offsets").click()
+    expect(page.locator("tbody tr").first).to_contain_text("10")
+
+
+def test_an_option_is_changed_after_its_preview(page: Page) -> None:
+    """The preview names the difference and its effect."""
+    page.goto("/c/local/topics/orders/settings")
+    page.get_by_role("link", name="retention.ms", exact=True).click()
+    page.get_by_label("Value (").fill("86400000")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("heading", name="What would change")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("is set to 86400000")
+    page.goto("/audit")
+    expect(page.locator("tbody tr").first).to_contain_text("retention.ms")
+
+
+def test_charts_draw_what_they_read(page: Page, watched: Watched, cluster: Cluster) -> None:
+    """The chart of a topic has a canvas and shows the rate of new records."""
+    page.goto("/c/local/topics/orders")
+    expect(page.locator(".chart canvas")).to_be_visible()
+    expect(page.locator(".chart .u-legend")).to_contain_text("records/s")
+
+
+def test_theme_and_language_are_kept(page: Page) -> None:
+    """The choice is stored in a cookie and applies to every page."""
+    page.goto("/c/local/topics")
+    page.get_by_label("Theme and language").click()
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.get_by_label("Theme and language").click()
+    page.get_by_role("button", name="中文").click()
+    expect(page.get_by_role("heading", name="主题")).to_be_visible()
+    page.get_by_label("主题颜色与语言").click()
+    page.get_by_role("button", name="English").click()
+    page.get_by_label("Theme and language").click()
+    page.get_by_role("button", name="System theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "auto")
+
+
+def test_an_open_page_reports_a_dead_cluster_and_recovers(
+    watched: Watched, cluster: Cluster
+) -> None:
+    """The page says that the cluster does not answer, keeps its content, and recovers."""
+    page = watched.page
+    page.goto("/c/local/topics")
+    try:
+        cluster.kill(1)
+        expect(page.locator("#lost")).to_be_visible(timeout=20_000)
+        expect(page.get_by_role("link", name="orders")).to_be_visible()
+    finally:
+        cluster.restart(1)
+    expect(page.locator("#lost")).to_have_count(0, timeout=20_000)
+    watched.forgive()

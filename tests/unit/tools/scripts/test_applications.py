@@ -1,0 +1,250 @@
+"""The scripts of Kafka Connect, MirrorMaker and ZooKeeper."""
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import offsets
+from ottla.streams.pipelines import check
+from ottla.testing import Cluster
+from ottla.tools.replica.reading import Content, Replica
+from ottla.tools.scripts import entry
+from ottla.tools.scripts.replicas import verification
+from ottla.tools.scripts.servers import zookeeper_server
+from tests.unit.tools.test_mirror import produce, read_all
+
+_WORKER = "bootstrap.servers=broker:9092\nvalue.converter=org.apache.kafka.connect.storage.StringConverter\n"
+_SOURCE = "name=in\nconnector.class=FileStreamSource\nfile=input.txt\ntopic=lines\n"
+_SINK = "name=out\nconnector.class=org.apache.kafka.connect.file.FileStreamSinkConnector\nfile=output\ntopics=lines, more\n"
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder, which has the configuration of a worker and two connectors."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("worker", _WORKER), ("source", _SOURCE), ("sink", _SINK)):
+        (tmp_path / f"{name}.properties").write_text(text)
+    return tmp_path
+
+
+def test_file_connectors_become_pipelines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files can run, name topics, file and brokers, and the script names the command."""
+    words = ["worker.properties", "source.properties", "sink.properties"]
+    assert entry.run("connect-standalone", words) == 1
+    assert capsys.readouterr().out == "ottla pipeline run in.yaml\nottla pipeline run out.yaml\n"
+    for name, facts in (("in", ["input.txt", "lines"]), ("out", ["output", "lines", "more"])):
+        text = (folder / f"{name}.yaml").read_text()
+        checked = check(text)
+        assert checked.pipeline is not None
+        assert not checked.problems
+        assert all(f'"{fact}"' in text for fact in [*facts, "broker:9092"])
+
+
+def test_connector_as_json(folder: Path) -> None:
+    """Connect's own JSON has the same result as its properties."""
+    (folder / "source.json").write_text(
+        '{"name": "in", "config": {"connector.class": "FileStreamSource", "file": "a", "topic": "b"}}'
+    )
+    assert entry.run("connect-standalone", ["worker.properties", "source.json"]) == 1
+    assert check((folder / "in.yaml").read_text()).pipeline is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("connector.class=io.example.JdbcSource\n", "cannot be translated"),
+        ("file=\n", "has no file"),
+        ("topic=\n", "has no topic"),
+        ("name=a/b\n", "remove the '/'"),
+    ],
+)
+def test_connector_that_cannot_be_translated(
+    folder: Path, line: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One bad connector is an error that names its file, and no pipeline is written."""
+    (folder / "bad.properties").write_text(_SOURCE + line)
+    words = ["worker.properties", "sink.properties", "bad.properties"]
+    assert entry.run("connect-standalone", words) == 1
+    errors = capsys.readouterr().err
+    assert sentence in errors
+    assert "bad.properties" in errors
+    assert not list(folder.glob("*.yaml"))
+
+
+def test_pipeline_file_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file with other contents is kept."""
+    (folder / "in.yaml").write_text("name: mine\n")
+    assert entry.run("connect-standalone", ["worker.properties", "source.properties"]) == 1
+    assert "nothing was written" in capsys.readouterr().err
+    assert (folder / "in.yaml").read_text() == "name: mine\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "connect-distributed",
+        "connect-mirror-maker",
+        "connect-plugin-path",
+        "connect-internal-topics",
+    ],
+)
+def test_other_scripts_of_connect_name_what_replaces_them(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sentence contains the alternative."""
+    assert entry.run(name, ["x.properties"]) == 1
+    assert re.search("pipeline", capsys.readouterr().err)
+
+
+def test_mirror_maker_copies_matching_topics(
+    ottla_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It copies between clusters with the files of Apache Kafka's tool, and shows its position."""
+    produce(ottla_cluster, "orders", [b"a", b"b"])
+    produce(ottla_cluster, "other", [b"c"])
+    consumer, producer = tmp_path / "consumer.properties", tmp_path / "producer.properties"
+    with Cluster() as target:
+        consumer.write_text(
+            f"bootstrap.servers={ottla_cluster.bootstrap}\ngroup.id=mirror\nauto.offset.reset=earliest\n"
+        )
+        producer.write_text(f"bootstrap.servers={target.bootstrap}\n")
+        words = ["--consumer.config", str(consumer), "--producer.config", str(producer)]
+        assert entry.run("kafka-mirror-maker", [*words, "--whitelist", "ord.*", "--until-end"]) == 0
+        assert "use --include instead" in capsys.readouterr().err
+        assert read_all(target, "orders") == [b"a", b"b"]
+        with target.admin() as brokers:
+            assert "other" not in {topic.name for topic in brokers.metadata().topics}
+    with ottla_cluster.admin() as brokers:
+        assert offsets.committed_offsets(brokers, "mirror")["orders", 0].offset == 2
+
+
+@pytest.mark.parametrize(
+    ("extra", "sentence"),
+    [
+        (["--include", "o", "--message.handler", "a.B"], "Java class"),
+        (["--include", "o", "--abort.on.send.failure", "false"], "would lose records"),
+        (["--include", "o"], "name another --target-topic"),
+        ([], "include must be specified"),
+    ],
+)
+def test_mirror_maker_refuses(
+    ottla_cluster: Cluster,
+    tmp_path: Path,
+    extra: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The sentence says what is wrong, and nothing is created."""
+    produce(ottla_cluster, "o", [b"a"])
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={ottla_cluster.bootstrap}\n")
+    words = ["--consumer.config", str(file), "--producer.config", str(file), *extra]
+    assert entry.run("kafka-mirror-maker", words) == 1
+    assert sentence in capsys.readouterr().err
+    with ottla_cluster.admin() as brokers:
+        assert [topic.name for topic in brokers.metadata().topics] == ["o"]
+
+
+def test_replica_verification_reports_until_stopped(
+    ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines are those of Apache Kafka's tool, with the offset that was reached."""
+    produce(ottla_cluster, "o", [b"a", b"b"])
+
+    def stop(self: verification.Verification) -> None:
+        report(self)
+        signal.raise_signal(signal.SIGINT)
+
+    report = verification.Verification.report_if_due
+    monkeypatch.setattr(verification.Verification, "report_if_due", stop)
+    words = ["--broker-list", ottla_cluster.bootstrap, "--time", "-2", "--report-interval-ms", "0"]
+    assert entry.run("kafka-replica-verification", words) == 0
+    started, lag = capsys.readouterr().out.splitlines()
+    moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}: "
+    assert re.fullmatch(f"{moment}verification process is started", started)
+    assert re.fullmatch(
+        f"{moment}max lag is 0 for partition o-0 at offset 2 among 1 partitions", lag
+    )
+
+
+def test_replica_verification_ends_at_a_difference(
+    ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replicas whose batches end at different offsets end the script with exit code 1."""
+    produce(ottla_cluster, "o", [b"a", b"b"])
+    produce(ottla_cluster, "o", [b"c"])
+    with ottla_cluster.admin() as brokers:
+        whole = Replica(brokers, 1, "o", 0).read(0)
+        parts = {1: whole, 2: Content(0, whole.high_watermark, whole.batches[1:])}
+        monkeypatch.setattr(Replica, "read", lambda self, offset: parts[self.broker])
+        with pytest.raises(verification._Different, match="replica 1's offset 1 doesn't match replica 2's offset 2"):  # fmt: skip
+            compared = verification.Verification.__new__(verification.Verification)
+            compared._at = {("o", 0): 0}
+            compared._replicas = {("o", 0): [Replica(brokers, n, "o", 0) for n in (1, 2)]}
+            compared._compare(("o", 0))
+
+
+def test_replica_verification_waits_for_a_replica_that_cannot_be_read(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its position stays, and the lag is that to the other replica's high watermark."""
+    produce(ottla_cluster, "o", [b"a", b"b"])
+    with ottla_cluster.admin() as brokers:
+        whole = Replica(brokers, 1, "o", 0).read(0)
+
+        def read(self: Replica, offset: int) -> Content:
+            if self.broker == 2:
+                raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return whole
+
+        monkeypatch.setattr(Replica, "read", read)
+        compared = verification.Verification.__new__(verification.Verification)
+        compared._at = {("o", 0): 0}
+        compared._replicas = {("o", 0): [Replica(brokers, n, "o", 0) for n in (1, 2)]}
+        assert compared._compare(("o", 0)) == 2
+        assert compared._at == {("o", 0): 0}
+
+
+def test_zookeeper_server_runs_with_its_own_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """-daemon starts the server with the given file, and zookeeper-server-stop ends only that one."""
+    (tmp_path / "zookeeper.properties").write_text("clientPort=0\n")
+    sleeper = (sys.executable, "-c", "import signal; signal.pause()", "QuorumPeerMain")
+    monkeypatch.setattr(zookeeper_server, "java_command", lambda: list(sleeper))
+    monkeypatch.setattr(zookeeper_server, "_pid_file", lambda: tmp_path / "pids")
+    monkeypatch.setenv("LOG_DIR", str(tmp_path))
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Remembered(subprocess.Popen[bytes]):
+        def __init__(self, *words: object, **options: object) -> None:
+            super().__init__(*words, **options)  # type: ignore[call-overload]
+            started.append(self)
+
+    monkeypatch.setattr(zookeeper_server.subprocess, "Popen", Remembered)
+    words = ["-daemon", str(tmp_path / "zookeeper.properties")]
+    assert entry.run("zookeeper-server-start", words) == 0
+    assert "ZooKeeper started as process" in capsys.readouterr().out
+    # Linux shows the command line only once the program has been loaded.
+    loaded = threading.Event()
+    while not zookeeper_server._is_ours(started[0].pid):
+        loaded.wait(0.01)
+    assert entry.run("zookeeper-server-stop", []) == 0
+    assert started[0].wait(10) == -signal.SIGTERM
+    assert entry.run("zookeeper-server-stop", []) == 1
+    assert capsys.readouterr().out == "No zookeeper server to stop\n"
+
+
+@pytest.mark.parametrize("words", [[], ["missing.properties"], ["--no-such-option"]])
+def test_zookeeper_server_needs_a_file(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a properties file nothing is started."""
+    assert entry.run("zookeeper-server-start", words) == 1
+    assert "properties file" in capsys.readouterr().err or not words or words[0].startswith("--")

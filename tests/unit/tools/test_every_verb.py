@@ -1,0 +1,155 @@
+"""Properties of all commands: JSON, sentences for bad input, help, completion."""
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from ottla.tools import main
+
+# Words that make a complete command line; FILE is an existing file, NEW one that does not exist.
+WORDS = {
+    "produce": ["t"],
+    "consume": ["t", "-e"],
+    "topic create": ["t"],
+    "topic describe": ["t"],
+    "topic config": ["t"],
+    "topic delete": ["t", "--yes"],
+    "topic load": ["t", "FILE"],
+    "topic export": ["t", "NEW"],
+    "topic search": ["t"],
+    "topic copy": ["t", "u"],
+    "topic trim": ["t", "--to", "end", "--yes"],
+    "group describe": ["g"],
+    "group seek": ["g", "--to", "end", "--topic", "t"],
+    "group reset": ["g", "--to-latest", "--topic", "t"],
+    "group delete": ["g", "--yes"],
+    "cluster move": ["t", "--to", "1"],
+    "quota set": ["--user", "u", "--set", "request_percentage=5"],
+    "debug bundle": ["NEW"],
+    "streams describe": ["app"],
+    "streams reset": ["--application-id", "app"],
+}
+# The shell prints what ZooKeeper's own prints, and completion a script.
+WITHOUT_OUTPUT = {"zookeeper shell", "completion"}
+
+
+def _commands() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(main.root)
+    for name, verb in main.root.verbs.items():
+        command = main.root.get_command(context, name)
+        assert command is not None
+        nested = getattr(command, "verbs", None) or getattr(command, "commands", None)
+        if verb.module and nested is None:
+            yield name, command
+        for below in nested or ():
+            found = command.get_command(context, below)  # type: ignore[attr-defined]
+            yield f"{name} {below}", found
+
+
+COMMANDS = dict(_commands())
+CONNECTED = [
+    name
+    for name, command in COMMANDS.items()
+    if any(parameter.name == "bootstrap" for parameter in command.params)
+    # doctor examines the machine as well, and these read a file first.
+    and name not in ("doctor", "profile create", "streams run", "pipeline check", "pipeline run")
+]
+
+
+@pytest.fixture(name="nowhere")
+def _nowhere() -> str:
+    """Return an address at which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_json(name: str) -> None:
+    """--output json is an option of all commands that print a result."""
+    names = {word for parameter in COMMANDS[name].params for word in parameter.opts}
+    assert ("--output" in names) == (name not in WITHOUT_OUTPUT), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_unknown_option_is_a_usage_error(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is not 0, a sentence has the option, and standard output is empty."""
+    assert main.run([*name.split(), "--no-such-option"]) in (1, 2)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "--no-such-option" in printed.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_a_sentence(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first sentence of the help says what the command does, without a traceback."""
+    assert main.run([*name.split(), "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Usage: ottla" in text
+    assert (COMMANDS[name].help or "").strip()
+
+
+@pytest.mark.parametrize("name", CONNECTED)
+def test_cluster_that_does_not_answer_is_a_sentence(
+    name: str, nowhere: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on standard error names the address and the remedy; nothing is written."""
+    (tmp_path / "file").write_text("{}")
+    words = [
+        word.replace("FILE", str(tmp_path / "file")).replace("NEW", str(tmp_path / "new"))
+        for word in WORDS.get(name, [])
+    ]
+    code = main.run([*name.split(), *words, "--bootstrap", nowhere])
+    printed = capsys.readouterr()
+    assert code == 1, printed
+    assert printed.out == ""
+    assert nowhere in printed.err
+    assert "Traceback" not in printed.err
+    assert "--bootstrap" in printed.err or "start a broker" in printed.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", CONNECTED)
+def test_wrong_address_is_a_sentence(
+    name: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The invalid part of --bootstrap is quoted."""
+    (tmp_path / "file").write_text("{}")
+    words = [
+        word.replace("FILE", str(tmp_path / "file")).replace("NEW", str(tmp_path / "new"))
+        for word in WORDS.get(name, [])
+    ]
+    assert main.run([*name.split(), *words, "--bootstrap", "host:port"]) == 1
+    printed = capsys.readouterr()
+    assert "'port' is not a port from 1 to 65535" in printed.err
+    assert printed.out == ""
+
+
+def test_commands_are_completed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shell gets nouns, verbs and options, with their help."""
+
+    def complete(line: str) -> list[str]:
+        monkeypatch.setenv("_OTTLA_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - (not line.endswith(" "))))
+        main.run([])
+        return [row.partition(",")[2] for row in capsys.readouterr().out.splitlines()]
+
+    assert complete("ottla clus") == ["cluster"]
+    assert complete("ottla cluster ") == ["info", "health", "move"]
+    assert complete("ottla topic tr") == ["trim"]
+    assert "--exactly-once" in complete("ottla topic copy --ex")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_names_the_command(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The script defines a completion for `ottla`."""
+    assert main.run(["completion", shell]) == 0
+    assert "_OTTLA_COMPLETE" in capsys.readouterr().out
