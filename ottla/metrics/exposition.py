@@ -26,6 +26,7 @@ class Kind(Enum):
     GAUGE = "gauge"
     SUMMARY = "summary"
     HISTOGRAM = "histogram"
+    UNTYPED = "untyped"
 
 
 class Family(NamedTuple):

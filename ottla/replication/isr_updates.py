@@ -5,6 +5,7 @@ that leaves still does: whichever state the controller stores, no committed reco
 member. Follows kafka.cluster.Partition.maybeExpandIsr and maybeShrinkIsr.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ class IsrUpdates:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
-        self.expansions_count = self.shrinks_count = 0
+        # Decided by the controller; refused or failed.
+        self.expansions_count = self.shrinks_count = self.failures_count = 0
 
     async def run(self) -> None:
         """Propose to remove lagging members, twice in replica.lag.time.max.ms."""
@@ -59,7 +61,6 @@ class IsrUpdates:
                     "isr shrinks partition=%s-%d out=%s",
                     partition.topic, partition.partition, sorted(lagging),
                 )  # fmt: skip
-                self.shrinks_count += 1
                 self._propose(partition, isr.isr - lagging)
 
     def follower_fetched(self, partition: Partition, replica: int) -> None:
@@ -71,7 +72,6 @@ class IsrUpdates:
             return
         if replica not in self._dependencies.eligible():
             return
-        self.expansions_count += 1
         isr.joining = frozenset({replica})
         self._propose(partition, isr.isr | isr.joining)
 
@@ -90,7 +90,21 @@ class IsrUpdates:
             ],
         )
         future = self._dependencies.changes.propose(proposal)
-        future.add_done_callback(lambda done: self._answered(partition, proposal, done.result()))
+        grows = len(proposal.new_isr) > len(isr.isr)
+
+        def answered(done: "asyncio.Future[IsrAnswer]") -> None:
+            self._count(done.result(), grows=grows)
+            self._answered(partition, proposal, done.result())
+
+        future.add_done_callback(answered)
+
+    def _count(self, answer: IsrAnswer, *, grows: bool) -> None:
+        if answer.error is not ErrorCode.NONE:
+            self.failures_count += 1
+        elif grows:
+            self.expansions_count += 1
+        else:
+            self.shrinks_count += 1
 
     def _answered(self, partition: Partition, proposal: IsrProposal, answer: IsrAnswer) -> None:
         isr = partition.isr

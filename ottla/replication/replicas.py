@@ -6,6 +6,7 @@ takes its partitions offline and does not affect the others. Follows kafka.serve
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -73,6 +74,9 @@ class Replicas:
         self._flushing: set[Partition] = set()
         # The traffic of partitions that have been removed.
         self.past_traffic = Traffic()
+        # The refused appends to replicas, and reads of replicas, by topic.
+        self.failed_appends: Counter[str] = Counter()
+        self.failed_fetches: Counter[str] = Counter()
         # Called for partitions that this broker starts or stops to lead, e.g. of
         # __consumer_offsets.
         self.on_leading: list[Callable[[Partition], None]] = []

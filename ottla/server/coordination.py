@@ -14,8 +14,9 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
-from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree
+from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
 from ottla.cluster.zk.live import EnsembleUnreachable, LiveSession
+from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination
 from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.port import Net
@@ -42,6 +43,8 @@ class BrokerCoordination:
     ) -> None:
         self.on_failure: Callable[[StorageError], None] = lambda error: None
         self.tasks: list[Tasks] = []
+        # The figures of the sessions, for monitoring.
+        self.probe = SessionProbe()
         self._options = options
         self._files = files
         self._clock = clock
@@ -83,6 +86,19 @@ class BrokerCoordination:
         if self._own_tree is not None:
             await self._own_tree.close()
 
+    @property
+    def has_own_tree(self) -> bool:
+        """True if this broker holds the tree, or serves it to others."""
+        return self._own_tree is not None or (
+            self._standby is not None and self._standby.is_serving
+        )
+
+    def tree_size(self) -> TreeSize | None:
+        """Return the size of the tree if this process holds it."""
+        if self._standby is not None:
+            return self._standby.tree_size()
+        return self._tree.size() if isinstance(self._tree, EmbeddedTree) else None
+
     async def _open_on_this_machine(self, net: Net, rng: Rng) -> None:
         address = parse_address(self._options.text("coordination.listener"))
         directory = tree_directory(self._options, self._files)
@@ -98,6 +114,9 @@ class BrokerCoordination:
         self._servers = self._options.text("coordination.listener")
 
     async def _start_session(self) -> Coordination:
+        return MeasuredSession(await self._new_session(), self._clock, self.probe)
+
+    async def _new_session(self) -> Coordination:
         if self._tree is not None:
             return self._tree.session(self._timeout_ms)
         connect_ms = self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms

@@ -82,6 +82,7 @@ class LoopWatch:
         self._who_ran = who_ran
         self._interval = interval_seconds
         self._due = self._cpu = 0.0
+        self._started_at = self._started_cpu = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._noted: deque[tuple[str, float]] = deque(maxlen=_NOTED_MAX)
         # Times, and the processor time used until then.
@@ -92,7 +93,8 @@ class LoopWatch:
     def start(self) -> None:
         """Start to measure."""
         self._due = self._clock.monotonic() + self._interval
-        self._cpu = self._clock.cpu_seconds()
+        self._cpu = self._started_cpu = self._clock.cpu_seconds()
+        self._started_at = self._clock.monotonic()
         self._spans.append((self._clock.monotonic(), self._cpu))
         self._timer = asyncio.get_running_loop().call_later(self._interval, self._tick)
 
@@ -110,6 +112,13 @@ class LoopWatch:
         seconds = self._clock.monotonic() - since
         used = self._clock.cpu_seconds() - cpu
         return min(max(1 - used / seconds, 0.0), 1.0) if seconds > 0 else 1.0
+
+    def idle_seconds(self) -> float:
+        """Return the time since `start` in which the loop's thread was idle; 0 before."""
+        if not self._spans:
+            return 0.0
+        seconds = self._clock.monotonic() - self._started_at
+        return max(seconds - (self._clock.cpu_seconds() - self._started_cpu), 0.0)
 
     @contextmanager
     def during(self, name: str) -> Iterator[None]:

@@ -243,7 +243,7 @@ class Node:
         broker = await self._assemble(session, settings, environment, cluster_id, secret)
         handler = Dispatcher(broker, self._tasks)
         handler.enforce(broker.quotas)
-        self._sources.broker, self._sources.dispatcher = broker, handler
+        self._sources.assembled(broker, handler, environment.channels)
         await self._join_cluster()
         self._start_upkeep(broker)
         return handler
@@ -361,6 +361,7 @@ class Node:
         if address is not None:
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
+            self._sources.configure(self._static, self._coordination)
 
     async def _connect(self) -> Coordination:
         coordination = self._coordination

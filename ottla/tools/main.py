@@ -100,6 +100,18 @@ _STREAMS = LazyGroup(
     },
     help="Run and manage stream applications.",
 )
+_GENERATE = LazyGroup(
+    "generate",
+    {
+        "grafana-dashboard": Verb("ottla.tools.generate.grafana_dashboard", "A dashboard."),
+        "prometheus-config": Verb(
+            "ottla.tools.generate.prometheus_config", "A scrape configuration."
+        ),
+        "alert-rules": Verb("ottla.tools.generate.alert_rules", "Alerts for Prometheus."),
+        "systemd": Verb("ottla.tools.generate.systemd", "A unit that runs a broker."),
+    },
+    help="Write files for Grafana, Prometheus and systemd.",
+)
 _CLUSTER = LazyGroup(
     "cluster",
     {
@@ -133,6 +145,7 @@ _DEBUG = LazyGroup(
     help="Collect what is needed to find a problem.",
 )
 _GROUPS = {
+    "generate": _GENERATE,
     "cluster": _CLUSTER,
     "profile": _PROFILE,
     "quota": _QUOTA,
@@ -181,6 +194,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "zookeeper": _noun("zookeeper"),
             "pipeline": _noun("pipeline"),
             "spark": _noun("spark"),
+            "generate": _noun("generate"),
             "console": Verb("ottla.tools.console.command", "Serve the console, for a browser."),
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."

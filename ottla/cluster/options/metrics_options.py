@@ -1,7 +1,10 @@
 """The broker options of the HTTP port for metrics and health."""
 
+from collections.abc import Sequence
+
 from ottla.base.options import OptionType, Scope
 from ottla.cluster.options.option_rows import Rows
+from ottla.metrics.dialects import CONFLUENT, JMX_EXPORTER, STRIMZI_REPORTER
 
 
 def parse_address(text: str) -> tuple[str, int] | None:
@@ -17,18 +20,49 @@ def check_address(value: str) -> str | None:
     return None if parse_address(value) else "it must look like host:port"
 
 
-_OWN = Rows(Scope.BROKER, dynamic=False)
+# Two exporters that are clients of Kafka; the other dialects are renderings of Kafka's own metrics.
+KAFKA_EXPORTER = "kafka-exporter"
+KAFKA_LAG_EXPORTER = "kafka-lag-exporter"
+DIALECTS = (JMX_EXPORTER, STRIMZI_REPORTER, CONFLUENT, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER)
+DIALECTS_DEFAULT = (JMX_EXPORTER, KAFKA_EXPORTER)
+
+
+def check_dialects(names: Sequence[str]) -> str | None:
+    """Return what is wrong with a list of dialects; None if all are known."""
+    unknown = [name for name in names if name not in DIALECTS]
+    known = ", ".join(DIALECTS)
+    return f"{unknown[0]!r} is not a dialect: choose from {known}" if unknown else None
+
+
+_row = Rows(Scope.BROKER, dynamic=False).row
+
 ROWS = (
-    _OWN.row(
+    _row(
         "metrics.listener",
         OptionType.STRING,
         None,
-        "Ottla's own: host:port that serves /metrics for Prometheus (with the names of "
-        "jmx_exporter and kafka_exporter), /healthz and /lag over HTTP. Off by default. Every client "
-        "that can reach it can read the names of topics and groups.",
+        "Ottla's own: host:port that serves /metrics for Prometheus, /jmx, /healthz and /lag over "
+        "HTTP (docs/monitoring.md). Off by default. Every client that can reach it can read the names "
+        "of topics and groups.",
         check=check_address,
     ),
-    _OWN.row(
+    _row(
+        "metrics.dialects",
+        OptionType.LIST,
+        list(DIALECTS_DEFAULT),
+        "Ottla's own: the programs whose metric names /metrics uses: jmx-exporter, "
+        "strimzi-reporter, confluent, kafka-exporter, kafka-lag-exporter.",
+        check=check_dialects,
+    ),
+    _row(
+        "metrics.jvm.names",
+        OptionType.BOOLEAN,
+        False,
+        "Ottla's own: serve memory, threads and garbage collections of the process also as "
+        "jvm_memory_used_bytes, jvm_threads_current and jvm_gc_collection_seconds, for dashboards "
+        "made for a JVM.",
+    ),
+    _row(
         "search.enable",
         OptionType.BOOLEAN,
         False,

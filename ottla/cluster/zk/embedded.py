@@ -17,6 +17,7 @@ from contextlib import suppress
 from enum import IntEnum
 from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.descriptors import is_exhausted
@@ -72,6 +73,15 @@ _EVENTS = {
     ChangeKind.SET: NodeEvent.CHANGED,
     ChangeKind.DELETE: NodeEvent.DELETED,
 }
+
+
+class TreeSize(NamedTuple):
+    """The size of a tree: nodes, nodes of sessions, watches, and sessions."""
+
+    nodes: int
+    ephemerals: int
+    watches: int
+    sessions: int
 
 
 class EmbeddedTree:
@@ -133,6 +143,13 @@ class EmbeddedTree:
     def nodes(self) -> Mapping[str, Node]:
         """The nodes by path, with changes that are not durable yet."""
         return MappingProxyType(self._tree.nodes)
+
+    def size(self) -> TreeSize:
+        """Return the number of nodes, watches and sessions, for monitoring."""
+        ephemerals = sum(len(self._tree.ephemerals(owner)) for owner in self._tree.owners())
+        by_path = (*self._data_watches.values(), *self._child_watches.values())
+        watches = sum(map(len, by_path))
+        return TreeSize(len(self._tree.nodes), ephemerals, watches, len(self._sessions))
 
     def children_count(self, path: str) -> int:
         """Return the number of a node's children; 0 if it does not exist."""

@@ -17,7 +17,7 @@ from ottla.base.errors import ConfigError, StorageError
 from ottla.base.files import FileSystem
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
-from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.zk.embedded import EmbeddedTree, TreeSize
 from ottla.cluster.zk.journal import DirectoryInUse
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.port import Net
@@ -50,6 +50,10 @@ class StandbyServer:
     def is_serving(self) -> bool:
         """Return True if this process serves the tree."""
         return self._server is not None
+
+    def tree_size(self) -> TreeSize | None:
+        """Return the size of the tree that this process serves; None if another one does."""
+        return None if self._server is None or self._tree is None else self._tree.size()
 
     async def start(self, net: Net, rng: Rng) -> None:
         """Serve, or stand by if another process serves.

@@ -208,6 +208,13 @@ def read(
     return reading
 
 
+def _count_failure(replicas: Replicas, fetch: PartitionFetch) -> None:
+    # Clients choose the names of topics that do not exist.
+    partition = replicas.find(fetch.topic, fetch.topic_id, fetch.partition)
+    if partition is not None:
+        replicas.failed_fetches[partition.topic] += 1
+
+
 def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:
     """Return True if a consumer may be directed to the replica of its rack (KIP-392)."""
     selector: str | None = broker.current.options["replica.selector.class"]
@@ -268,7 +275,8 @@ def answer_of(partition: int, isolation_level: int, fetched: Fetched) -> Partiti
 
 
 def failure(context: FetchContext, fetch: PartitionFetch, error: ApiError) -> PartitionData:
-    """Return the answer for a partition that cannot be read."""
+    """Return the answer for a partition that cannot be read, and count the failure."""
+    _count_failure(context.broker.replicas, fetch)
     answer = PartitionData(
         partition_index=fetch.partition,
         error_code=int(error.code),

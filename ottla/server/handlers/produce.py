@@ -18,6 +18,7 @@ from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.cluster.names import is_internal
 from ottla.coordinators.txn.machine import Producer
 from ottla.replication.partition import Partition
+from ottla.replication.replicas import Replicas
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import Broker, RequestContext
 from ottla.server.produce.acknowledged import settle
@@ -129,7 +130,9 @@ def _append_all(
                 answer = _append(context, target, item, request, waits, unwritten)
             except ApiError as error:
                 answer = _failure(item.index, error)
-            has_failed = has_failed or answer.error_code != 0
+            if answer.error_code:
+                has_failed = True
+                _count_failure(replicas, replicas.find(name, topic_id, item.index))
             answers.append(answer)
         if answers:
             responses.append(
@@ -146,6 +149,12 @@ def _append_all(
     if has_failed and version >= _FIRST_VERSION_WITH_LEADER:
         _name_leaders(context, response)
     return _when_committed(response, waits) if waits else response
+
+
+def _count_failure(replicas: Replicas, target: Partition | None) -> None:
+    # Clients choose the names of topics that do not exist.
+    if target is not None:
+        replicas.failed_appends[target.topic] += 1
 
 
 def _refusal(request: ProduceRequest) -> ApiError | None:
@@ -325,6 +334,7 @@ async def _append_heavy(
         info = await _judge_and_append(context, target, item, request)
     except ApiError as error:
         refused = _refused(target, item, error)
+        _count_failure(context.broker.replicas, target)
         for field in PartitionProduceResponse.FIELDS:
             setattr(answer, field.name, getattr(refused, field.name))
         return ErrorCode.NONE

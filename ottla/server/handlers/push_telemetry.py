@@ -5,8 +5,8 @@ has changed, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE above telemetry.m
 uncompressed), INVALID_RECORD for bytes that cannot be decompressed, INVALID_REQUEST after the
 client has announced its termination.
 
-The latest payload of each client is kept (32 MiB in all): `broker.client_metrics.pushed()`, which
-`server.telemetry.otlp` can parse.
+The latest payload of each client is kept (32 MiB in all). The HTTP port of the broker shows it:
+`/clients` as JSON, `/metrics/clients` for Prometheus.
 
 Not done: metrics are not forwarded to another system.
 """

@@ -1,16 +1,19 @@
-"""The broker's monitoring on a port of its own: `/metrics` for Prometheus and `/healthz`.
+"""The broker's monitoring on a port of its own: `/metrics` for Prometheus, `/jmx` and `/healthz`.
 
-Names are those of jmx_exporter (Kafka's own rules) and kafka_exporter, so that dashboards made for
-Apache Kafka show Ottla; names that only Ottla has begin with `ottla_`. Everything is read at the
-time of the request; the only counters kept for it are those that nothing else needs.
+Kafka's own metrics are one table, keyed by the object names that they have in JMX
+(`ottla.metrics`); the dialects of `/metrics` and `/jmx` are renderings of it. Two exporters that
+are programs of their own for Kafka, kafka_exporter and kafka-lag-exporter, have their names too.
+Names that only Ottla has begin with `ottla_`. Everything is read at the time of the request; the
+only counters kept for it are those that nothing else needs. docs/monitoring.md describes names and
+dialects.
 
-Not done: names of jmx_exporter for components that Ottla does not have: queues between threads
-(`kafka_network_requestchannel_requestqueuesize`, `kafka_network_requestmetrics_requestqueuetimems`,
-`kafka_network_requestmetrics_responsequeuetimems`,
-`kafka_network_requestmetrics_responsesendtimems`), a JVM (`jvm_memory_used_bytes`,
-`jvm_gc_collection_seconds_count`, `jvm_threads_current`; `process_` and `python_` report the same),
-and sessions with a ZooKeeper (`kafka_server_sessionexpirelistener_zookeeperdisconnects_total`,
-`kafka_server_sessionexpirelistener_zookeeperexpires_total`). Flushes are not timed
-(`kafka_log_logflushstats_logflushrateandtimems`). The group coordinator's names of Kafka 4.4
-(KIP-1301) come with its protocol.
+Each value has one reporter in a cluster: a partition its leader, a group its coordinator, the
+cluster its controller. Sums over all brokers are therefore those of Apache Kafka.
+
+Not done: the time that a response spends in the socket
+(`kafka_network_requestmetrics_responsesendtimems`); fetches of consumers and followers are
+counted together (no `request="FetchConsumer"` and `request="FetchFollower"`); the rate of the
+slowest fetcher (`kafka_server_replicafetchermanager_minfetchrate`). A Python process has no JVM;
+with the option metrics.jvm.names it serves `jvm_memory_used_bytes`,
+`jvm_gc_collection_seconds_count` and `jvm_threads_current` for dashboards that need these names.
 """

@@ -1,63 +1,77 @@
 """The broker as a whole: state, controller, connections, waiting requests, request memory, disks."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ottla.cluster.image import NO_LEADER
+from ottla.cluster.image import NO_LEADER, BrokerImage, TopicImage
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from ottla.metrics.beans import NONE, Beans, Properties, Reading, distribution
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
+from ottla.net.endpoint import Endpoint
+from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
 from ottla.storage.cleaner.cleaning import Cleaner
 
-_SESSIONS = "kafka_server_fetchsessioncache_"
+_server = Beans("kafka.server", "KafkaServer")
+_sockets = Beans("kafka.server", "socket-server-metrics")
+_socket_server = Beans("kafka.network", "SocketServer")
+_controller = Beans("kafka.controller", "KafkaController")
+_statistics = Beans("kafka.controller", "ControllerStats")
+_purgatory = Beans("kafka.server", "DelayedOperationPurgatory")
+_sessions = Beans("kafka.server", "FetchSessionCache")
+_log_manager = Beans("kafka.log", "LogManager")
+_flush_statistics = Beans("kafka.log", "LogFlushStats")
+_cleaner_manager = Beans("kafka.log", "LogCleanerManager")
+_cleaner = Beans("kafka.log", "LogCleaner")
+
+_STATE = _server.gauge("BrokerState", "1 starting, 3 running, 7 stopping.")
+_CLUSTER_ID = _server.gauge("ClusterId", "The id of the cluster.")
 # kafka.server.BrokerState
 _BROKER_STATES = {Stage.STARTING: 1, Stage.RUNNING: 3, Stage.STOPPING: 7}
 
 
-def broker(node: Sources) -> list[Family]:
-    """Return the families that are available from the beginning of the start on."""
+def broker(node: Sources) -> Iterator[Reading]:
+    """Yield the beans that are available from the beginning of the start on."""
+    yield _STATE.of(_BROKER_STATES[node.stage])
+    yield from _connections(node.endpoints)
+    yield from _request_memory(node.budget)
+
+
+def own(node: Sources) -> list[Family]:
+    """Return Ottla's own families that are available from the beginning of the start on."""
     return [
-        gauge(
-            "kafka_server_kafkaserver_brokerstate",
-            "1 starting, 3 running, 7 stopping.",
-            _BROKER_STATES[node.stage],
-        ),
         counter(
             "ottla_background_task_failures_total",
             "Unexpected exceptions of background tasks, which are restarted.",
             [(labels(task=kind), count) for kind, count in node.task_failures().items()],
         ),
-        *_connections(node),
+        *_descriptors(node),
     ]
 
 
-def _connections(node: Sources) -> Iterator[Family]:
-    prefix = "kafka_server_socket_server_metrics_"
-    rows = [(labels(listener=endpoint.name), endpoint) for endpoint in node.endpoints]
-    yield gauge(
-        f"{prefix}connection_count",
-        "Open connections.",
-        [(written, endpoint.connections_count) for written, endpoint in rows],
+_CONNECTIONS = _sockets.attribute("connection-count", "Open connections.")
+_CREATED = _sockets.total("connection-creation-total", "Connections that were opened.")
+_CLOSED = _sockets.total("connection-close-total", "Connections that were closed.")
+
+
+def _connections(endpoints: Sequence[Endpoint]) -> Iterator[Reading]:
+    # The event loop is the only network processor.
+    rows = [(Properties(listener=each.name, networkProcessor=0), each) for each in endpoints]
+    yield _CONNECTIONS.of([(listener, each.connections_count) for listener, each in rows])
+    yield _CREATED.of([(listener, each.accepted_count) for listener, each in rows])
+    yield _CLOSED.of(
+        [(listener, each.accepted_count - each.connections_count) for listener, each in rows]
     )
-    yield counter(
-        f"{prefix}connection_creation_total",
-        "Connections that were opened.",
-        [(written, endpoint.accepted_count) for written, endpoint in rows],
-    )
-    yield counter(
-        f"{prefix}connection_close_total",
-        "Connections that were closed.",
-        [
-            (written, endpoint.accepted_count - endpoint.connections_count)
-            for written, endpoint in rows
-        ],
-    )
-    yield from _descriptors(node)
-    prefix = "kafka_network_socketserver_memorypool"
-    budget = node.budget
-    yield gauge(f"{prefix}used", "Bytes of unfinished requests.", budget.held_bytes)
-    yield gauge(f"{prefix}available", "Bytes left.", budget.limit_bytes - budget.held_bytes)
+
+
+_MEMORY_USED = _socket_server.gauge("MemoryPoolUsed", "Bytes of unfinished requests.")
+_MEMORY_LEFT = _socket_server.gauge("MemoryPoolAvailable", "Bytes left.")
+
+
+def _request_memory(budget: ReceiveBudget) -> Iterator[Reading]:
+    yield _MEMORY_USED.of(budget.held_bytes)
+    yield _MEMORY_LEFT.of(budget.limit_bytes - budget.held_bytes)
 
 
 def _descriptors(node: Sources) -> Iterator[Family]:
@@ -81,52 +95,94 @@ def _descriptors(node: Sources) -> Iterator[Family]:
     )
 
 
-async def controller(broker: Broker, pace: Pace) -> list[Family]:
+_ACTIVE = _controller.gauge("ActiveControllerCount", "This broker is the controller.")
+_OFFLINE = _controller.gauge("OfflinePartitionsCount", "Partitions without leader.")
+_IMBALANCE = _controller.gauge(
+    "PreferredReplicaImbalanceCount", "Partitions whose leader is not the preferred replica."
+)
+_TOPICS = _controller.gauge("GlobalTopicCount", "Topics.")
+_PARTITIONS = _controller.gauge("GlobalPartitionCount", "Partitions.")
+_BROKERS = _controller.gauge("ActiveBrokerCount", "Registered brokers.")
+_UNCLEAN = _statistics.meter(
+    "UncleanLeaderElectionsPerSec", "Unclean leader elections by this broker."
+)
+
+
+async def controller(broker: Broker, pace: Pace) -> list[Reading]:
     """Return KafkaController's figures; those of the cluster only if this controller is active."""
     image, is_active = broker.image, broker.controller.is_active
     offline = not_preferred = count = 0
-    rows: list[Sample] = []
     for topic in image.topics.values():
-        rows.append((labels(topic=topic.name), len(topic.partitions)))
         for partition in topic.partitions:
             await pace.rest()
             count += 1
             offline += partition.leader == NO_LEADER
             not_preferred += partition.leader != partition.replicas[0]
-    prefix = "kafka_controller_kafkacontroller_"
     scale = int(is_active)
     return [
-        gauge(f"{prefix}activecontrollercount", "This broker is the controller.", scale),
-        gauge(f"{prefix}offlinepartitionscount", "Partitions without leader.", offline * scale),
-        gauge(
-            f"{prefix}preferredreplicaimbalancecount",
-            "Partitions whose leader is not the preferred replica.",
-            not_preferred * scale,
-        ),
-        gauge(f"{prefix}globaltopiccount", "Topics.", len(image.topics) * scale),
-        gauge(f"{prefix}globalpartitioncount", "Partitions.", count * scale),
-        counter(
-            "kafka_controller_controllerstats_uncleanleaderelections_total",
-            "Unclean leader elections by this broker.",
-            broker.controller.unclean_elections_count,
-        ),
-        gauge("kafka_brokers", "Brokers of the cluster.", len(image.brokers)),
+        _CLUSTER_ID.of(broker.cluster_id),
+        _ACTIVE.of(scale),
+        _OFFLINE.of(offline * scale),
+        _IMBALANCE.of(not_preferred * scale),
+        _TOPICS.of(len(image.topics) * scale),
+        _PARTITIONS.of(count * scale),
+        _BROKERS.of(len(image.brokers) * scale),
+        _UNCLEAN.of(broker.controller.unclean_elections_count),
+    ]
+
+
+async def exported(broker: Broker, pace: Pace) -> list[Family]:
+    """Return the cluster under the names of kafka_exporter, each value from one broker only.
+
+    The brokers come from the controller, a topic from the leader of its first partition that has
+    one: so a sum over all brokers of the cluster is what one kafka_exporter reports.
+    """
+    image, is_active = broker.image, broker.controller.is_active
+    rows: list[Sample] = []
+    for topic in image.topics.values():
+        await pace.rest()
+        if _reporter(topic) == broker.node_id or (is_active and _reporter(topic) == NO_LEADER):
+            rows.append((labels(topic=topic.name), len(topic.partitions)))
+    brokers: list[BrokerImage] = list(image.brokers.values()) if is_active else []
+    return [
+        gauge("kafka_brokers", "Brokers of the cluster.", [("", len(brokers))] if brokers else []),
         gauge(
             "kafka_broker_info",
             "Brokers of the cluster, by id and address.",
-            [
-                (labels(id=member.id, address=f"{member.host}:{member.port}"), 1)
-                for member in image.brokers.values()
-            ],
+            [(labels(id=each.id, address=f"{each.host}:{each.port}"), 1) for each in brokers],
         ),
         gauge("kafka_topic_partitions", "Partitions of a topic.", rows),
     ]
 
 
-def waiting(broker: Broker) -> list[Family]:
-    """Return the waiting work of this broker: requests, fetch sessions, transactions."""
-    states = Counter(transaction.state.shown for transaction in broker.transactions.transactions())
+def _reporter(topic: TopicImage) -> int:
+    leaders = (partition.leader for partition in topic.partitions)
+    return next((leader for leader in leaders if leader != NO_LEADER), NO_LEADER)
+
+
+_WAITING = _purgatory.gauge("PurgatorySize", "Waiting requests, by kind.")
+_SESSIONS = _sessions.gauge("NumIncrementalFetchSessions", "Fetch sessions.")
+_SESSION_PARTITIONS = _sessions.gauge(
+    "NumIncrementalFetchPartitionsCached", "Partitions in fetch sessions."
+)
+_EVICTIONS = _sessions.meter(
+    "IncrementalFetchSessionEvictionsPerSec", "Fetch sessions that were evicted."
+)
+
+
+def waiting(broker: Broker) -> Iterator[Reading]:
+    """Yield the waiting work of this broker: requests and fetch sessions."""
     sessions = broker.fetch_sessions
+    counts = broker.replicas.delayed.waiting_counts
+    yield _WAITING.of([(Properties(delayedOperation=kind), n) for kind, n in counts.items()])
+    yield _SESSIONS.of(len(sessions))
+    yield _SESSION_PARTITIONS.of(sessions.partitions_count)
+    yield _EVICTIONS.of(sessions.evictions_count)
+
+
+def coordinators(broker: Broker) -> list[Family]:
+    """Return Ottla's own figures of the coordinators."""
+    states = Counter(each.state.shown for each in broker.transactions.transactions())
     return [
         counter(
             "ottla_coordinator_skipped_records_total",
@@ -137,25 +193,6 @@ def waiting(broker: Broker) -> list[Family]:
             ],
         ),
         gauge(
-            "kafka_server_delayedoperationpurgatory_purgatorysize",
-            "Waiting requests, by kind.",
-            [
-                (labels(delayedoperation=kind), count)
-                for kind, count in broker.replicas.delayed.waiting_counts.items()
-            ],
-        ),
-        gauge(f"{_SESSIONS}numincrementalfetchsessions", "Fetch sessions.", len(sessions)),
-        gauge(
-            f"{_SESSIONS}numincrementalfetchpartitionscached",
-            "Partitions in fetch sessions.",
-            sessions.partitions_count,
-        ),
-        counter(
-            f"{_SESSIONS}incrementalfetchsessionevictions_total",
-            "Fetch sessions that were evicted.",
-            sessions.evictions_count,
-        ),
-        gauge(
             "ottla_transactions",
             "Transactional ids, by state.",
             [(labels(state=state), count) for state, count in sorted(states.items())],
@@ -163,33 +200,51 @@ def waiting(broker: Broker) -> list[Family]:
     ]
 
 
-def log_cleaner(cleaner: Cleaner, now: float) -> list[Family]:
-    """Return the figures of compaction; `now` is a time of the monotonic clock (s)."""
+_LAST_RUN = _cleaner_manager.gauge(
+    "time-since-last-run-ms", "Time since the last search for dirty logs."
+)
+_UNCLEANABLE = _cleaner_manager.gauge("uncleanable-partitions-count", "Logs that are damaged.")
+_RECOPY = _cleaner.gauge("cleaner-recopy-percent", "Bytes that stayed.")
+
+
+def log_cleaner(cleaner: Cleaner, now: float) -> Iterator[Reading]:
+    """Yield the figures of compaction; `now` is a time of the monotonic clock (s)."""
     share = 100 * cleaner.kept_bytes / cleaner.read_bytes if cleaner.read_bytes else 0.0
+    yield _LAST_RUN.of(int((now - cleaner.looked_at) * 1000))
+    yield _UNCLEANABLE.of(cleaner.uncleanable_count)
+    yield _RECOPY.of(share)
+
+
+def own_log_cleaner(cleaner: Cleaner) -> list[Family]:
+    """Return Ottla's own figures of compaction."""
     return [
-        gauge(
-            "kafka_log_logcleanermanager_time_since_last_run_ms",
-            "Time since the last search for dirty logs.",
-            int((now - cleaner.looked_at) * 1000),
-        ),
-        gauge(
-            "kafka_log_logcleanermanager_uncleanable_partitions_count",
-            "Logs that are damaged.",
-            cleaner.uncleanable_count,
-        ),
-        gauge("kafka_log_logcleaner_cleaner_recopy_percent", "Bytes that stayed.", share),
         counter("ottla_log_cleaner_rounds_total", "Logs compacted.", cleaner.passes_count),
         counter("ottla_log_cleaner_read_bytes_total", "Bytes before.", cleaner.read_bytes),
         counter("ottla_log_cleaner_kept_bytes_total", "Bytes after.", cleaner.kept_bytes),
     ]
 
 
-def directories(broker: Broker) -> list[Family]:
-    """Return the log directories: their state and free space."""
-    log_dirs = broker.replicas.directories.directories()
+_FLUSHES = _flush_statistics.timer("LogFlushRateAndTimeMs", "Milliseconds of flushes of logs.")
+_OFFLINE_DIRECTORIES = _log_manager.gauge(
+    "OfflineLogDirectoryCount", "Log directories that have failed."
+)
+_DIRECTORY_OFFLINE = _log_manager.gauge("LogDirectoryOffline", "The directory has failed.")
+
+
+def directories(broker: Broker, now: float) -> Iterator[Reading]:
+    """Yield the state of the log directories, and the durations of flushes."""
+    yield _FLUSHES.of([(NONE, distribution(broker.replicas.directories.flush_times, now))])
+    found = broker.replicas.directories.directories()
+    states = [(Properties(logDirectory=each.path), int(each.failure is not None)) for each in found]
+    yield _OFFLINE_DIRECTORIES.of(sum(state for _, state in states))
+    yield _DIRECTORY_OFFLINE.of([(directory, state) for directory, state in states])
+
+
+def own_directories(broker: Broker) -> list[Family]:
+    """Return Ottla's own figures of the log directories: their free space, and damaged logs."""
     total: list[Sample] = []
     usable: list[Sample] = []
-    for directory in log_dirs:
+    for directory in broker.replicas.directories.directories():
         if directory.failure is not None:
             continue
         try:
@@ -199,17 +254,7 @@ def directories(broker: Broker) -> list[Family]:
             continue
         total.append((labels(path=directory.path), space.total_bytes))
         usable.append((labels(path=directory.path), space.usable_bytes))
-    states = [
-        (labels(logdirectory=log_dir.path), int(log_dir.failure is not None))
-        for log_dir in log_dirs
-    ]
     return [
-        gauge(
-            "kafka_log_logmanager_offlinelogdirectorycount",
-            "Log directories that have failed.",
-            sum(state for _, state in states),
-        ),
-        gauge("kafka_log_logmanager_logdirectoryoffline", "The directory has failed.", states),
         gauge(
             "ottla_damaged_partitions",
             "Logs with damaged records, or whose maintenance failed; they are online.",

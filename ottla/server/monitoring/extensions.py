@@ -10,7 +10,7 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.server.context import Broker
 from ottla.server.monitoring.http import Answer, Request, Stream, plain
-from ottla.server.monitoring.sources import Sources, Stage
+from ottla.server.monitoring.sources import Sources
 from ottla.server.search.lag import LagReport
 from ottla.server.search.request import parse_lag, parse_search
 from ottla.server.search.searching import Search
@@ -76,7 +76,7 @@ class Extensions:
             self._searches -= 1
 
     def _refusal(self, request: Request) -> Answer | None:
-        if self._node.stage is not Stage.RUNNING or self._node.broker is None:
+        if self._node.running_broker is None:
             return plain(503, "The broker is not running yet, or stops.")
         if request.host is not None and not self._is_own_name(request.host):
             return plain(

@@ -1,118 +1,293 @@
-"""Groups: the number in each state, and for each group its committed offsets and its lag."""
+"""Groups: the number in each state, and for each group its committed offsets and its lag.
+
+The coordinator of a group reports it, so that each group has one reporter in the cluster. The
+coordinator asks other leaders for the high watermarks of their partitions. Names are those of
+kafka_exporter, and of kafka-lag-exporter for the lag in seconds; that exporter estimates it, here
+it is the age of the first record that the group has not consumed.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ottla.base.errors import ProtocolError
 from ottla.coordinators.groups.service import GroupCoordinator
+from ottla.metrics.beans import Beans, Properties, Reading
 from ottla.metrics.exposition import Family, Sample, gauge, labels
+from ottla.server.context import Broker
+from ottla.server.lag.ends import high_watermarks
+from ottla.server.lag.questions import Leaders, Place
+from ottla.server.lag.times import RecordTimes
 from ottla.server.monitoring.sources import Pace
+from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
-_COUNTS = "kafka_coordinator_group_groupmetadatamanager_"
-_STATES = (
-    "Stable",
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Assigning",
-    "Reconciling",
-    "Empty",
-    "Dead",
+_manager = Beans("kafka.coordinator.group", "GroupMetadataManager")
+_coordinator = Beans("kafka.server", "group-coordinator-metrics")
+
+_NUM_GROUPS = _manager.gauge("NumGroups", "Groups of this coordinator.")
+_NUM_OFFSETS = _manager.gauge("NumOffsets", "Committed offsets.")
+_STATES = {
+    state: _manager.gauge(f"NumGroups{state}", f"Groups in state {state}.")
+    for state in (
+        "Stable",
+        "PreparingRebalance",
+        "CompletingRebalance",
+        "Assigning",
+        "Reconciling",
+        "Empty",
+        "Dead",
+    )
+}
+_GROUPS = _coordinator.attribute("group-count", "Groups of this coordinator, by protocol.")
+_CONSUMER_GROUPS = _coordinator.attribute(
+    "consumer-group-count", "Groups of the consumer protocol (KIP-848), by state."
 )
+_CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 _DESCRIBE_VERSION = 5
 # Groups of KIP-848 are described by a separate API.
 _CONSUMER = "consumer"
+_CLASSIC = "classic"
 _UNKNOWN_LAG = -1
 
-# The high watermark of a partition; None if this broker does not lead it.
-EndOf = Callable[[str, int], int | None]
+
+class Owner(NamedTuple):
+    """The member that consumes a partition."""
+
+    host: str = ""
+    consumer_id: str = ""
+    client_id: str = ""
 
 
-class _Committed(NamedTuple):
-    labels: str
+class Committed(NamedTuple):
+    """A committed offset; `end` is the high watermark, None if it is unknown."""
+
+    group: str
+    topic: str
+    partition: int
     offset: int
-    lag: int
+    end: int | None
+
+    @property
+    def lag(self) -> int:
+        """The records that are not consumed; -1 if that is unknown."""
+        return _UNKNOWN_LAG if self.end is None else max(self.end - self.offset, 0)
 
 
-class _Sum(NamedTuple):
-    labels: str
-    offset: int
-    lag: int
+class Groups(NamedTuple):
+    """The groups of a coordinator at one time."""
+
+    listed: list[ListedGroup]
+    committed: list[Committed]
+    # The number of members by group, and the members by group and partition.
+    members: Mapping[str, int]
+    owners: Mapping[tuple[str, str, int], Owner]
 
 
-async def every_group(groups: GroupCoordinator, end_of: EndOf, pace: Pace) -> list[Family]:
-    """Return the metric families of the groups."""
+def counts(groups: GroupCoordinator) -> Iterator[Reading]:
+    """Yield the beans of the coordinator."""
     listed = groups.list_groups(ListGroupsRequest()).groups
-    states = {group.group_id: group.group_state for group in listed}
-    rows: list[_Committed] = []
-    sums: dict[tuple[str, str], tuple[int, int]] = {}
-    for group_id, offsets in groups.committed_offsets():
-        for (topic, partition), committed in list(offsets.items()):
+    yield _NUM_GROUPS.of(len(listed))
+    for state, bean in _STATES.items():
+        yield bean.of(sum(each.group_state == state for each in listed))
+    yield _NUM_OFFSETS.of(sum(len(offsets) for _, offsets in groups.committed_offsets()))
+    types = [each.group_type for each in listed]
+    yield _GROUPS.of(
+        [(Properties(protocol=kind), types.count(kind)) for kind in (_CLASSIC, _CONSUMER)]
+    )
+    states = [each.group_state for each in listed if each.group_type == _CONSUMER]
+    yield _CONSUMER_GROUPS.of(
+        [(Properties(state=state.lower()), states.count(state)) for state in _CONSUMER_STATES]
+    )
+
+
+async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
+    """Return the groups of this coordinator with the ends of the partitions that they consume."""
+    groups = broker.groups
+    offsets: list[tuple[str, Place, int]] = []
+    for group_id, of_group in groups.committed_offsets():
+        for partition, committed in list(of_group.items()):
             await pace.rest()
-            end = end_of(topic, partition)
-            lag = _UNKNOWN_LAG if end is None else max(end - committed.offset, 0)
-            written = labels(consumergroup=group_id, topic=topic, partition=partition)
-            rows.append(_Committed(written, committed.offset, lag))
-            offset_sum, lag_sum = sums.get((group_id, topic), (0, 0))
-            sums[group_id, topic] = offset_sum + committed.offset, lag_sum + max(lag, 0)
-    totals = [
-        _Sum(labels(consumergroup=group_id, topic=topic), *total)
-        for (group_id, topic), total in sums.items()
+            offsets.append((group_id, partition, committed.offset))
+    partitions = {partition for _, partition, _ in offsets}
+    ends = await high_watermarks(broker.image, broker.replicas, leaders, partitions)
+    rows = [
+        Committed(group, *partition, offset, ends.get(partition))
+        for group, partition, offset in offsets
     ]
-    members = await _members(groups, listed, pace)
+    listed = groups.list_groups(ListGroupsRequest()).groups
+    members: dict[str, int] = {}
+    owners: dict[tuple[str, str, int], Owner] = {}
+    for group in listed:
+        await pace.rest_if_due()
+        described = _members(groups, group)
+        if described is not None:
+            members[group.group_id] = len(described)
+            for owner, owned in described:
+                owners |= {(group.group_id, *place): owner for place in owned}
+    return Groups(listed, rows, members, owners)
+
+
+def _members(
+    groups: GroupCoordinator, group: ListedGroup
+) -> list[tuple[Owner, list[Place]]] | None:
+    """Return the members of a group, and their partitions; None while it is being changed."""
+    if group.group_type == _CONSUMER:
+        found = groups.describe_consumer_group(group.group_id)
+        if isinstance(found, asyncio.Future):
+            return None
+        return [
+            (
+                Owner(each.client_host, each.member_id, each.client_id),
+                [
+                    (topic.topic_name, partition)
+                    for topic in each.assignment.topic_partitions
+                    for partition in topic.partitions
+                ],
+            )
+            for each in found.members
+        ]
+    request = DescribeGroupsRequest(groups=[group.group_id])
+    (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
+    is_consumer = described.protocol_type == PROTOCOL_TYPE
+    return [
+        (
+            Owner(each.client_host, each.member_id, each.client_id),
+            _assigned(each.member_assignment) if is_consumer else [],
+        )
+        for each in described.members
+    ]
+
+
+def _assigned(assignment: bytes) -> list[Place]:
+    try:
+        assigned = decode_assignment(assignment).assigned_partitions if assignment else []
+    except ProtocolError:
+        # A consumer with an assignor of its own may send anything.
+        return []
+    return [(topic.topic, partition) for topic in assigned for partition in topic.partitions]
+
+
+# -- kafka_exporter -------------------------------------------------------------------------------
+
+
+def exported(groups: Groups) -> list[Family]:
+    """Return the groups under the names of kafka_exporter."""
+    rows = [
+        (labels(consumergroup=each.group, topic=each.topic, partition=each.partition), each)
+        for each in groups.committed
+    ]
+    sums: defaultdict[tuple[str, str], list[Committed]] = defaultdict(list)
+    for each in groups.committed:
+        sums[each.group, each.topic].append(each)
+    totals = [
+        (labels(consumergroup=group, topic=topic), found) for (group, topic), found in sums.items()
+    ]
+    members = [(labels(consumergroup=group), count) for group, count in groups.members.items()]
     prefix = "kafka_consumergroup_"
     return [
-        *_counts(states, len(rows)),
         gauge(f"{prefix}members", "Members.", members),
-        gauge(f"{prefix}current_offset", "Committed offset.", _offsets(rows)),
+        gauge(
+            f"{prefix}current_offset", "Committed offset.", ((at, each.offset) for at, each in rows)
+        ),
         gauge(
             f"{prefix}lag",
-            "Records between the committed offset and the high watermark.",
-            _lags(rows),
+            "Records between the committed offset and the high watermark; -1 if unknown.",
+            ((at, each.lag) for at, each in rows),
         ),
         gauge(
             f"{prefix}current_offset_sum",
             "Committed offsets of a topic.",
-            ((total.labels, total.offset) for total in totals),
+            ((at, sum(each.offset for each in found)) for at, found in totals),
         ),
         gauge(
-            f"{prefix}lag_sum", "Lag in a topic.", ((total.labels, total.lag) for total in totals)
+            f"{prefix}lag_sum",
+            "Lag in a topic.",
+            ((at, sum(max(each.lag, 0) for each in found)) for at, found in totals),
         ),
     ]
 
 
-def _offsets(rows: list[_Committed]) -> Iterator[Sample]:
-    return ((row.labels, row.offset) for row in rows)
+# -- kafka-lag-exporter ---------------------------------------------------------------------------
 
 
-def _lags(rows: list[_Committed]) -> Iterator[Sample]:
-    return ((row.labels, row.lag) for row in rows)
+async def lag_seconds(
+    broker: Broker, record_times: RecordTimes, groups: Groups, pace: Pace
+) -> list[Family]:
+    """Return the lag of each group in seconds."""
+    behind = [each for each in groups.committed if each.lag > 0]
+    positions = {(each.topic, each.partition, each.offset) for each in behind}
+    times = await record_times.find(broker.image, broker.replicas, positions, pace.rest)
+    now_ms = broker.clock.time_ms()
+    rows: list[Sample] = []
+    highest: dict[str, float] = {}
+    for each in groups.committed:
+        seconds = 0.0
+        if each.lag:
+            time_ms = times.get((each.topic, each.partition, each.offset))
+            if time_ms is None:
+                continue
+            seconds = max(now_ms - time_ms, 0) / 1000
+        rows.append((_labels(broker, groups, each), seconds))
+        highest[each.group] = max(highest.get(each.group, 0.0), seconds)
+    prefix = "kafka_consumergroup_group_"
+    return [
+        gauge(
+            f"{prefix}lag_seconds", "Age of the first record that the group has not consumed.", rows
+        ),
+        gauge(f"{prefix}max_lag_seconds", "Largest lag of a group.", _of_groups(broker, highest)),
+    ]
 
 
-def _counts(states: Mapping[str, str], offsets_count: int) -> Iterator[Family]:
-    yield gauge(f"{_COUNTS}numgroups", "Groups of this coordinator.", len(states))
-    for state in _STATES:
-        count = sum(group_state == state for group_state in states.values())
-        yield gauge(f"{_COUNTS}numgroups{state.lower()}", f"Groups in state {state}.", count)
-    yield gauge(f"{_COUNTS}numoffsets", "Committed offsets.", offsets_count)
+def lag_exporter(broker: Broker, groups: Groups) -> list[Family]:
+    """Return the other families of kafka-lag-exporter."""
+    rows = [(_labels(broker, groups, each), each) for each in groups.committed]
+    lags: defaultdict[str, list[int]] = defaultdict(list)
+    of_topics: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for each in groups.committed:
+        lags[each.group].append(max(each.lag, 0))
+        of_topics[each.group, each.topic] += max(each.lag, 0)
+    prefix = "kafka_consumergroup_group_"
+    cluster = broker.cluster_id
+    return [
+        gauge(f"{prefix}offset", "Committed offset.", ((at, each.offset) for at, each in rows)),
+        gauge(f"{prefix}lag", "Lag in records.", ((at, it.lag) for at, it in rows if it.lag >= 0)),
+        gauge(
+            f"{prefix}max_lag",
+            "Largest lag of a group.",
+            _of_groups(broker, {group: max(found) for group, found in lags.items()}),
+        ),
+        gauge(
+            f"{prefix}sum_lag",
+            "Lag of a group.",
+            _of_groups(broker, {group: sum(found) for group, found in lags.items()}),
+        ),
+        gauge(
+            f"{prefix}topic_sum_lag",
+            "Lag of a group in a topic.",
+            [
+                (labels(cluster_name=cluster, group=group, topic=topic), lag)
+                for (group, topic), lag in of_topics.items()
+            ],
+        ),
+    ]
 
 
-async def _members(groups: GroupCoordinator, listed: list[ListedGroup], pace: Pace) -> list[Sample]:
-    samples: list[Sample] = []
-    for group in listed:
-        await pace.rest_if_due()
-        count = _members_count(groups, group)
-        if count is not None:
-            samples.append((labels(consumergroup=group.group_id), count))
-    return samples
+def _of_groups(broker: Broker, values: Mapping[str, float]) -> list[Sample]:
+    cluster = broker.cluster_id
+    return [(labels(cluster_name=cluster, group=group), value) for group, value in values.items()]
 
 
-def _members_count(groups: GroupCoordinator, group: ListedGroup) -> int | None:
-    """Return the number of members of a group; None while a change of it is being committed."""
-    if group.group_type == _CONSUMER:
-        description = groups.describe_consumer_group(group.group_id)
-        return None if isinstance(description, asyncio.Future) else len(description.members)
-    request = DescribeGroupsRequest(groups=[group.group_id])
-    (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
-    return len(described.members)
+def _labels(broker: Broker, groups: Groups, committed: Committed) -> str:
+    owner = groups.owners.get((committed.group, committed.topic, committed.partition), Owner())
+    return labels(
+        cluster_name=broker.cluster_id,
+        group=committed.group,
+        topic=committed.topic,
+        partition=committed.partition,
+        member_host=owner.host,
+        consumer_id=owner.consumer_id,
+        client_id=owner.client_id,
+    )

@@ -9,7 +9,7 @@ damaged records are listed, and do not change the status: all of their other rec
 import json
 
 from ottla.server.monitoring.http import Answer
-from ottla.server.monitoring.sources import Sources, Stage
+from ottla.server.monitoring.sources import Sources
 
 # At most this many damaged partitions are named.
 _DAMAGED_MAX = 100
@@ -18,8 +18,8 @@ _DAMAGED_MAX = 100
 def health(node: Sources) -> Answer:
     """Return the page."""
     facts: dict[str, object] = {"status": node.stage.value, "node_id": node.node_id}
-    broker = node.broker
-    if node.stage is Stage.RUNNING and broker is not None:
+    broker = node.running_broker
+    if broker is not None:
         failed = [
             {"path": directory.path, "reason": str(directory.failure)}
             for directory in broker.replicas.directories.directories()

@@ -282,5 +282,10 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._has_peer_ended or not self._transport.can_write_eof():
             self._transport.close()
         elif not self._transport.is_closing():
-            self._transport.write_eof()
+            try:
+                self._transport.write_eof()
+            except OSError:
+                # The peer has reset the connection, and the transport does not know it yet.
+                self.abort()
+                return
             self._end_after(LINGER_SECONDS)

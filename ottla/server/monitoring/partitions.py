@@ -1,20 +1,25 @@
-"""Every replica of the broker: offsets, sizes, leaders, in-sync replicas, lag behind leaders.
+"""Every replica of the broker: offsets, sizes, leaders, in-sync replicas.
 
-Under two sets of names: Kafka's own beans (`kafka_log_log_size`) and those of kafka_exporter
-(`kafka_topic_partition_current_offset`), because dashboards use both.
+Under two sets of names: Kafka's own beans (`kafka.log:type=Log,name=Size`) and those of
+kafka_exporter (`kafka_topic_partition_current_offset`), because dashboards use both. The latter are
+served by the leader only, so that a sum over all brokers counts a partition once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
-from ottla.replication.fetcher import ReplicaFetchers
+from ottla.metrics.beans import Bean, Beans, Computed, Properties, Reading
+from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.replication.partition import Partition
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace
 
-# A partition and its labels.
-Rows = list[tuple[str, Partition]]
+# A partition and its properties.
+Rows = list[tuple[Properties, Partition]]
 Value = Callable[[Partition], int]
+
+_log = Beans("kafka.log", "Log")
+_partition = Beans("kafka.cluster", "Partition")
+_manager = Beans("kafka.server", "ReplicaManager")
 
 
 def _is_under_replicated(partition: Partition) -> int:
@@ -34,80 +39,128 @@ def _isr_count(partition: Partition) -> int:
     return len(partition.isr.isr) if partition.isr is not None else 0
 
 
-# Name, description, value; the first are of all replicas, the others of leaders only.
-_OF_LOGS: tuple[tuple[str, str, Value], ...] = (
-    ("kafka_log_log_size", "Bytes of the log.", lambda replica: replica.log.size_bytes),
-    ("kafka_log_log_logstartoffset", "First offset.", lambda replica: replica.log.log_start_offset),
-    ("kafka_log_log_logendoffset", "Next offset.", lambda replica: replica.log.log_end_offset),
-    ("kafka_log_log_numlogsegments", "Segments.", lambda replica: replica.log.segments_count),
+# The first are of all replicas, the second of leaders only.
+_OF_LOGS: tuple[tuple[Bean, Value], ...] = (
+    (_log.gauge("Size", "Bytes of the log."), lambda each: each.log.size_bytes),
+    (_log.gauge("LogStartOffset", "First offset."), lambda each: each.log.log_start_offset),
+    (_log.gauge("LogEndOffset", "Next offset."), lambda each: each.log.log_end_offset),
+    (_log.gauge("NumLogSegments", "Segments."), lambda each: each.log.segments_count),
 )
-_OF_LEADERS: tuple[tuple[str, str, Value], ...] = (
-    ("kafka_cluster_partition_underreplicated", "Replicas are missing.", _is_under_replicated),
+_OF_LEADERS: tuple[tuple[Bean, Value], ...] = (
+    (_partition.gauge("UnderReplicated", "Replicas are missing."), _is_under_replicated),
     (
-        "kafka_cluster_partition_underminisr",
-        "Fewer in-sync replicas than min.insync.replicas.",
-        lambda leader: int(_missing(leader) < 0),
+        _partition.gauge("UnderMinIsr", "Fewer in-sync replicas than min.insync.replicas."),
+        lambda each: int(_missing(each) < 0),
     ),
     (
-        "kafka_cluster_partition_atminisr",
-        "As many in-sync replicas as min.insync.replicas.",
-        lambda leader: int(leader.isr is not None and _missing(leader) == 0),
+        _partition.gauge("AtMinIsr", "As many in-sync replicas as min.insync.replicas."),
+        lambda each: int(each.isr is not None and _missing(each) == 0),
     ),
-    ("kafka_cluster_partition_replicascount", "Replicas.", lambda leader: len(leader.replicas)),
-    ("kafka_cluster_partition_insyncreplicascount", "In-sync replicas.", _isr_count),
+    (_partition.gauge("ReplicasCount", "Replicas."), lambda each: len(each.replicas)),
+    (_partition.gauge("InSyncReplicasCount", "In-sync replicas."), _isr_count),
     (
-        "kafka_cluster_partition_laststableoffsetlag",
-        "Offsets between the last stable one and the high watermark.",
-        lambda leader: leader.high_watermark - leader.log.last_stable_offset(leader.high_watermark),
+        _partition.gauge(
+            "LastStableOffsetLag", "Offsets between the last stable one and the high watermark."
+        ),
+        lambda each: each.high_watermark - each.log.last_stable_offset(each.high_watermark),
     ),
+)
+# Names of kafka_exporter.
+_EXPORTED: tuple[tuple[str, str, Value], ...] = (
+    ("current_offset", "High watermark.", lambda each: each.high_watermark),
+    ("oldest_offset", "First offset.", lambda each: each.log.log_start_offset),
+    ("in_sync_replica", "In-sync replicas.", _isr_count),
+    ("leader", "Id of the leader.", lambda each: each.leader),
     (
-        "kafka_topic_partition_current_offset",
-        "High watermark.",
-        lambda leader: leader.high_watermark,
-    ),
-    (
-        "kafka_topic_partition_oldest_offset",
-        "First offset.",
-        lambda leader: leader.log.log_start_offset,
-    ),
-    ("kafka_topic_partition_in_sync_replica", "In-sync replicas.", _isr_count),
-    ("kafka_topic_partition_leader", "Id of the leader.", lambda leader: leader.leader),
-    (
-        "kafka_topic_partition_leader_is_preferred",
+        "leader_is_preferred",
         "The preferred replica is the leader.",
-        lambda leader: int(leader.leader == leader.replicas[0]),
+        lambda each: int(each.leader == each.replicas[0]),
     ),
-    ("kafka_topic_partition_replicas", "Replicas.", lambda leader: len(leader.replicas)),
-    (
-        "kafka_topic_partition_under_replicated_partition",
-        "Replicas are missing.",
-        _is_under_replicated,
-    ),
+    ("replicas", "Replicas.", lambda each: len(each.replicas)),
+    ("under_replicated_partition", "Replicas are missing.", _is_under_replicated),
 )
 
 
-async def every_partition(partitions: Sequence[Partition], pace: Pace) -> list[Family]:
-    """Return the families that have a sample for each partition; they are read when written."""
+async def rows(partitions: Sequence[Partition], pace: Pace) -> Rows:
+    """Return the replicas that are online, with their properties."""
     online: Rows = []
     for partition in partitions:
         await pace.rest()
         if not partition.is_offline:
-            online.append((labels(topic=partition.topic, partition=partition.partition), partition))
-    led = [(written, replica) for written, replica in online if replica.is_leader]
+            properties = Properties(topic=partition.topic, partition=partition.partition)
+            online.append((properties, partition))
+    return online
+
+
+def every_partition(online: Rows) -> list[Reading]:
+    """Return the beans that have a value for each partition; they are read when written."""
+    led = [(properties, each) for properties, each in online if each.is_leader]
     return [
-        *(gauge(name, meaning, _samples(online, value)) for name, meaning, value in _OF_LOGS),
-        *(gauge(name, meaning, _samples(led, value)) for name, meaning, value in _OF_LEADERS),
+        *(bean.of(Computed(online, _unless_failed(value))) for bean, value in _OF_LOGS),
+        *(bean.of(Computed(led, _unless_failed(value))) for bean, value in _OF_LEADERS),
     ]
 
 
-def _samples(rows: Rows, value: Value) -> Iterator[Sample]:
-    for written, partition in rows:
-        # A log that has failed in the meantime has no values.
+def exported(online: Rows) -> list[Family]:
+    """Return the partitions that this broker leads under the names of kafka_exporter."""
+    led = [(properties, each) for properties, each in online if each.is_leader]
+    prefix = "kafka_topic_partition_"
+    return [
+        gauge(f"{prefix}{name}", meaning, _samples(led, value))
+        for name, meaning, value in _EXPORTED
+    ]
+
+
+def lag_exporter(online: Rows, cluster_id: str) -> list[Family]:
+    """Return the ends of the partitions that this broker leads, as kafka-lag-exporter names them."""
+    led = [
+        (labels(cluster_name=cluster_id, topic=each.topic, partition=each.partition), each)
+        for _, each in online
+        if each.is_leader
+    ]
+    return [
+        gauge(
+            "kafka_partition_latest_offset",
+            "High watermark.",
+            ((written, each.high_watermark) for written, each in led),
+        ),
+        gauge(
+            "kafka_partition_earliest_offset",
+            "First offset.",
+            ((written, each.log.log_start_offset) for written, each in led),
+        ),
+    ]
+
+
+def _unless_failed(value: Value) -> Callable[[Partition], int | None]:
+    """Return `value` without values for logs that have failed in the meantime."""
+    return lambda partition: None if partition.is_offline else value(partition)
+
+
+def _samples(led: Rows, value: Value) -> Iterator[Sample]:
+    for properties, partition in led:
         if not partition.is_offline:
-            yield written, value(partition)
+            yield properties.text, value(partition)
 
 
-async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) -> list[Family]:
+_LEADERS = _manager.gauge("LeaderCount", "Partitions that this broker leads.")
+_REPLICAS = _manager.gauge("PartitionCount", "Replicas on this broker.")
+_OFFLINE = _manager.gauge("OfflineReplicaCount", "Replicas in failed directories.")
+_UNDER_REPLICATED = _manager.gauge(
+    "UnderReplicatedPartitions", "Leader partitions with fewer in-sync replicas than replicas."
+)
+_UNDER_MINIMUM = _manager.gauge(
+    "UnderMinIsrPartitionCount",
+    "Leader partitions with fewer in-sync replicas than min.insync.replicas.",
+)
+_AT_MINIMUM = _manager.gauge(
+    "AtMinIsrPartitionCount",
+    "Leader partitions with as many in-sync replicas as min.insync.replicas.",
+)
+_MOVING = _manager.gauge("ReassigningPartitions", "Leader partitions that are being reassigned.")
+
+
+async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) -> list[Reading]:
     """Return ReplicaManager's counts."""
     led = offline = under_replicated = under_minimum = at_minimum = moving = 0
     image = broker.image
@@ -122,63 +175,12 @@ async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) 
             at_minimum += missing == 0
             known = image.partition(partition.topic, partition.partition)
             moving += known is not None and known.is_being_reassigned
-    prefix = "kafka_server_replicamanager_"
     return [
-        gauge(f"{prefix}leadercount", "Partitions that this broker leads.", led),
-        gauge(f"{prefix}partitioncount", "Replicas on this broker.", len(partitions)),
-        gauge(f"{prefix}offlinereplicacount", "Replicas in failed directories.", offline),
-        gauge(
-            f"{prefix}underreplicatedpartitions",
-            "Leader partitions with fewer in-sync replicas than replicas.",
-            under_replicated,
-        ),
-        gauge(
-            f"{prefix}underminisrpartitioncount",
-            "Leader partitions with fewer in-sync replicas than min.insync.replicas.",
-            under_minimum,
-        ),
-        gauge(
-            f"{prefix}atminisrpartitioncount",
-            "Leader partitions with as many in-sync replicas as min.insync.replicas.",
-            at_minimum,
-        ),
-        gauge(
-            f"{prefix}reassigningpartitions", "Leader partitions that are being reassigned.", moving
-        ),
-        counter(
-            f"{prefix}isrshrinks_total",
-            "Removals of replicas from the ISR.",
-            broker.isr_updates.shrinks_count,
-        ),
-        counter(
-            f"{prefix}isrexpands_total",
-            "Additions of replicas to the ISR.",
-            broker.isr_updates.expansions_count,
-        ),
-    ]
-
-
-async def followed(fetchers: ReplicaFetchers | None, pace: Pace) -> list[Family]:
-    """Return how far this broker's replicas are behind their leaders (FetcherLagMetrics)."""
-    rows: list[Sample] = []
-    largest = 0
-    for fetcher in fetchers.fetchers() if fetchers is not None else ():
-        client_id = f"ReplicaFetcherThread-0-{fetcher.leader}"
-        for item in fetcher.fetches:
-            await pace.rest()
-            written = labels(clientid=client_id, topic=item.topic, partition=item.key[1])
-            # As in Kafka, an unknown lag is -1.
-            rows.append((written, item.lag))
-            largest = max(largest, item.lag)
-    return [
-        gauge(
-            "kafka_server_fetcherlagmetrics_consumerlag",
-            "Records by which a replica is behind its leader's high watermark.",
-            rows,
-        ),
-        gauge(
-            "kafka_server_replicafetchermanager_maxlag",
-            "Largest lag of this broker's replicas behind their leaders, in records.",
-            [(labels(clientid="Replica"), largest)],
-        ),
+        _LEADERS.of(led),
+        _REPLICAS.of(len(partitions)),
+        _OFFLINE.of(offline),
+        _UNDER_REPLICATED.of(under_replicated),
+        _UNDER_MINIMUM.of(under_minimum),
+        _AT_MINIMUM.of(at_minimum),
+        _MOVING.of(moving),
     ]

@@ -7,19 +7,26 @@ import gc
 import os
 import platform
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import ottla
 from ottla.base import descriptors
 from ottla.base.files import FileSystem
+from ottla.metrics.beans import Beans, Idle, Reading
 from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
 from ottla.server.loop_lag import BUCKETS, LoopLag, LoopWatch
+
+_server = Beans("kafka.server", "KafkaServer")
+_handlers = Beans("kafka.server", "KafkaRequestHandlerPool")
+_sockets = Beans("kafka.network", "SocketServer")
 
 _STAT = "/proc/self/stat"
 _BOOT = "/proc/stat"
 _DESCRIPTORS = "/proc/self/fd"
 _IO = "/proc/self/io"
 # Fields of /proc/self/stat after the name of the program, counted from 0.
-_USER_TICKS, _SYSTEM_TICKS, _START_TICKS, _VIRTUAL_BYTES, _RESIDENT_PAGES = 11, 12, 19, 20, 21
+_USER_TICKS, _SYSTEM_TICKS, _THREADS, _START_TICKS = 11, 12, 17, 19
+_VIRTUAL_BYTES, _RESIDENT_PAGES = 20, 21
 
 
 def process(files: FileSystem) -> list[Family]:
@@ -32,26 +39,47 @@ def process(files: FileSystem) -> list[Family]:
         gauge("python_info", "Python.", [(info, 1)]),
         *_statistics(files),
         *_descriptors(files),
-        *_device(files),
         *_collector(),
     ]
 
 
-def _statistics(files: FileSystem) -> Iterator[Family]:
+class Status(NamedTuple):
+    """The operating system's figures of the process; times in seconds."""
+
+    cpu_seconds: float
+    started_seconds: float
+    virtual_bytes: int
+    resident_bytes: int
+    threads_count: int
+
+
+def status(files: FileSystem) -> Status | None:
+    """Return the figures of the process; None if the operating system does not have them."""
     try:
         # The name of the program, in parentheses, may contain any character.
         fields = files.read(_STAT).rpartition(b")")[2].split()
         boot = files.read(_BOOT).split(b"btime ")[1].split()[0]
     except (OSError, IndexError):
-        return
+        return None
     ticks = os.sysconf("SC_CLK_TCK")
-    used = (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / ticks
-    yield counter("process_cpu_seconds_total", "Processor time.", used)
-    started = int(boot) + int(fields[_START_TICKS]) / ticks
+    return Status(
+        (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / ticks,
+        int(boot) + int(fields[_START_TICKS]) / ticks,
+        int(fields[_VIRTUAL_BYTES]),
+        int(fields[_RESIDENT_PAGES]) * os.sysconf("SC_PAGE_SIZE"),
+        int(fields[_THREADS]),
+    )
+
+
+def _statistics(files: FileSystem) -> Iterator[Family]:
+    found = status(files)
+    if found is None:
+        return
+    yield counter("process_cpu_seconds_total", "Processor time.", found.cpu_seconds)
+    started = found.started_seconds
     yield gauge("process_start_time_seconds", "Start time in seconds since 1970.", started)
-    yield gauge("process_virtual_memory_bytes", "Address space.", int(fields[_VIRTUAL_BYTES]))
-    resident = int(fields[_RESIDENT_PAGES]) * os.sysconf("SC_PAGE_SIZE")
-    yield gauge("process_resident_memory_bytes", "Memory.", resident)
+    yield gauge("process_virtual_memory_bytes", "Address space.", found.virtual_bytes)
+    yield gauge("process_resident_memory_bytes", "Memory.", found.resident_bytes)
 
 
 def open_count(files: FileSystem) -> int:
@@ -71,15 +99,21 @@ def _descriptors(files: FileSystem) -> Iterator[Family]:
     yield gauge("process_max_fds", "Limit of open files and sockets (ulimit -n).", limit)
 
 
-def _device(files: FileSystem) -> Iterator[Family]:
+_READ = _server.gauge("linux-disk-read-bytes", "Bytes read from devices for the process.")
+_WRITTEN = _server.gauge(
+    "linux-disk-write-bytes", "Bytes to be written to devices for the process."
+)
+
+
+def device(files: FileSystem) -> Iterator[Reading]:
+    """Yield the bytes that the process has read from devices and written to them."""
     try:
         rows = dict(line.split(b": ") for line in files.read(_IO).splitlines())
         read, written = int(rows[b"read_bytes"]), int(rows[b"write_bytes"])
     except (OSError, KeyError, ValueError):
         return
-    prefix = "kafka_server_kafkaserver_linux_disk_"
-    yield gauge(f"{prefix}read_bytes", "Bytes read from devices for the process.", read)
-    yield gauge(f"{prefix}write_bytes", "Bytes to be written to devices for the process.", written)
+    yield _READ.of(read)
+    yield _WRITTEN.of(written)
 
 
 def _collector() -> Iterator[Family]:
@@ -102,21 +136,24 @@ def _collector() -> Iterator[Family]:
         )
 
 
-def loop(watch: LoopWatch) -> list[Family]:
-    """Return the load of the event loop: it is Kafka's network and request handler threads in one."""
-    idle = watch.idle_share()
-    return [
-        gauge(
-            "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
-            "Fraction (0 to 1) of the last minute in which the event loop was idle.",
-            idle,
-        ),
-        gauge("kafka_network_socketserver_networkprocessoravgidle_percent", "The same.", idle),
-        *_lag(watch.lag),
-    ]
+_HANDLERS_IDLE = _handlers.idle(
+    "RequestHandlerAvgIdlePercent",
+    "Fraction (0 to 1) of the last minute in which the event loop was idle.",
+)
+_PROCESSORS_IDLE = _sockets.gauge(
+    "NetworkProcessorAvgIdlePercent",
+    "Fraction (0 to 1) of the last minute in which the event loop was idle.",
+)
 
 
-def _lag(lag: LoopLag) -> list[Family]:
+def idle(watch: LoopWatch) -> Iterator[Reading]:
+    """Yield the idle share of the event loop: it is Kafka's network and handler threads in one."""
+    share = watch.idle_share()
+    yield _HANDLERS_IDLE.of(Idle(int(watch.idle_seconds() * 1e9), share))
+    yield _PROCESSORS_IDLE.of(share)
+
+
+def loop(lag: LoopLag) -> list[Family]:
     """Return the lag of the event loop, during which no client is served."""
     below = 0
     buckets: list[Sample] = []

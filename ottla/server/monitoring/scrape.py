@@ -1,15 +1,27 @@
 """One scrape: everything read and written as text, in slices that yield to the event loop.
 
 Concurrent scrapes get the same text. If the broker has not started yet, or a part of it has failed,
-the available metrics are shown.
+the available metrics are shown. `metrics.dialects` chooses the names.
 """
 
 import asyncio
 
 from ottla.base.tasks import Tasks
+from ottla.cluster.options.metrics_options import KAFKA_EXPORTER, KAFKA_LAG_EXPORTER
+from ottla.metrics import dialects
+from ottla.metrics.beans import Reading
 from ottla.metrics.exposition import Family, render
-from ottla.server.monitoring import cluster, groups, partitions, process, traffic
-from ottla.server.monitoring.sources import Pace, Sources, Stage
+from ottla.server.monitoring import (
+    cluster,
+    compatibility,
+    coordination,
+    groups,
+    partitions,
+    process,
+    replication,
+    traffic,
+)
+from ottla.server.monitoring.sources import Pace, Sources
 
 
 class Scraper:
@@ -32,36 +44,75 @@ class Scraper:
         started = clock.monotonic()
         pace = Pace(clock)
         pieces: list[bytes] = []
-        for piece in render(await self._families(pace)):
-            pieces.append(piece.encode())
-            await pace.rest_if_due()
+        beans = dialects.families(await readings(self._node, pace), self._node.dialects)
+        for families in (own_families(self._node), beans, await exported(self._node, pace)):
+            for piece in render(families):
+                pieces.append(piece.encode())
+                await pace.rest_if_due()
         self.last_seconds = clock.monotonic() - started
         return pieces
 
-    async def _families(self, pace: Pace) -> list[Family]:
-        node, broker = self._node, self._node.broker
-        families = [*cluster.broker(node), *process.process(node.files)]
-        families += process.loop(node.loop_watch)
-        if node.stage is not Stage.RUNNING or broker is None:
-            return families
-        replicas = broker.replicas
-        all_partitions = replicas.all_partitions()
-        families += traffic.requests(node.routes(), node.clock.monotonic())
-        families += await traffic.topics(replicas.past_traffic, all_partitions, pace)
-        families += traffic.replication(replicas.replication, broker.clock.monotonic())
-        families += await cluster.controller(broker, pace)
-        families += cluster.waiting(broker)
-        families += cluster.directories(broker)
+
+async def readings(node: Sources, pace: Pace) -> list[Reading]:
+    """Return the beans, from which the dialects of jmx_exporter and `/jmx` are made."""
+    broker = node.running_broker
+    now = node.clock.monotonic()
+    beans = [
+        *cluster.broker(node),
+        *process.device(node.files),
+        *process.idle(node.loop_watch),
+    ]
+    if node.coordination is not None:
+        beans += coordination.session(node.coordination.probe, now)
+    if broker is None:
+        return beans
+    all_partitions = broker.replicas.all_partitions()
+    beans += traffic.requests(node.routes(), now)
+    beans += await traffic.topics(broker.replicas, all_partitions, node.routes(), pace)
+    beans += traffic.replication(broker.replicas.replication, now)
+    beans += await cluster.controller(broker, pace)
+    beans += cluster.waiting(broker)
+    beans += cluster.directories(broker, now)
+    if node.cleaner is not None:
+        beans += cluster.log_cleaner(node.cleaner, now)
+    beans += await partitions.replicas(broker, all_partitions, pace)
+    beans += await replication.replication(broker, pace)
+    beans += groups.counts(broker.groups)
+    return beans + partitions.every_partition(await partitions.rows(all_partitions, pace))
+
+
+def own_families(node: Sources) -> list[Family]:
+    """Return the families that no bean of Kafka has: the process and Ottla's own."""
+    broker = node.running_broker
+    families = [
+        *process.process(node.files),
+        *process.loop(node.loop_watch.lag),
+        *cluster.own(node),
+    ]
+    if node.collections is not None:
+        families += compatibility.jvm(node.files, node.collections)
+    families += coordination.tree(node.tree_size())
+    if broker is not None:
+        families += [*cluster.coordinators(broker), *cluster.own_directories(broker)]
         if node.cleaner is not None:
-            families += cluster.log_cleaner(node.cleaner, node.clock.monotonic())
-        families += await partitions.replicas(broker, all_partitions, pace)
-        families += await partitions.followed(replicas.fetchers, pace)
-        ends = {
-            (partition.topic, partition.partition): partition.high_watermark
-            for partition in all_partitions
-            if partition.is_leader
-        }
-        families += await groups.every_group(
-            broker.groups, lambda topic, partition: ends.get((topic, partition)), pace
-        )
-        return families + await partitions.every_partition(all_partitions, pace)
+            families += cluster.own_log_cleaner(node.cleaner)
+    return families
+
+
+async def exported(node: Sources, pace: Pace) -> list[Family]:
+    """Return the families of the exporters that are programs of their own for Kafka."""
+    broker = node.running_broker
+    if broker is None:
+        return []
+    of_groups = await groups.collect(broker, node.leaders, pace)
+    families = await groups.lag_seconds(broker, node.times, of_groups, pace)
+    if KAFKA_EXPORTER in node.dialects:
+        families += groups.exported(of_groups)
+        families += await cluster.exported(broker, pace)
+        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
+        families += partitions.exported(rows)
+    if KAFKA_LAG_EXPORTER in node.dialects:
+        families += groups.lag_exporter(broker, of_groups)
+        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
+        families += partitions.lag_exporter(rows, broker.cluster_id)
+    return families

@@ -1,13 +1,22 @@
 """The monitoring port of a node: opened first and closed last, so that a long start is observable."""
 
+import json
+from collections.abc import Sequence
+
 from ottla.base.tasks import Tasks
-from ottla.metrics.exposition import CONTENT_TYPE
+from ottla.metrics.exposition import CONTENT_TYPE, render
 from ottla.net.port import Net
 from ottla.server.monitoring.extensions import Extensions
 from ottla.server.monitoring.health import health
 from ottla.server.monitoring.http import Answer, HttpServer, Request
+from ottla.server.monitoring.jmx import JmxPages
 from ottla.server.monitoring.scrape import Scraper
-from ottla.server.monitoring.sources import Sources
+from ottla.server.monitoring.sources import Pace, Sources
+from ottla.server.telemetry.clients import Pushed
+from ottla.server.telemetry.shown import ClientFamilies, client_json, readable
+
+# More samples of clients are not served.
+_CLIENT_SAMPLES_MAX = 100_000
 
 
 class MonitoringService:
@@ -16,11 +25,15 @@ class MonitoringService:
     def __init__(self, node: Sources, tasks: Tasks) -> None:
         self._node = node
         self.scraper = Scraper(node, tasks)
-        extensions = Extensions(node)
+        jmx, extensions = JmxPages(node), Extensions(node)
         self._server = HttpServer(
             {
                 "/metrics": self._metrics,
+                "/metrics/clients": self._client_metrics,
+                "/clients": self._clients,
                 "/healthz": self._health,
+                "/jmx": jmx.servlet,
+                "/jmx/": jmx.jolokia,
                 "/search": extensions.search,
                 "/lag": extensions.lag,
             },
@@ -37,11 +50,46 @@ class MonitoringService:
         return self._server.address
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, also those to other brokers."""
         await self._server.close()
+        self._node.close()
 
     async def _metrics(self, _: Request) -> Answer:
         return Answer(200, CONTENT_TYPE, await self.scraper.text())
+
+    async def _client_metrics(self, _: Request) -> Answer:
+        """Return the metrics that clients have pushed to this broker, for Prometheus."""
+        pace = Pace(self._node.clock)
+        found = ClientFamilies(_CLIENT_SAMPLES_MAX)
+        for pushed in self._pushed():
+            for figure in readable(pushed):
+                await pace.rest()
+                found.add(pushed, figure)
+        pieces = []
+        for piece in render(found.families()):
+            pieces.append(piece.encode())
+            await pace.rest_if_due()
+        return Answer(200, CONTENT_TYPE, pieces)
+
+    async def _clients(self, request: Request) -> Answer:
+        """Return the clients that have pushed metrics to this broker; `client_id` selects some."""
+        clock = self._node.clock
+        pace, now_ms = Pace(clock), clock.monotonic() * 1000
+        wanted = request.parameters.get("client_id")
+        pieces = [b'{"clients": [\n']
+        for pushed in self._pushed():
+            if wanted in (None, pushed.attributes.get("client_id")):
+                found = []
+                for figure in readable(pushed):
+                    await pace.rest()
+                    found.append(figure)
+                client = json.dumps(client_json(pushed, found, now_ms)).encode()
+                pieces.append(b",\n" * (len(pieces) > 1) + client)
+        return Answer(200, "application/json; charset=utf-8", [*pieces, b"\n]}\n"])
+
+    def _pushed(self) -> Sequence[Pushed]:
+        broker = self._node.running_broker
+        return () if broker is None else broker.client_metrics.pushed()
 
     async def _health(self, _: Request) -> Answer:
         return health(self._node)

@@ -1,17 +1,28 @@
 """The sources of the collectors: the parts of a running broker, each as soon as it exists."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from ottla.base.clock import Clock
 from ottla.base.files import FileSystem
+from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
+from ottla.cluster.options import metrics_options
+from ottla.cluster.zk.embedded import TreeSize
+from ottla.metrics.rates import MeterRates
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
+from ottla.net.requests import RequestChannel
+from ottla.server.brokers.channels import Channels
+from ottla.server.brokers.peers import Peers
 from ottla.server.context import Broker
+from ottla.server.coordination import BrokerCoordination
+from ottla.server.lag.questions import Leaders
+from ottla.server.lag.times import RecordTimes
 from ottla.server.loop_lag import LoopWatch
+from ottla.server.monitoring.compatibility import Collections
 from ottla.server.transport.dispatch import Dispatcher, Route
 from ottla.storage.cleaner.cleaning import Cleaner
 
@@ -60,7 +71,7 @@ class Sources:
         self.clock = clock
         self.files = files
         self.loop_watch = loop_watch
-        # Set from the stage RUNNING on.
+        # None until the broker has been constructed; `running_broker` is the one to read.
         self.broker: Broker | None = None
         self.stage = Stage.STARTING
         self.endpoints: Sequence[Endpoint] = ()
@@ -73,6 +84,58 @@ class Sources:
         self.descriptors: DescriptorLimit | None = None
         # Bytes of unfinished requests.
         self.budget = ReceiveBudget(0)
+        # None in tests of single parts.
+        self.coordination: BrokerCoordination | None = None
+        # The names under which metrics are served (metrics.dialects).
+        self.dialects: Sequence[str] = metrics_options.DIALECTS_DEFAULT
+        # None unless names of a JVM are served too (metrics.jvm.names).
+        self.collections: Collections | None = None
+        self.rates = MeterRates(clock.monotonic())
+        self._peers: Peers | None = None
+        self._ask_through(lambda broker_id: None)
+
+    @property
+    def running_broker(self) -> Broker | None:
+        """The broker in the stage RUNNING; None before and after."""
+        return self.broker if self.stage is Stage.RUNNING else None
+
+    def configure(self, options: Snapshot, coordination: BrokerCoordination) -> None:
+        """Choose the names of metrics, and report the sessions of `coordination`."""
+        self.coordination = coordination
+        self.dialects = options.strings("metrics.dialects")
+        if options.boolean("metrics.jvm.names"):
+            self.collections = Collections(self.clock)
+            self.collections.start()
+
+    def assembled(self, broker: Broker, dispatcher: Dispatcher, channels: Channels) -> None:
+        """Report a broker that is complete, and until `close` ask others about what they lead."""
+        self.broker, self.dispatcher = broker, dispatcher
+        self._peers = Peers(broker.current, channels, "monitoring")
+        self._ask_through(self._peers.channel)
+
+    def _ask_through(self, connect: Callable[[int], RequestChannel | None]) -> None:
+        self.leaders = Leaders(connect)
+        self.times = RecordTimes(self.files, self.leaders)
+
+    def close(self) -> None:
+        """Close the connections to other brokers, and stop measuring; idempotent."""
+        if self._peers is not None:
+            self._peers.close()
+        if self.collections is not None:
+            self.collections.stop()
+
+    def tree_size(self) -> TreeSize | None:
+        """Return the size of the coordination tree if this broker is the one to report it.
+
+        The brokers of one process share a tree, which the controller reports.
+        """
+        coordination = self.coordination
+        if coordination is None:
+            return None
+        broker = self.running_broker
+        is_controller = broker is not None and broker.controller.is_active
+        is_reporter = coordination.has_own_tree or is_controller
+        return coordination.tree_size() if is_reporter else None
 
     def task_failures(self) -> dict[str, int]:
         """Return the number of unexpected exceptions of background tasks since the start, by kind."""

@@ -1,37 +1,95 @@
-"""Records, bytes and requests: BrokerTopicMetrics and RequestMetrics."""
+"""Records, bytes and requests: BrokerTopicMetrics, RequestMetrics and RequestChannel."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from ottla.base.errors import ERRORS
-from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
+from ottla.metrics.beans import (
+    NONE,
+    SHARES,
+    Bean,
+    Beans,
+    Computed,
+    Distribution,
+    Properties,
+    Reading,
+    distribution,
+)
 from ottla.replication.partition import Partition
+from ottla.replication.replicas import Replicas
 from ottla.replication.traffic.counts import Traffic
 from ottla.replication.traffic.throttle import ReplicationTraffic
 from ottla.server.monitoring.sources import Pace
 from ottla.server.transport.dispatch import Route
-from ottla.server.transport.request_probe import ApiProbe, Times
+from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire.api_keys import ApiKey
 
-_TOPICS = "kafka_server_brokertopicmetrics_"
-_REQUESTS = "kafka_network_requestmetrics_"
-# Name, attribute of the traffic, description.
-_COUNTED = (
-    ("messagesin", "appended_records", "Records appended."),
-    ("bytesin", "produced_bytes", "Bytes of records appended, except by followers."),
-    ("bytesout", "fetched_bytes", "Bytes of records sent to consumers."),
-    ("bytesrejected", "rejected_bytes", "Bytes of batches rejected as too large."),
-    ("totalproducerequests", "appends_count", "Appends to partitions."),
-    ("totalfetchrequests", "fetches_count", "Reads of partitions."),
+_topics = Beans("kafka.server", "BrokerTopicMetrics")
+_requests = Beans("kafka.network", "RequestMetrics")
+_channel = Beans("kafka.network", "RequestChannel")
+_leader_replication = Beans("kafka.server", "LeaderReplication")
+_follower_replication = Beans("kafka.server", "FollowerReplication")
+
+# By attribute of the traffic.
+_COUNTED: dict[str, Bean] = {
+    "appended_records": _topics.meter("MessagesInPerSec", "Records appended."),
+    "produced_bytes": _topics.meter(
+        "BytesInPerSec", "Bytes of records appended, except by followers."
+    ),
+    "fetched_bytes": _topics.meter("BytesOutPerSec", "Bytes of records sent to consumers."),
+    "rejected_bytes": _topics.meter(
+        "BytesRejectedPerSec", "Bytes of batches rejected as too large."
+    ),
+    "appends_count": _topics.meter("TotalProduceRequestsPerSec", "Appends to partitions."),
+    "fetches_count": _topics.meter("TotalFetchRequestsPerSec", "Reads of partitions."),
+}
+_FAILED_APPENDS = _topics.meter(
+    "FailedProduceRequestsPerSec", "Partitions for which a request was refused."
 )
-SHARES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+_FAILED_FETCHES = _topics.meter(
+    "FailedFetchRequestsPerSec", "Partitions for which a request was refused."
+)
+_REPLICATION_IN = _topics.meter("ReplicationBytesInPerSec", "Bytes copied from leaders.")
+_REPLICATION_OUT = _topics.meter("ReplicationBytesOutPerSec", "Bytes sent to followers.")
+_REASSIGNMENT_IN = _topics.meter(
+    "ReassignmentBytesInPerSec", "Bytes copied to replicas that a reassignment adds."
+)
+_REASSIGNMENT_OUT = _topics.meter(
+    "ReassignmentBytesOutPerSec", "Bytes sent to replicas that a reassignment adds."
+)
+_THROTTLED_OUT = _leader_replication.attribute(
+    "byte-rate", "Bytes per second sent to throttled replicas."
+)
+_THROTTLED_IN = _follower_replication.attribute(
+    "byte-rate", "Bytes per second copied to throttled replicas."
+)
+_REQUESTS = _requests.meter("RequestsPerSec", "Requests, by API and version.")
+_ERRORS = _requests.meter(
+    "ErrorsPerSec", "Errors in responses, by API; a response may contain several."
+)
+_TIMES: dict[str, Bean] = {
+    "total": _requests.timer("TotalTimeMs", "Milliseconds from a request to its response."),
+    "local": _requests.timer("LocalTimeMs", "Milliseconds of work for a request."),
+    "remote": _requests.timer("RemoteTimeMs", "Milliseconds that a request waited."),
+}
+# The broker handles a request as soon as it has arrived, and writes its response at once.
+_QUEUE_TIMES = (
+    _requests.timer("RequestQueueTimeMs", "0: there is no queue between threads."),
+    _requests.timer("ResponseQueueTimeMs", "0: there is no queue between threads."),
+)
+_QUEUE_SIZES = (
+    _channel.gauge("RequestQueueSize", "0: there is no queue between threads."),
+    _channel.gauge("ResponseQueueSize", "0: there is no queue between threads."),
+)
 
 
-async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> list[Family]:
+async def topics(
+    replicas: Replicas, partitions: Sequence[Partition], routes: Iterable[Route], pace: Pace
+) -> list[Reading]:
     """Return the traffic of topics and of the whole broker since the start."""
     by_topic: dict[str, Traffic] = {}
     total = Traffic()
-    total.add(past)
+    total.add(replicas.past_traffic)
     for partition in partitions:
         await pace.rest()
         of_topic = by_topic.get(partition.topic)
@@ -39,111 +97,76 @@ async def topics(past: Traffic, partitions: Sequence[Partition], pace: Pace) -> 
             of_topic = by_topic[partition.topic] = Traffic()
         of_topic.add(partition)
         total.add(partition)
-    written = {topic: labels(topic=topic) for topic in by_topic}
-
-    def samples(attribute: str) -> Iterator[Sample]:
-        get = attrgetter(attribute)
-        yield "", get(total)
-        for topic, traffic in by_topic.items():
-            yield written[topic], get(traffic)
-
+    of_topics = [(Properties(topic=topic), traffic) for topic, traffic in by_topic.items()]
     return [
         *(
-            counter(f"{_TOPICS}{name}_total", meaning, samples(attribute))
-            for name, attribute, meaning in _COUNTED
+            bean.of(Computed([(NONE, total), *of_topics], attrgetter(attribute)))
+            for attribute, bean in _COUNTED.items()
         ),
+        *_failed(replicas, by_topic, routes),
     ]
 
 
-def replication(traffic: ReplicationTraffic, now: float) -> list[Family]:
-    """Return the bytes of replication, and the rates that can be limited (KIP-73, KIP-352)."""
-    return [
-        counter(
-            f"{_TOPICS}replicationbytesin_total",
-            "Bytes copied from leaders.",
-            traffic.received_bytes,
-        ),
-        counter(
-            f"{_TOPICS}replicationbytesout_total", "Bytes sent to followers.", traffic.sent_bytes
-        ),
-        counter(
-            f"{_TOPICS}reassignmentbytesin_total",
-            "Bytes copied to replicas that a reassignment adds.",
-            traffic.reassigned_received_bytes,
-        ),
-        counter(
-            f"{_TOPICS}reassignmentbytesout_total",
-            "Bytes sent to replicas that a reassignment adds.",
-            traffic.reassigned_sent_bytes,
-        ),
-        gauge(
-            "kafka_server_leaderreplication_byte_rate",
-            "Bytes per second sent to throttled replicas.",
-            traffic.to_followers.bytes_per_second(now),
-        ),
-        gauge(
-            "kafka_server_followerreplication_byte_rate",
-            "Bytes per second copied to throttled replicas.",
-            traffic.from_leaders.bytes_per_second(now),
-        ),
-    ]
+def replication(traffic: ReplicationTraffic, now: float) -> Iterator[Reading]:
+    """Yield the bytes of replication, and the rates that can be limited (KIP-73, KIP-352)."""
+    yield _REPLICATION_IN.of(traffic.received_bytes)
+    yield _REPLICATION_OUT.of(traffic.sent_bytes)
+    yield _REASSIGNMENT_IN.of(traffic.reassigned_received_bytes)
+    yield _REASSIGNMENT_OUT.of(traffic.reassigned_sent_bytes)
+    yield _THROTTLED_OUT.of(traffic.to_followers.bytes_per_second(now))
+    yield _THROTTLED_IN.of(traffic.from_leaders.bytes_per_second(now))
 
 
-def requests(routes: Iterable[Route], now: float) -> list[Family]:
+def _failed(
+    replicas: Replicas, topics: Iterable[str], routes: Iterable[Route]
+) -> Iterator[Reading]:
+    """Yield the failures; their total includes those of partitions that this broker does not have."""
+    probes = {route.probe.name: route.probe for route in routes}
+    counts = {probe.name: sum(probe.errors.values()) for probe in probes.values()}
+    for key, bean, failures in (
+        (ApiKey.PRODUCE, _FAILED_APPENDS, replicas.failed_appends),
+        (ApiKey.FETCH, _FAILED_FETCHES, replicas.failed_fetches),
+    ):
+        rows = [(Properties(topic=topic), failures[topic]) for topic in topics]
+        yield bean.of([(NONE, counts.get(key.name.title(), 0)), *rows])
+
+
+def requests(routes: Iterable[Route], now: float) -> list[Reading]:
     """Return the number of requests, their versions, their results, and their durations."""
     counted = sorted(
         ((route.probe.name, route.version, route.requests_count) for route in routes),
     )
-    probes = {route.probe.name: route.probe for route in routes}
+    probes = dict(sorted((route.probe.name, route.probe) for route in routes))
     return [
-        counter(
-            f"{_REQUESTS}requests_total",
-            "Requests, by API and version.",
-            [(labels(request=name, version=version), count) for name, version, count in counted],
+        _REQUESTS.of(
+            [(Properties(request=name, version=version), count) for name, version, count in counted]
         ),
-        counter(
-            f"{_REQUESTS}errors_total",
-            "Errors in responses, by API; a response may contain several.",
+        _ERRORS.of(
             [
-                (labels(request=name, error=ERRORS[code].name), count)
-                for name, probe in sorted(probes.items())
+                (Properties(request=name, error=ERRORS[code].name), count)
+                for name, probe in probes.items()
                 for code, count in sorted(probe.errors.items())
-            ],
+            ]
         ),
-        *_failed(probes.values()),
-        _times("totaltimems", "Milliseconds from a request to its response.", probes, "total", now),
-        _times("localtimems", "Milliseconds of work for a request.", probes, "local", now),
-        _times("remotetimems", "Milliseconds that a request waited.", probes, "remote", now),
+        *_times(probes, now),
+        *(bean.of(0) for bean in _QUEUE_SIZES),
     ]
 
 
-def _failed(probes: Iterable[ApiProbe]) -> Iterator[Family]:
-    counts = {probe.name: sum(probe.errors.values()) for probe in probes}
-    for key, name in ((ApiKey.PRODUCE, "produce"), (ApiKey.FETCH, "fetch")):
-        yield counter(
-            f"{_TOPICS}failed{name}requests_total",
-            "Partitions for which a request was refused.",
-            counts.get(key.name.title(), 0),
+def _times(probes: dict[str, ApiProbe], now: float) -> Iterator[Reading]:
+    of_requests = [(Properties(request=name), probe) for name, probe in probes.items()]
+    for attribute, bean in _TIMES.items():
+        yield bean.of(
+            [
+                (properties, distribution(getattr(probe, attribute), now))
+                for properties, probe in of_requests
+            ]
+        )
+    for bean in _QUEUE_TIMES:
+        yield bean.of(
+            [(properties, _nothing(probe.total.count)) for properties, probe in of_requests]
         )
 
 
-def _times(
-    name: str, meaning: str, probes: dict[str, ApiProbe], attribute: str, now: float
-) -> Family:
-    rows: list[tuple[str, Times]] = [
-        (request, getattr(probe, attribute)) for request, probe in sorted(probes.items())
-    ]
-    return Family(
-        f"{_REQUESTS}{name}",
-        Kind.SUMMARY,
-        meaning,
-        [
-            (labels(request=request, quantile=share), value / 1000)
-            for request, times in rows
-            for share, value in zip(SHARES, times.quantiles(SHARES, now), strict=True)
-        ],
-        {
-            "_count": [(labels(request=request), times.count) for request, times in rows],
-            "_sum": [(labels(request=request), times.sum / 1000) for request, times in rows],
-        },
-    )
+def _nothing(count: int) -> Distribution:
+    return Distribution(count, 0.0, (0.0,) * len(SHARES))

@@ -26,6 +26,7 @@ from ottla.base.errors import (
 )
 from ottla.base.files import FileSystem, run_whole
 from ottla.base.rng import Rng
+from ottla.metrics.histogram import Histogram
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.failures import DirectoryFailures, OnOffline
 from ottla.storage.directories.log_directory import (
@@ -68,6 +69,8 @@ class LogDirectories:
 
     def __init__(self, clock: Clock, on_offline: OnOffline) -> None:
         self.cluster_id: str | None = None
+        # Durations of flushes in microseconds.
+        self.flush_times = Histogram()
         self._clock = clock
         self._directories: list[LogDirectory] = []
         self._logs: dict[TopicPartition, Log] = {}
@@ -94,7 +97,14 @@ class LogDirectories:
             raise ConfigError("log.dirs names no directory")
         directories = cls(clock, opening.get("on_offline", _ignore))
         failures = directories._failures
-        ports = Dependencies(files, clock, rng, failures.failed, on_damage=failures.note_damage)
+        ports = Dependencies(
+            files,
+            clock,
+            rng,
+            failures.failed,
+            on_damage=failures.note_damage,
+            on_flush=directories.note_flush,
+        )
         with ExitStack() as undo:
             # Clients receive and send absolute paths.
             for path in dict.fromkeys(map(os.path.abspath, paths)):
@@ -106,6 +116,10 @@ class LogDirectories:
             directories._load(opening)
             undo.pop_all()
         return directories
+
+    def note_flush(self, seconds: float) -> None:
+        """Record the duration of a flush."""
+        self.flush_times.observe(int(seconds * 1_000_000))
 
     def _load(self, opening: Opening) -> None:
         default = opening.get("default_config") or LogConfig()

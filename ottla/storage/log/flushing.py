@@ -84,12 +84,13 @@ class Durability:
         log.refuse_if_failed()
         if log.recovery_point == log.log_end_offset:
             return
+        started = log.clock.monotonic()
         with log.disk():
             for segment in log.segments:
                 if not segment.files.is_synced:
                     segment.files.sync()
             self.flush_state.sync(log.epochs)
-        self._note_flush(log.log_end_offset)
+        self._note_flush(log.log_end_offset, started)
 
     async def flush_in_background(self, *, sealed_only: bool = False) -> int:
         """Flush off the event loop; return the offset before which all records are durable then.
@@ -100,6 +101,7 @@ class Durability:
         """
         log = self._log
         log.refuse_if_failed()
+        started = log.clock.monotonic()
         end = log.active.base_offset if sealed_only else log.log_end_offset
         truncations = log.truncations_count
         chosen = log.segments[:-1] if sealed_only else log.segments
@@ -124,11 +126,12 @@ class Durability:
             if truncations != log.truncations_count:
                 return log.recovery_point
             segment.files.synced_bytes = max(segment.files.synced_bytes, size)
-        self._note_flush(end)
+        self._note_flush(end, started)
         return log.recovery_point
 
-    def _note_flush(self, end: int) -> None:
+    def _note_flush(self, end: int, started: float) -> None:
         self.flush_state.note_flush()
+        self._log.dependencies.on_flush(self._log.clock.monotonic() - started)
         self._log.recovery_point = max(self._log.recovery_point, end)
 
     def needs_flush(self) -> bool:

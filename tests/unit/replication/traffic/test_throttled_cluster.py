@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.server.monitoring.partitions import followed
+from ottla.server.monitoring.replication import replication
 from ottla.server.monitoring.sources import Pace
 from ottla.testing.sim.world import World
 from ottla.wire.messages.alter_partition_reassignments import (
@@ -175,8 +175,9 @@ def test_replication_is_counted() -> None:
         assert leader.replication.reassigned_sent_bytes == size
         assert follower.traffic().produced_bytes == 0
         assert leader.traffic().produced_bytes == size
-        lag, _ = await followed(follower.fetchers, Pace(cluster.clock))
-        samples = [item for item in lag.samples if 'topic="t"' in item[0]]
-        assert samples == [('{clientid="ReplicaFetcherThread-0-1",topic="t",partition="0"}', 0)]
+        beans = await replication(cluster.nodes[2].broker, Pace(cluster.clock))
+        (lags,) = (list(rows) for bean, rows in beans if bean.name == "ConsumerLag")
+        samples = [(key.text, lag) for key, lag in lags if 'topic="t"' in key.text]
+        assert samples == [('{clientId="ReplicaFetcherThread-0-1",topic="t",partition="0"}', 0)]
 
     run(scenario)

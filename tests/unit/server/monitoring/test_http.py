@@ -1,6 +1,8 @@
 """The HTTP server of the metrics port, also with malformed and abandoned requests."""
 
 import asyncio
+import errno
+import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -28,7 +30,7 @@ async def server() -> AsyncIterator[HttpServer]:
         return Answer(200, "text/plain", list(BODY))
 
     async def echo(request: Request) -> Answer:
-        return Answer(200, "text/plain", [f"{request.path} {dict(request.query)}".encode()])
+        return Answer(200, "text/plain", [f"{request.path} {dict(request.parameters)}".encode()])
 
     running = HttpServer({"/page": page, "/large": large, "/below/": echo}, tasks)
     await running.open(RealNet(), "127.0.0.1", 0)
@@ -183,3 +185,32 @@ async def test_connections_have_a_limit(
         while server.connections:
             await asyncio.sleep(0)
     assert (await ask(server, b"GET /page HTTP/1.1\r\n\r\n")).endswith(b"hello\n")
+
+
+async def test_reset_connection_ends_without_a_failure(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer that is gone when its response has been written is no failure of the broker."""
+
+    def refuse(_: object) -> None:
+        raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+
+    reader, writer = await asyncio.open_connection(*server.address)
+    while not server.connections:
+        await asyncio.sleep(0)
+    (connection,) = server.connections
+    transport = connection._transport
+    monkeypatch.setattr(type(transport), "write_eof", refuse)
+    connection.buffer_updated(_put(connection, b"GET /page HTTP/1.1\r\n\r\n"))
+    while server.connections:
+        await asyncio.sleep(0)
+    assert not server.tasks.failures
+    assert transport.is_closing()
+    writer.close()
+    await asyncio.gather(reader.read(), writer.wait_closed(), return_exceptions=True)
+
+
+def _put(connection: http.HttpConnection, data: bytes) -> int:
+    """Write bytes where the transport would, and return how many there are."""
+    connection.get_buffer(-1)[: len(data)] = data
+    return len(data)

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import re
 from collections.abc import AsyncIterator
@@ -26,9 +27,9 @@ from tests.handlers.logs import batch
 from tests.unit.server.test_node import Yard
 
 _SAMPLE = re.compile(
-    r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)*)\})? (NaN|[+-]?Inf|[-+.e0-9]+)'
+    r'([a-z_:]+)(?:\{((?:[a-zA-Z_]+="(?:[^"\\]|\\.)*",?)*)\})? (NaN|[+-]?Inf|[-+.e0-9]+)'
 )
-_LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"')
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -45,7 +46,7 @@ def parse(text: str) -> Samples:
             heads.add(family)
         elif line.startswith("# TYPE "):
             assert line.split()[2] == family
-            assert line.split()[3] in ("counter", "gauge", "summary", "histogram")
+            assert line.split()[3] in ("counter", "gauge", "summary", "histogram", "untyped")
         else:
             match = _SAMPLE.fullmatch(line)
             assert match, line
@@ -244,17 +245,24 @@ async def test_delayed_requests_are_counted(yard: Yard) -> None:
             await asyncio.sleep(0)
     value = await metrics(node)
     name = "kafka_server_delayedoperationpurgatory_purgatorysize"
-    assert value(name, delayedoperation="Fetch") == 1
-    assert value("kafka_server_socket_server_metrics_connection_count", listener="PLAINTEXT") == 1
+    assert value(name, delayedOperation="Fetch") == 1
+    assert (
+        value(
+            "kafka_server_socket_server_metrics_connection_count",
+            listener="PLAINTEXT",
+            networkProcessor=0,
+        )
+        == 1
+    )
     other = await yard.client(node)
     await other.produce("a", b"1")
     async with asyncio.timeout(5):
         while waits["Fetch"]:
             await asyncio.sleep(0)
     value = await metrics(node)
-    assert value(name, delayedoperation="Fetch") == 0
+    assert value(name, delayedOperation="Fetch") == 0
     prefix = "kafka_server_socket_server_metrics_connection_"
-    assert value(f"{prefix}creation_total", listener="PLAINTEXT") == 2
+    assert value(f"{prefix}creation_total", listener="PLAINTEXT", networkProcessor=0) == 2
 
 
 async def test_descriptors_for_connections_are_reported(yard: Yard) -> None:
@@ -307,6 +315,7 @@ async def test_compaction_is_reported(yard: Yard) -> None:
     assert value("kafka_log_logcleanermanager_uncleanable_partitions_count") == 0
 
 
+# `test_cluster_metrics.py` has those that need a second broker.
 # The metrics in Strimzi's and Confluent's dashboards and alert rules for brokers, and
 # kafka_exporter's.
 DASHBOARDS = """
@@ -334,7 +343,6 @@ kafka_server_fetchsessioncache_{numincrementalfetchsessions,numincrementalfetchp
 kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total
 kafka_server_delayedoperationpurgatory_purgatorysize
 kafka_server_replicafetchermanager_maxlag
-kafka_server_fetcherlagmetrics_consumerlag
 kafka_server_sessionexpirelistener_{zookeeperdisconnects,zookeeperexpires}_total
 kafka_log_log_{size,logstartoffset,logendoffset,numlogsegments}
 kafka_log_logflushstats_logflushrateandtimems
@@ -382,9 +390,13 @@ async def test_metrics_of_replication_are_zero_on_one_broker(yard: Yard) -> None
     value = await metrics(await yard.start(settings=SETTINGS))
     for name in ("isrshrinks_total", "isrexpands_total", "reassigningpartitions"):
         assert value(f"kafka_server_replicamanager_{name}") == 0
-    for name in ("replicationbytesin_total", "replicationbytesout_total"):
-        assert value(f"kafka_server_brokertopicmetrics_{name}") == 0
-    assert value("kafka_server_replicafetchermanager_maxlag", clientid="Replica") == 0
+    for reason in ("replication", "reassignment"):
+        for direction in ("in", "out"):
+            name = f"kafka_server_brokertopicmetrics_{reason}bytes{direction}_total"
+            assert value(name) == 0
+    for role in ("leader", "follower"):
+        assert value(f"kafka_server_{role}replication_byte_rate") == 0
+    assert value("kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 0
     assert value("kafka_controller_controllerstats_uncleanleaderelections_total") == 0
 
 
@@ -528,3 +540,45 @@ def test_invalid_address_is_rejected(yard: Yard) -> None:
     """The error shows the expected form of the address."""
     with pytest.raises(ConfigError, match=r"metrics\.listener: it must look like host:port"):
         Node({"metrics.listener": "9308"})
+
+
+async def test_dialects_are_chosen_by_an_option(yard: Yard) -> None:
+    """The names of the chosen dialects are served, and no others of the beans."""
+    settings = SETTINGS | {"metrics.dialects": "strimzi-reporter,confluent"}
+    node = await yard.start(settings=settings)
+    client = await yard.client(node)
+    await client.metadata("a")
+    await client.produce("a", b"1")
+    value = await metrics(node)
+    prefix = "kafka_server_brokertopicmetrics_messagesin"
+    assert value(f"{prefix}persec_total", topic="a") == 1
+    assert value(f"{prefix}persec", topic="a") == 1
+    for absent in (f"{prefix}_total", "kafka_topic_partition_current_offset"):
+        with pytest.raises(KeyError):
+            value(absent, topic="a")
+    assert value("kafka_server_replicamanager_leadercount") == 2
+    sockets = "kafka_server_socketservermetrics_connection_count"
+    assert value(sockets, listener="PLAINTEXT", network_processor=0) == 1
+
+
+def test_unknown_dialect_is_rejected() -> None:
+    """The error names the dialects."""
+    with pytest.raises(ConfigError, match="'jmx' is not a dialect: choose from jmx-exporter, "):
+        Node({"metrics.dialects": "jmx,confluent"})
+
+
+async def test_names_of_a_jvm_are_served_on_request(yard: Yard) -> None:
+    """Memory and threads are those of the process, collections are counted from the start on."""
+    node = await yard.start(settings=SETTINGS | {"metrics.jvm.names": "true"})
+    before = await metrics(node)
+    gc.collect()
+    value = await metrics(node)
+    assert value("jvm_memory_used_bytes", area="heap") > 10_000_000
+    assert value("jvm_threads_current") >= 1
+    name = "jvm_gc_collection_seconds"
+    count = value(f"{name}_count", gc="generation 2")
+    assert count > before(f"{name}_count", gc="generation 2")
+    assert value(f"{name}_sum", gc="generation 2") > 0
+    callbacks = len(gc.callbacks)
+    await node.stop()
+    assert len(gc.callbacks) == callbacks - 1

@@ -1,0 +1,57 @@
+"""The high watermarks of partitions, from their leaders: the end up to which consumers read."""
+
+from collections.abc import Collection
+
+from ottla.base.errors import ErrorCode
+from ottla.cluster.image import ClusterImage
+from ottla.replication.replicas import Replicas
+from ottla.server.lag.questions import Leaders, Place, by_leader
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+_VERSION = 9
+_LATEST = -1
+_CONSUMER = -1
+
+
+async def high_watermarks(
+    image: ClusterImage, replicas: Replicas, leaders: Leaders, places: Collection[Place]
+) -> dict[Place, int]:
+    """Return the high watermark of each partition that has one.
+
+    If a leader does not answer, the one that this broker's replica knows is returned: it may be
+    older.
+    """
+    ends: dict[Place, int] = {}
+    elsewhere: list[Place] = []
+    for topic, number in places:
+        partition = replicas.find(topic, b"", number)
+        if partition is not None and not partition.is_offline:
+            ends[topic, number] = partition.high_watermark
+        if partition is None or not partition.is_leader:
+            elsewhere.append((topic, number))
+    questions = [
+        (leader, _request(asked))
+        for leader, asked in by_leader(image, elsewhere).items()
+        if leader != replicas.node_id
+    ]
+    for answer in await leaders.ask(questions, _VERSION, ListOffsetsResponse):
+        for topic_answer in () if answer is None else answer.topics:
+            for item in topic_answer.partitions:
+                if item.error_code == ErrorCode.NONE:
+                    ends[topic_answer.name, item.partition_index] = item.offset
+    return ends
+
+
+def _request(places: Collection[Place]) -> ListOffsetsRequest:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for topic, partition in places:
+        if topic not in topics:
+            topics[topic] = ListOffsetsTopic(name=topic, partitions=[])
+        asked = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+        topics[topic].partitions.append(asked)
+    return ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values()))

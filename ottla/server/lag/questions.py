@@ -1,0 +1,56 @@
+"""Requests to the leaders of partitions that this broker does not lead."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from ottla.base.errors import ProtocolError
+from ottla.cluster.image import ClusterImage
+from ottla.net.requests import RequestChannel
+from ottla.wire.fields import Message
+
+_log = logging.getLogger(__name__)
+
+# A scrape does not wait longer for another broker, in seconds.
+PATIENCE_SECONDS = 1.0
+
+Place = tuple[str, int]
+R = TypeVar("R", bound=Message)
+
+
+def by_leader(image: ClusterImage, places: Iterable[Place]) -> Mapping[int, list[Place]]:
+    """Return the partitions by leader; those without one are under NO_LEADER, or left out."""
+    found: dict[int, list[Place]] = {}
+    for topic, partition in places:
+        known = image.partition(topic, partition)
+        if known is not None:
+            found.setdefault(known.leader, []).append((topic, partition))
+    return found
+
+
+class Leaders:
+    """Sends requests to brokers; `connect` returns the channel to one, None if it is not alive."""
+
+    def __init__(self, connect: Callable[[int], RequestChannel | None]) -> None:
+        self._connect = connect
+
+    async def ask(
+        self, questions: Iterable[tuple[int, Message]], version: int, response: type[R]
+    ) -> list[R | None]:
+        """Send each message to its broker, all at once; None for a broker that does not answer."""
+        return await asyncio.gather(
+            *(self._ask(broker, message, version, response) for broker, message in questions)
+        )
+
+    async def _ask(self, broker: int, message: Message, version: int, kind: type[R]) -> R | None:
+        channel = self._connect(broker)
+        if channel is None:
+            return None
+        try:
+            answer = await channel.request(message, version, seconds=PATIENCE_SECONDS)
+        except (OSError, ProtocolError) as error:
+            _log.debug("no answer for metrics broker=%d error=%s", broker, error)
+            return None
+        assert isinstance(answer, kind)
+        return answer

@@ -1,0 +1,190 @@
+"""`/jmx`: the beans as JSON, for tools that read Kafka's metrics through JMX.
+
+A Python process has no JMX port. The object names, attributes and values are the same; tools that
+can read JMX over HTTP get them in the form of Hadoop's JMXJsonServlet or of Jolokia:
+
+    /jmx                          all beans; ?qry=PATTERN some, ?get=NAME::ATTRIBUTE one attribute
+    /jmx/read/NAME/ATTRIBUTE      Jolokia: a bean or a pattern, all attributes or some (A,B)
+    /jmx/search/PATTERN           Jolokia: the names that match
+    /jmx/list/DOMAIN              Jolokia: the names, by domain
+    /jmx/version                  Jolokia: who answers
+
+Not done: Jolokia's POST requests, its `write` and `exec`, and paths inside of attributes.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import ottla
+from ottla.metrics.jmx_json import Attributes, attributes_of
+from ottla.metrics.object_names import ANY, Pattern, object_name
+from ottla.server.monitoring.http import Answer, Request
+from ottla.server.monitoring.scrape import readings
+from ottla.server.monitoring.sources import Pace, Sources
+
+_JSON = "application/json; charset=utf-8"
+_MISSING = "javax.management.InstanceNotFoundException"
+_NO_ATTRIBUTE = "javax.management.AttributeNotFoundException"
+_MALFORMED = "javax.management.MalformedObjectNameException"
+_UNKNOWN = "java.lang.IllegalArgumentException"
+# Jolokia escapes a slash inside of a part of the path.
+_PART = re.compile(r"((?:![/!\"]|[^/])*)(?:/|$)")
+_ESCAPED = re.compile(r"!(.)")
+
+Beans = dict[str, Attributes]
+
+
+class _Refusal(Exception):
+    """A request that has no answer: Java's exception, a message, and the status of HTTP."""
+
+    def __init__(self, kind: str, message: str, status: int) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+
+
+class JmxPages:
+    """The pages below `/jmx`."""
+
+    def __init__(self, node: Sources) -> None:
+        self._node = node
+
+    # -- JMXJsonServlet ---------------------------------------------------------------------------
+
+    async def servlet(self, request: Request) -> Answer:
+        """Return the beans, or one attribute, as JMXJsonServlet does."""
+        wanted = request.parameters.get("get")
+        try:
+            if wanted is None:
+                found = await self._select(request.parameters.get("qry") or ANY)
+            else:
+                found = await self._attribute(wanted)
+        except _Refusal as refusal:
+            return _answer({"result": "ERROR", "message": str(refusal)}, refusal.status)
+        pace = Pace(self._node.clock)
+        pieces = [b'{"beans": [\n']
+        for name, attributes in found.items():
+            await pace.rest()
+            bean = {"name": name, "modelerType": "ottla", **attributes}
+            pieces.append(b",\n" * (len(pieces) > 1) + json.dumps(bean).encode())
+        return Answer(200, _JSON, [*pieces, b"\n]}\n"])
+
+    async def _attribute(self, wanted: str) -> Beans:
+        name, separator, attribute = wanted.partition("::")
+        if not separator:
+            raise _Refusal(_UNKNOWN, "query format is not as expected: NAME::ATTRIBUTE.", 400)
+        found = await self._select(name)
+        for attributes in found.values():
+            if attribute not in attributes:
+                raise _Refusal(_NO_ATTRIBUTE, f"No attribute {attribute!r}.", 404)
+        if not found:
+            raise _Refusal(_MISSING, f"No bean {name!r}.", 404)
+        return {name: {attribute: found[name][attribute]} for name in found}
+
+    # -- Jolokia ----------------------------------------------------------------------------------
+
+    async def jolokia(self, request: Request) -> Answer:
+        """Answer a GET request of Jolokia; its errors have status 200 in HTTP."""
+        verb, *parts = [
+            _ESCAPED.sub(r"\1", part) for part in _PART.findall(request.path)[2:] if part
+        ] or [""]
+        verbs: Mapping[str, Callable[[list[str]], Any]] = {
+            "": self._version,
+            "version": self._version,
+            "read": self._read,
+            "search": self._search,
+            "list": self._list,
+        }
+        asked = {
+            "type": verb or "version",
+            **dict(zip(("mbean", "attribute"), parts, strict=False)),
+        }
+        body: dict[str, object] = {"request": asked, "timestamp": self._now_ms() // 1000}
+        try:
+            if verb not in verbs:
+                raise _Refusal(_UNKNOWN, f"Unknown request {verb!r}: use {', '.join(verbs)}.", 400)
+            body["value"] = await verbs[verb](parts)
+            body["status"] = 200
+        except _Refusal as refusal:
+            body |= {"error_type": refusal.kind, "status": refusal.status}
+            body["error"] = f"{refusal.kind} : {refusal}"
+        return _answer(body)
+
+    async def _version(self, _: list[str]) -> object:
+        return {
+            "agent": "2.0.0",
+            "protocol": "7.2",
+            "info": {"product": "ottla", "vendor": "ottla", "version": ottla.__version__},
+        }
+
+    async def _read(self, parts: list[str]) -> object:
+        if not parts:
+            raise _Refusal(_UNKNOWN, "read needs the name of a bean.", 400)
+        name, *rest = parts
+        found = await self._select(name)
+        if not found:
+            raise _Refusal(_MISSING, f"No bean {name!r}.", 404)
+        wanted = rest[0].split(",") if rest else []
+        chosen = {each: _chosen(attributes, wanted) for each, attributes in found.items()}
+        if not Pattern(name).is_exact:
+            return {each: attributes for each, attributes in chosen.items() if attributes}
+        (attributes,) = chosen.values()
+        if wanted and not attributes:
+            raise _Refusal(_NO_ATTRIBUTE, f"No attribute {rest[0]!r}.", 404)
+        return attributes[wanted[0]] if len(wanted) == 1 else attributes
+
+    async def _search(self, parts: list[str]) -> object:
+        return list(await self._select(parts[0] if parts else ANY))
+
+    async def _list(self, parts: list[str]) -> object:
+        found = await self._select(f"{parts[0]}:*" if parts else ANY)
+        domains: dict[str, dict[str, object]] = {}
+        for name, attributes in found.items():
+            domain, _, properties = name.partition(":")
+            domains.setdefault(domain, {})[properties] = {
+                "attr": {
+                    each: {"rw": False, "type": _type(attributes[each])} for each in attributes
+                },
+                "desc": "",
+            }
+        return domains.get(parts[0], {}) if parts else domains
+
+    # -- both -------------------------------------------------------------------------------------
+
+    def _now_ms(self) -> int:
+        return self._node.clock.time_ms()
+
+    async def _select(self, text: str) -> Beans:
+        """Return the beans that match a pattern."""
+        try:
+            pattern = Pattern(text)
+        except ValueError as error:
+            raise _Refusal(_MALFORMED, str(error), 400) from error
+        clock = self._node.clock
+        pace, now = Pace(clock), clock.monotonic()
+        found: Beans = {}
+        for bean, rows in await readings(self._node, pace):
+            if not pattern.may_contain(bean):
+                continue
+            for properties, value in rows:
+                await pace.rest()
+                name = object_name(bean, properties)
+                if name in pattern:
+                    attributes = attributes_of(bean, name, value, self._node.rates, now)
+                    found.setdefault(str(name), {}).update(attributes)
+        return found
+
+
+def _chosen(attributes: Attributes, wanted: Collection[str]) -> Attributes:
+    return {name: attributes[name] for name in wanted or attributes if name in attributes}
+
+
+def _type(value: object) -> str:
+    types = {int: "long", float: "double", str: "java.lang.String"}
+    return types.get(type(value), "java.lang.Object")
+
+
+def _answer(body: object, status: int = 200) -> Answer:
+    return Answer(status, _JSON, [json.dumps(body).encode() + b"\n"])

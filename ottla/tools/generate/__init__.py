@@ -1,0 +1,1 @@
+"""`ottla generate`: files for the programs that run and watch a cluster."""

@@ -1,0 +1,162 @@
+"""A real Prometheus that scrapes brokers of a test, and the lists of expressions that it evaluates.
+
+Debian's package `prometheus`. Where it is not installed, the tests that need it are skipped.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+SCRAPE_INTERVAL = "250ms"
+PATIENCE_SECONDS = 30.0
+_FOLDER = Path(__file__).parent / "dashboards"
+_ADDRESS = re.compile(r'msg="Listening on" address=(\S+)')
+_READY = "Server is ready to receive web requests"
+# In Kubernetes, the kubelet and Strimzi's operator provide these.
+_OF_KUBERNETES = re.compile(r"\b(?:container|kubelet|strimzi_certificate)_\w+")
+
+needs_prometheus = pytest.mark.skipif(
+    shutil.which("prometheus") is None, reason="prometheus is not installed"
+)
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not installed"
+)
+
+
+class Expression(NamedTuple):
+    """The title of a panel or the name of an alert, and its expression."""
+
+    title: str
+    text: str
+
+    def with_variables(self, variables: Mapping[str, str]) -> "Expression":
+        """Return the expression with a dashboard's variables replaced, as Grafana does."""
+        text = self.text
+        for name in sorted(variables, key=len, reverse=True):
+            text = text.replace(f"${name}", variables[name])
+        assert "$" not in text, text
+        return Expression(self.title, text)
+
+
+def expressions(name: str) -> list[Expression]:
+    """Return the expressions of a list, without those on metrics of Kubernetes."""
+    lines = (_FOLDER / name).read_text("utf-8").splitlines()
+    found = [Expression(*line.split("\t")) for line in lines if not line.startswith("#")]
+    return [each for each in found if not _OF_KUBERNETES.search(each.text)]
+
+
+class Prometheus:
+    """A server with a configuration that can be replaced; a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self._config = folder / "prometheus.yml"
+        self._data = folder / "data"
+        self._process: subprocess.Popen[str]
+        self._reader: threading.Thread
+        self._url = ""
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Write the configuration; a running server applies it."""
+        self._config.write_text(yaml.safe_dump(dict(config), sort_keys=False), "utf-8")
+        if self._url:
+            request = urllib.request.Request(f"{self._url}/-/reload", method="POST")
+            urllib.request.urlopen(request, timeout=10).close()
+
+    def __enter__(self) -> "Prometheus":
+        """Start the server on a free port."""
+        self._process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={self._config}",
+                f"--storage.tsdb.path={self._data}",
+                "--web.listen-address=127.0.0.1:0",
+                "--web.enable-lifecycle",
+                "--log.level=info",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            match = _ADDRESS.search(line)
+            if match:
+                self._url = f"http://{match[1]}"
+            if _READY in line:
+                break
+        assert self._url, "prometheus did not start"
+        # A full pipe would stop it.
+        self._reader = threading.Thread(target=self._process.stderr.read)
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the server."""
+        self._process.terminate()
+        self._process.wait(20)
+        self._reader.join()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """Return the result of an expression: its series, each with labels and value."""
+        query = urllib.parse.urlencode({"query": expression})
+        try:
+            with urllib.request.urlopen(f"{self._url}/api/v1/query?{query}", timeout=20) as answer:
+                data = json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{expression}: {error.read().decode()}") from error
+        assert data["resultType"] == "vector", expression
+        result: list[dict[str, Any]] = data["result"]
+        return result
+
+    def without_data(self, found: Sequence[Expression]) -> list[Expression]:
+        """Return the expressions that have no result now."""
+        return [each for each in found if not self.query(each.text)]
+
+    def wait_until(self, is_true: Callable[[], bool], what: str) -> None:
+        """Return when a condition is true; scrapes take place meanwhile."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not is_true():
+            assert time.monotonic() < deadline, what
+
+    def wait_for(self, expression: Expression) -> None:
+        """Return when an expression has a result."""
+        self.wait_until(lambda: bool(self.query(expression.text)), f"no result: {expression.title}")
+
+    def wait_for_silence(self, rules: Sequence[Expression]) -> None:
+        """Return when no alert has a result."""
+        firing: list[str] = []
+
+        def is_silent() -> bool:
+            firing[:] = [each.title for each in rules if self.query(each.text)]
+            return not firing
+
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not is_silent():
+            assert time.monotonic() < deadline, f"alerts still fire: {firing}"
+
+
+def alerts_of(text: str) -> Iterator[Expression]:
+    """Yield the alerts of a file of rules."""
+    for group in yaml.safe_load(text)["groups"]:
+        for rule in group["rules"]:
+            yield Expression(rule["alert"], rule["expr"])

@@ -1,0 +1,326 @@
+"""Dashboards and alert rules for Apache Kafka, evaluated by a real Prometheus.
+
+The expressions are those of Strimzi's and kafka_exporter's own files, unmodified; a cluster of
+three under load is scraped. Alerts are evaluated by their expressions, without the time that they
+have to last (`for`).
+"""
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Consumer, Producer
+
+from ottla.testing import Cluster
+from ottla.tools.generate import alert_rules, prometheus_config
+from ottla.tools.generate.panels import rows
+from tests.compat.prometheus import (
+    SCRAPE_INTERVAL,
+    Expression,
+    Prometheus,
+    alerts_of,
+    expressions,
+    needs_prometheus,
+)
+
+# A cluster of three, Prometheus and several faults take 20 s: the only proof that dashboards work.
+pytestmark = [pytest.mark.compat, pytest.mark.slow, needs_prometheus]
+
+OPTIONS = {
+    "metrics.listener": "127.0.0.1:0",
+    "metrics.dialects": "jmx-exporter,kafka-exporter,strimzi-reporter,confluent",
+    "metrics.jvm.names": "true",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "2",
+}
+NAMESPACE, CLUSTER = "kafka", "my-cluster"
+TOPICS = ("orders", "events")
+STRIMZI = {
+    "kubernetes_namespace": NAMESPACE,
+    "strimzi_cluster_name": CLUSTER,
+    "kafka_broker": ".*",
+    "kafka_topic": ".+",
+    "kafka_partition": ".*",
+    "consumergroup": ".*",
+    "topic": ".*",
+    "__rate_interval": "1m",
+}
+OWN = {"job": "ottla", "broker": ".*", "topic": ".*", "group": ".*", "__rate_interval": "1m"}
+
+
+class TwoDirectories(Cluster):
+    """A cluster whose brokers have two log directories; one of them may fail."""
+
+    def _settings(self, number: int) -> dict[str, str]:
+        settings = super()._settings(number)
+        folder = settings["log.dirs"]
+        return settings | {"log.dirs": f"{folder}/a,{folder}/b"}
+
+    def fail_directory(self, broker: int) -> None:
+        """Let a broker's second directory fail when a file is created there."""
+        disk = self._running[broker].disk
+        working = disk.open
+
+        def failing(path: str, *, create: bool = False) -> Any:
+            if create and "/b/" in path:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+            return working(path, create=create)
+
+        disk.open = failing  # type: ignore[method-assign]
+
+    def targets(self) -> dict[int, str]:
+        """Return the metrics listener of each live broker."""
+        found = {}
+        for number in self.live_brokers:
+            address = self._running[number].node.monitoring_address
+            assert address is not None
+            found[number] = f"{address[0]}:{address[1]}"
+        return found
+
+
+class Traffic:
+    """Produces to every partition and consumes in a group until it is stopped."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._is_over = threading.Event()
+        self._threads = [threading.Thread(target=run) for run in (self._produce, self._consume)]
+
+    def start(self) -> "Traffic":
+        """Start both threads."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop both threads."""
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _produce(self) -> None:
+        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 0})
+        while not self._is_over.wait(0.1):
+            for topic in TOPICS:
+                for partition in range(2):
+                    producer.produce(topic, b"value", partition=partition)
+            producer.poll(0)
+        producer.flush(5)
+
+    def _consume(self) -> None:
+        settings = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": 100,
+        }
+        consumer = Consumer(settings)
+        consumer.subscribe(list(TOPICS))
+        while not self._is_over.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+
+def config_for(targets: dict[int, str]) -> dict[str, Any]:
+    """Return a configuration with Ottla's own job, and one with the labels of Strimzi's PodMonitor."""
+    own = prometheus_config.text_of(CLUSTER, tuple(targets.values()), SCRAPE_INTERVAL, ())
+    config: dict[str, Any] = yaml.safe_load(own)
+    pods = [
+        {
+            "targets": [target],
+            "labels": {
+                "namespace": NAMESPACE,
+                "strimzi_io_cluster": CLUSTER,
+                "strimzi_io_name": f"{CLUSTER}-kafka",
+                "kubernetes_pod_name": f"{CLUSTER}-kafka-{number}",
+                "container": "kafka",
+            },
+        }
+        for number, target in targets.items()
+    ]
+    config["scrape_configs"].append({"job_name": "strimzi", "static_configs": pods})
+    config["global"] |= {"scrape_timeout": SCRAPE_INTERVAL}
+    return config
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[TwoDirectories]:
+    """Yield a cluster of three with topics that get records all the time."""
+    with TwoDirectories(brokers=3, options=OPTIONS) as running:
+        for topic in TOPICS:
+            running.create_topic(topic, partitions=2, replication_factor=3)
+        traffic = Traffic(running.bootstrap).start()
+        try:
+            yield running
+        finally:
+            traffic.stop()
+
+
+@pytest.fixture(scope="module")
+def prometheus(
+    cluster: TwoDirectories, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
+    """Yield a Prometheus that has scraped each broker several times."""
+    server = Prometheus(tmp_path_factory.mktemp("prometheus"))
+    server.configure(config_for(cluster.targets()))
+    with server:
+        members = 'count_over_time(kafka_consumergroup_members{consumergroup="readers"}[1m]) > 3'
+        server.wait_for(Expression("several scrapes", f"count({members}) >= 2"))
+        yield server
+
+
+@pytest.mark.parametrize(
+    "name", ["strimzi-kafka.txt", "strimzi-kafka-exporter.txt", "strimzi-kafka-reporter.txt"]
+)
+def test_every_panel_of_strimzis_dashboards_has_data(prometheus: Prometheus, name: str) -> None:
+    """The expressions are unmodified, with the labels of Strimzi's PodMonitor."""
+    found = [each.with_variables(STRIMZI) for each in expressions(name)]
+    assert len(found) >= 15
+    assert prometheus.without_data(found) == []
+
+
+def test_every_panel_of_kafka_exporters_dashboard_has_data(prometheus: Prometheus) -> None:
+    """It shows one instance: the generated configuration makes the cluster one instance."""
+    (instance,) = {
+        series["metric"]["instance"]
+        for series in prometheus.query('kafka_consumergroup_current_offset{job="ottla"}')
+    }
+    assert instance == CLUSTER
+    variables = {"instance": instance, "topic": "|".join(TOPICS)}
+    found = [each.with_variables(variables) for each in expressions("kafka-exporter-overview.txt")]
+    assert prometheus.without_data(found) == []
+    (_, lag, *_), topics = found, found[-1]
+    assert {each["metric"]["topic"] for each in prometheus.query(lag.text)} == set(TOPICS)
+    assert [each["value"][1] for each in prometheus.query(topics.text)] == ["2", "2"]
+
+
+def test_strimzis_numbers_are_right(prometheus: Prometheus) -> None:
+    """Sums count each partition, topic and broker once."""
+    found = {each.title: each.with_variables(STRIMZI) for each in expressions("strimzi-kafka.txt")}
+    found |= {
+        f"exporter: {each.title}": each.with_variables(STRIMZI)
+        for each in expressions("strimzi-kafka-exporter.txt")
+    }
+    expected = {
+        "Brokers Online": 3,
+        "Active Controllers": 1,
+        "Online Replicas": 15,
+        "Under Replicated Partitions": 0,
+        "Offline Partitions Count": 0,
+        "Partitions under minimum ISR": 0,
+        "exporter: Topics": 3 * 2,
+        "exporter: Partitions": 5 * 2,
+        "exporter: Replicas": 15,
+    }
+    shown = {}
+    for title in expected:
+        (series,) = prometheus.query(found[title].text)
+        shown[title] = float(series["value"][1])
+    # The exporter's board selects by namespace only, which one of the two jobs has.
+    assert shown == expected | {"exporter: Topics": 3, "exporter: Partitions": 5}
+
+
+def test_every_panel_of_the_own_dashboard_has_data(prometheus: Prometheus) -> None:
+    """Panels of errors are empty while there are none."""
+    found = [
+        Expression(panel.title, query.expression).with_variables(OWN)
+        for row in rows()
+        for panel in row.panels
+        for query in panel.queries
+    ]
+    assert len(found) > 30
+    assert {each.title for each in prometheus.without_data(found)} <= {"Errors"}
+
+
+def own_rules() -> dict[str, Expression]:
+    """Return the alerts of `ottla generate alert-rules` by name."""
+    # The disk of the machine that runs the test may be almost full.
+    text = alert_rules.text_of(alert_rules.Limits(disk_percent=1))
+    return {each.title: each for each in alerts_of(text)}
+
+
+def test_alerts_fire_when_their_faults_are_injected(
+    cluster: TwoDirectories, prometheus: Prometheus
+) -> None:
+    """Strimzi's and the own alerts are silent without a fault, fire with it, and end after it."""
+    rules = own_rules() | {each.title: each for each in expressions("strimzi-rules.txt")}
+    assert len(rules) == 15 + 9
+    prometheus.wait_for_silence(list(rules.values()))
+
+    for sessions in cluster._sessions.values():
+        sessions.suspend()
+    for name in ("AbnormalControllerState", "OttlaNoActiveController"):
+        prometheus.wait_for(rules[name])
+    for sessions in cluster._sessions.values():
+        sessions.resume()
+
+    first, second = (each for each in cluster.brokers if each != cluster.controller())
+    cluster.create_topic("single", partitions=3)
+    cluster.kill(first)
+    for name in (
+        "UnderReplicatedPartitions",
+        "UnderReplicatedPartition",
+        "OfflinePartitions",
+        "ScrapeProblem",
+        "OttlaBrokerDown",
+        "OttlaPartitionsOffline",
+        "OttlaPartitionsUnderReplicated",
+    ):
+        prometheus.wait_for(rules[name])
+    cluster.kill(second)
+    for name in ("UnderMinIsrPartitionCount", "OttlaPartitionsUnderMinIsr"):
+        prometheus.wait_for(rules[name])
+    cluster.restart(first)
+    cluster.restart(second)
+    prometheus.configure(config_for(cluster.targets()))
+    # The topic without records keeps one alert firing.
+    prometheus.wait_for(rules["NoMessageForTooLong"])
+    lasting = {"NoMessageForTooLong", "OttlaCoordinationSessionLost"}
+    prometheus.wait_for_silence([rules[name] for name in rules.keys() - lasting])
+
+
+def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Prometheus) -> None:
+    """A group that lags in records and in seconds, a lost session, a failed directory."""
+    rules = own_rules() | {each.title: each for each in expressions("strimzi-rules.txt")}
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for _ in range(1500):
+        # 2001: the lag in seconds is that of the first record that is not consumed.
+        producer.produce("single", b"value", partition=0, timestamp=10**12)
+    assert producer.flush(20) == 0
+    group = {"bootstrap.servers": cluster.bootstrap, "group.id": "late"}
+    consumer = Consumer(group | {"auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe(["single"])
+    message = None
+    while message is None or message.partition() != 0:
+        message = consumer.poll(1)
+    consumer.commit(message, asynchronous=False)
+    for name in ("TooLargeConsumerGroupLag", "OttlaGroupBehind"):
+        prometheus.wait_for(rules[name])
+    consumer.close()
+    prometheus.wait_for(rules["OttlaGroupWithoutMembers"])
+
+    broker = next(each for each in cluster.brokers if each != cluster.controller())
+    cluster.expire_session(broker)
+    prometheus.wait_for(rules["OttlaCoordinationSessionLost"])
+
+    cluster.fail_directory(broker)
+    cluster.create_topic("more", partitions=6, replication_factor=3)
+    for name in ("OfflineLogDirectoryCount", "OttlaLogDirectoryOffline"):
+        prometheus.wait_for(rules[name])
+
+
+def test_lists_of_expressions_name_their_source() -> None:
+    """Each list begins with the address of the file that it was taken from."""
+    folder = Path(__file__).parent / "dashboards"
+    notice = (folder / "NOTICE").read_text("utf-8")
+    for path in sorted(folder.glob("*.txt")):
+        assert path.read_text("utf-8").startswith("# https://github.com/")
+        assert path.name in notice or "strimzi-*.txt" in notice

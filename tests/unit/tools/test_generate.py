@@ -1,0 +1,186 @@
+"""`ottla generate`: dashboards, configurations and rules that their programs accept."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ottla.tools.generate import alert_rules, grafana_dashboard, prometheus_config, systemd, writing
+from ottla.tools.generate.alert_rules import Limits
+from ottla.tools.main import run
+from tests.compat.prometheus import needs_promtool
+
+
+def promtool(*words: str) -> str:
+    """Run promtool, which must accept the file."""
+    done = subprocess.run(["promtool", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def panels() -> list[dict[str, Any]]:
+    """Return the dashboard's panels as they are read back from JSON."""
+    found: list[dict[str, Any]] = json.loads(json.dumps(grafana_dashboard.dashboard()))["panels"]
+    return found
+
+
+def test_dashboard_has_panels_that_do_not_overlap() -> None:
+    """Ids are unique, and each place of the 24 columns has one panel."""
+    found = panels()
+    assert len({panel["id"] for panel in found}) == len(found) > 30
+    places: set[tuple[int, int]] = set()
+    for panel in found:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24
+        own = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not own & places, panel["title"]
+        places |= own
+
+
+def test_dashboard_uses_only_its_own_variables() -> None:
+    """Every variable in an expression is one of the dashboard or of Grafana."""
+    dashboard: Any = grafana_dashboard.dashboard()
+    names = {variable["name"] for variable in dashboard["templating"]["list"]}
+    text = json.dumps(dashboard)
+    assert set(re.findall(r"\$\{?(\w+)", text)) <= names | {"__rate_interval", "__all"}
+    assert {"job", "broker", "topic", "group"} < names
+
+
+def test_queries_have_legends_and_units() -> None:
+    """Each panel can be read without its expression."""
+    for panel in panels():
+        if panel["type"] == "row":
+            continue
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        for target in panel["targets"]:
+            assert target["legendFormat"]
+            assert target["expr"].count("(") == target["expr"].count(")")
+
+
+def test_rules_are_yaml_with_a_remedy_each() -> None:
+    """Names are unique; every alert has a severity, a summary and what to do."""
+    text = alert_rules.text_of(Limits("kafka", 60, 20))
+    (group,) = yaml.safe_load(text)["groups"]
+    names = [rule["alert"] for rule in group["rules"]]
+    assert len(names) == len(set(names)) == 15
+    for rule in group["rules"]:
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert rule["annotations"]["summary"]
+        assert rule["annotations"]["description"].endswith(".")
+    assert 'up{job="kafka"} == 0' in text.replace("\\", "")
+    assert "max_lag_seconds > 60" in text
+    assert "_total_bytes < 20" in text
+
+
+@needs_promtool
+def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
+    """Prometheus' own checker finds nothing to complain about."""
+    rules, config = tmp_path / "rules.yml", tmp_path / "prometheus.yml"
+    rules.write_text(alert_rules.text_of(Limits()), "utf-8")
+    text = prometheus_config.text_of("east", ("a:9308", "b:9308"), "10s", (str(rules),))
+    config.write_text(text, "utf-8")
+    assert "15 rules found" in promtool("check", "config", str(config))
+    assert "15 rules found" in promtool("check", "rules", str(rules))
+
+
+@needs_promtool
+def test_lag_alert_fires_after_its_time_and_ends(tmp_path: Path) -> None:
+    """promtool evaluates the rule with recorded values: five minutes above the limit, then below."""
+    rules, cases = tmp_path / "rules.yml", tmp_path / "cases.yml"
+    rules.write_text(alert_rules.text_of(Limits()), "utf-8")
+    series = 'kafka_consumergroup_group_max_lag_seconds{group="g",cluster="c"}'
+    fires = {"exp_labels": {"severity": "warning", "group": "g", "cluster": "c"}}
+    (rule,) = (each for each in alert_rules.rules(Limits()) if each.name == "OttlaGroupBehind")
+    fires["exp_annotations"] = {
+        "summary": "Group g is 6m 40s behind",
+        "description": rule.remedy,
+    }
+    case = {
+        "interval": "1m",
+        "input_series": [{"series": series, "values": "0 400x8 10x5"}],
+        "alert_rule_test": [
+            {"eval_time": "5m", "alertname": rule.name, "exp_alerts": []},
+            {"eval_time": "8m", "alertname": rule.name, "exp_alerts": [fires]},
+            {"eval_time": "12m", "alertname": rule.name, "exp_alerts": []},
+        ],
+    }
+    document = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [case]}
+    cases.write_text(yaml.safe_dump(document), "utf-8")
+    assert "SUCCESS" in promtool("test", "rules", str(cases))
+
+
+def test_metrics_of_the_cluster_get_its_name_as_instance() -> None:
+    """Names of brokers keep their instance."""
+    text = prometheus_config.text_of("east", ("a:9308",), "15s", ())
+    config = yaml.safe_load(text)
+    (job,) = config["scrape_configs"]
+    assert job["static_configs"] == [{"targets": ["a:9308"], "labels": {"cluster": "east"}}]
+    (relabel,) = job["metric_relabel_configs"]
+    assert relabel["replacement"] == "east"
+    pattern = re.compile(relabel["regex"])
+    for name in (
+        "kafka_brokers",
+        "kafka_broker_info",
+        "kafka_topic_partitions",
+        "kafka_topic_partition_current_offset",
+        "kafka_consumergroup_lag",
+        "kafka_consumergroup_group_lag_seconds",
+        "kafka_partition_latest_offset",
+    ):
+        assert pattern.fullmatch(name), name
+    for name in ("kafka_server_replicamanager_leadercount", "kafka_log_log_size", "up"):
+        assert not pattern.fullmatch(name), name
+    assert "rule_files" not in config
+
+
+def test_yaml_keeps_texts_with_special_characters() -> None:
+    """Texts that YAML would read as something else are in quotes."""
+    value = {"a": ["yes", "x: y", 'say "é"', "1"], "b": {"c": 1, "d": True, "e": []}, "f": "-"}
+    assert yaml.safe_load(writing.yaml(value)) == value
+
+
+def test_unit_of_the_repository_is_the_generated_one() -> None:
+    """`deploy/ottla-broker.service` is the unit with default options."""
+    deployed = Path(__file__).parents[3] / "deploy" / "ottla-broker.service"
+    assert deployed.read_text("utf-8") == systemd.text_of()
+    own = systemd.text_of("kafka", "/usr/bin/ottla", "/etc/x.properties", ("/data/1", "/data/2"))
+    assert "ReadWritePaths=/data/1\nReadWritePaths=/data/2\n" in own
+    assert "ExecStart=/usr/bin/ottla broker start --config /etc/x.properties" in own
+
+
+@pytest.mark.parametrize(
+    ("verb", "beginning"),
+    [
+        ("grafana-dashboard", "{\n"),
+        ("prometheus-config", "# Written by"),
+        ("alert-rules", "# Written by"),
+        ("systemd", "# systemd unit"),
+    ],
+)
+def test_files_are_printed_or_written(
+    verb: str, beginning: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --to the text is on standard output; an existing file needs --force."""
+    assert run(["generate", verb]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(beginning)
+    path = tmp_path / "file"
+    assert run(["generate", verb, "--to", str(path)]) == 0
+    assert path.read_text("utf-8") == printed
+    assert run(["generate", verb, "--to", str(path)]) == 1
+    assert "add --force" in capsys.readouterr().err
+    assert run(["generate", verb, "--to", str(path), "--force"]) == 0
+
+
+def test_invalid_target_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A target is host and port, without a scheme or path."""
+    assert run(["generate", "prometheus-config", "--target", "http://a"]) == 1
+    assert "it must look like host:port" in capsys.readouterr().err
