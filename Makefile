@@ -39,7 +39,8 @@ quick: $(VENV)/.installed  ## the tests that need seconds, not minutes; ARGS=…
 SEEDS ?= 300
 campaign: $(VENV)/.installed  ## clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes
 	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
-	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q tests/process tests/client/test_chaos.py
+	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q tests/sim/test_planted_bugs.py tests/sim/test_cluster_criteria.py tests/process \
+		tests/client/test_chaos.py
 
 check: $(VENV)/.installed  ## format, lint, types, layers, generated documents
 	$(BIN)/ruff format --check .

@@ -44,6 +44,9 @@ _log = logging.getLogger(__name__)
 _LIST_OFFSETS_VERSION = 9
 _LATEST = -1
 _EARLIEST = -2
+# The sum of now and the rest of a pause may be a moment before its end, by rounding: without this,
+# the fetcher would wait for nothing again and again.
+_PAUSE_SECONDS_MIN = 0.001
 # A new partition interrupts a fetch that waits for records, at most this often in seconds.
 INTERRUPTION_SECONDS = 0.1
 
@@ -249,7 +252,8 @@ class LeaderFetcher:
         if seconds is None:
             due_at = self.fetches.next_due_at()
             if due_at is not None:
-                seconds = max(0.0, due_at - self._dependencies.clock.monotonic())
+                wait = due_at - self._dependencies.clock.monotonic()
+                seconds = max(_PAUSE_SECONDS_MIN, wait)
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()

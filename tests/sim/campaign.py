@@ -1,6 +1,8 @@
 """Plays many seeds of the cluster scenarios, and shrinks the schedule of each seed that fails.
 
     python -m tests.sim.campaign run 5000         # seeds in all, over the scenarios in turn
+    python -m tests.sim.campaign run 300 runs.jsonl             # the same, each result added to a file
+    python -m tests.sim.campaign report runs.jsonl results.md   # the table of such a file
     python -m tests.sim.campaign replay power 17  # one run: its digest and its problems
     python -m tests.sim.campaign shrink power 17  # a shorter schedule that fails, too
 
@@ -8,17 +10,21 @@
 (default 2).
 """
 
+import json
 import logging
 import multiprocessing
 import os
+import platform
+import statistics
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ottla.testing.sim.cluster.run import Result, simulate
-from ottla.testing.sim.cluster.scenario import Schedule, load
+from ottla.testing.sim.cluster.run import NOT_RECOVERED, Result, simulate
+from ottla.testing.sim.cluster.scenario import RECOVERY_SECONDS_MAX, Schedule, load
 from ottla.testing.sim.cluster.shrink import shrink
 
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -56,22 +62,29 @@ def _quiet() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _play_in_worker(run: Run) -> tuple[Run, Result]:
-    return run, play(run)
+def _play_in_worker(run: Run) -> tuple[Run, Result, float]:
+    began = time.process_time()
+    return run, play(run), time.process_time() - began
 
 
-def campaign(count: int) -> int:
-    """Play `count` runs in several processes; return the number of those that failed."""
+def campaign(count: int, saved: Path | None = None) -> int:
+    """Play `count` runs in several processes; return the number of those that failed.
+
+    Each result is added to the file `saved` as a line of JSON.
+    """
     failed: list[tuple[Run, Result]] = []
     faults: Counter[str] = Counter()
     slowest, acknowledged = 0.0, 0
     with multiprocessing.get_context("spawn").Pool(PROCESSES, _quiet) as pool:
-        for number, (run, result) in enumerate(
+        for number, (run, result, cpu_seconds) in enumerate(
             pool.imap_unordered(_play_in_worker, runs(count)), 1
         ):
             faults.update(result.applied)
             slowest = max(slowest, result.recovery_seconds)
             acknowledged += result.acknowledged
+            if saved is not None:
+                with saved.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(_line(run, result, cpu_seconds)) + "\n")
             if not result.is_good:
                 failed.append((run, result))
                 _write(f"FAILED {run.scenario} {run.seed}: {result.problems[0][:300]}")
@@ -86,6 +99,61 @@ def campaign(count: int) -> int:
     return len(failed)
 
 
+def _line(run: Run, result: Result, cpu_seconds: float) -> dict[str, object]:
+    return {
+        "scenario": run.scenario,
+        "seed": run.seed,
+        "digest": result.digest,
+        "unsafe": sum(not text.startswith(NOT_RECOVERED) for text in result.problems),
+        "not_recovered": sum(text.startswith(NOT_RECOVERED) for text in result.problems),
+        "recovery_seconds": round(result.recovery_seconds, 3),
+        "acknowledged": result.acknowledged,
+        "polled": result.polled,
+        "faults": sum(result.applied.values()),
+        "cpu_seconds": round(cpu_seconds, 3),
+    }
+
+
+def report(saved: Path, target: Path) -> None:
+    """Write the table of the runs in a file: one row for each scenario, and one for all."""
+    runs = [json.loads(line) for line in saved.read_text(encoding="utf-8").splitlines()]
+    rows = [
+        _row(name, [item for item in runs if item["scenario"] == name])
+        for name in sorted({item["scenario"] for item in runs})
+    ]
+    first = min(item["seed"] for item in runs)
+    last = max(item["seed"] for item in runs)
+    lines = [
+        f"# {target.stem}: clusters under faults, simulated",
+        "",
+        f"{len(runs)} runs of the scenarios in tests/sim/scenarios, seeds {first} to {last};"
+        f" Python {platform.python_version()}. Command: `make campaign SEEDS={len(runs)}`."
+        f" A run recovers when every replica is in sync and every client has made progress;"
+        f" it fails after {RECOVERY_SECONDS_MAX:.0f} simulated seconds.",
+        "",
+        "| scenario | runs | unsafe | not recovered | faults | acknowledgements | records polled"
+        " | recovery p50, simulated s | most | CPU s per run |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        *rows,
+        _row("all", runs),
+    ]
+    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _row(name: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    recoveries = [item["recovery_seconds"] for item in runs]
+    cells = [
+        len(runs),
+        sum(item["unsafe"] > 0 for item in runs),
+        sum(item["not_recovered"] > 0 for item in runs),
+        *(f"{sum(item[key] for item in runs):,}" for key in ("faults", "acknowledged", "polled")),
+        f"{statistics.median(recoveries):.1f}",
+        f"{max(recoveries):.1f}",
+        f"{statistics.fmean(item['cpu_seconds'] for item in runs):.1f}",
+    ]
+    return f"| {name} | {' | '.join(map(str, cells))} |"
+
+
 def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -96,7 +164,10 @@ def main(arguments: list[str]) -> int:
     _quiet()
     command, *rest = arguments
     if command == "run":
-        return int(campaign(int(rest[0])) > 0)
+        return int(campaign(int(rest[0]), *map(Path, rest[1:])) > 0)
+    if command == "report":
+        report(*map(Path, rest))
+        return 0
     run = Run(rest[0], int(rest[1]))
     result = play(run) if command == "replay" else shortest(run)
     _write(f"{result.digest} {result.acknowledged} {result.polled}")

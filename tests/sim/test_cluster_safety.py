@@ -12,12 +12,12 @@ import sys
 
 import pytest
 
-from ottla.testing.sim.cluster.scenario import KINDS, load
+from ottla.testing.sim.cluster.scenario import KINDS, RECOVERY_SECONDS_MAX, load
 
 from .campaign import NAMES, SCENARIOS, Run, play
 
 QUICK_SEEDS = 1
-SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "15"))
+SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "12"))
 RUNS = [
     pytest.param(Run(name, seed), id=f"{name}-{seed}", marks=[pytest.mark.slow] * (seed >= QUICK_SEEDS))
     for name in NAMES
@@ -32,12 +32,19 @@ def test_a_cluster_keeps_its_promises_and_recovers(run: Run) -> None:
     assert result.is_good, f"{run.scenario}: {result.report()}"
     assert result.acknowledged > 50
     assert result.polled > 50
+    assert result.recovery_seconds <= RECOVERY_SECONDS_MAX
 
 
 def test_every_kind_of_fault_is_in_a_scenario() -> None:
     """A fault that no scenario names is never tried."""
     named = {kind for name in NAMES for kind in load(SCENARIOS / f"{name}.toml").faults}
     assert named == set(KINDS)
+
+
+def test_every_scenario_has_to_recover_in_time() -> None:
+    """A scenario that allowed more time would hide clusters that recover slowly."""
+    limits = {load(SCENARIOS / f"{name}.toml").recovery_seconds for name in NAMES}
+    assert max(limits) <= RECOVERY_SECONDS_MAX
 
 
 def test_a_seed_gives_the_same_trace_in_every_process() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from ottla.base.errors import ConfigError, StorageError
+from ottla.cluster.image import ClusterImage
 from ottla.cluster.zk.port import CoordinationError
 from ottla.server.node import Node
 from ottla.testing.sim.coordination import HOST, SimCoordination
@@ -268,7 +269,26 @@ class SimCluster:
             for number, state in enumerate(image.topics[name].partitions):
                 if state.leader < 0 or len(state.isr) < len(state.replicas):
                     found.append(f"{name}-{number}: leader {state.leader}, isr {state.isr}")
-        return found
+                if state.is_being_reassigned:
+                    found.append(f"{name}-{number}: moves to {state.replicas}")
+        return found or self._differences(image)
+
+    def _differences(self, image: ClusterImage) -> list[str]:
+        """Return the brokers that know other brokers or leaders than the controller."""
+        expected = _leaders(image)
+        return [
+            f"broker {number} knows another cluster than the controller"
+            for number in self.ids
+            if _leaders(self.nodes[number].broker.image) != expected
+        ]
+
+
+def _leaders(image: ClusterImage) -> object:
+    topics = {
+        name: [(item.leader, item.leader_epoch) for item in topic.partitions]
+        for name, topic in image.topics.items()
+    }
+    return image.brokers.keys(), topics
 
 
 def _has_started(start: "asyncio.Task[None]") -> bool:

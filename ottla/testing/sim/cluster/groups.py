@@ -1,15 +1,20 @@
-"""Members of a consumer group of a simulated cluster, with the classic protocol.
+"""Members of consumer groups of a simulated cluster, with the classic protocol and that of KIP-848.
 
 Members share the partitions of one topic. Each resumes at the group's committed offset after every
-rebalance, and commits with its generation, so that a member that was replaced cannot commit.
+rebalance, and commits with its generation or member epoch, so that a member that was replaced cannot
+commit.
 """
 
+import contextlib
+
 from ottla.base.errors import ErrorCode
+from ottla.base.uuids import random_uuid, uuid_text
 from ottla.testing.checkers.kafka import OffsetCommit, Polled
 from ottla.testing.sim.cluster.clients import GROUP, Refused, Unavailable, check
 from ottla.testing.sim.cluster.consumers import READ_COMMITTED, end_offset, fetch_records
 from ottla.testing.sim.cluster.workers import STRICT, Work, Worker
 from ottla.wire.messages import (
+    consumer_group_heartbeat,
     heartbeat,
     join_group,
     offset_commit,
@@ -37,6 +42,9 @@ _REJOIN = frozenset(
 class GroupMember(Worker):
     """One member; it joins again whenever the coordinator asks for it."""
 
+    # Of OffsetCommit.
+    commit_version = 8
+
     def __init__(self, work: Work, name: str, group: str) -> None:
         super().__init__(work, name)
         self._group = group
@@ -58,12 +66,15 @@ class GroupMember(Worker):
                 await self.client.pause()
             except Refused as error:
                 self.state = str(error)
-                if error.error is ErrorCode.UNKNOWN_MEMBER_ID:
-                    self._member_id = ""
-                elif error.error not in _REJOIN:
-                    self.complain(f"{error} in group {self._group}")
+                self._refused(error.error)
                 await self.client.pause()
         self.client.close()
+
+    def _refused(self, error: ErrorCode) -> None:
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            self._member_id = ""
+        elif error not in _REJOIN:
+            self.complain(f"{error.name} in group {self._group}")
 
     # -- the rebalance ----------------------------------------------------------------------------
 
@@ -129,7 +140,7 @@ class GroupMember(Worker):
         while True:
             was_over = self.work.is_over
             is_at_end = True
-            for partition in self._positions:
+            for partition in list(self._positions):
                 is_at_end &= await self._read(partition)
             if was_over and is_at_end:
                 return True
@@ -178,7 +189,7 @@ class GroupMember(Worker):
             topics=[offset_commit.OffsetCommitRequestTopic(name=STRICT, partitions=[item])],
         )
         answer = await self.client.ask_coordinator(
-            GROUP, self._group, request, 8, offset_commit.OffsetCommitResponse
+            GROUP, self._group, request, self.commit_version, offset_commit.OffsetCommitResponse
         )
         self._check(answer.topics[0].partitions[0].error_code)
         self.work.history.commits.append(
@@ -207,3 +218,97 @@ class GroupMember(Worker):
         except Unavailable:
             self.client.forget_coordinator(GROUP, self._group)
             raise
+
+
+_HEARTBEAT_SECONDS = 0.5
+_FENCED = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    }
+)
+
+
+class ConsumerProtocolMember(GroupMember):
+    """One member with the consumer protocol: the coordinator assigns partitions in heartbeats.
+
+    It complains if it is assigned a partition that another member has not given up. Sessions do not
+    expire during a run, so only a fenced member loses its partitions without giving them up.
+    """
+
+    commit_version = 9
+
+    def __init__(self, work: Work, name: str, group: str) -> None:
+        super().__init__(work, name, group)
+        self._member_id = uuid_text(random_uuid(self.rng))
+        self._generation = 0
+        self._topic_id = bytes(16)
+
+    def _refused(self, error: ErrorCode) -> None:
+        if error not in _FENCED:
+            self.complain(f"{error.name} in group {self._group}")
+            return
+        # It joins again with epoch 0, as a member without partitions.
+        self._give_up(list(self._positions))
+        self._generation = 0
+
+    async def _join(self) -> None:
+        # It resumes at the committed offsets.
+        self._session += 1
+        await self._beat(is_complete=True)
+
+    async def _heartbeat(self) -> None:
+        if self.client.clock.monotonic() >= self._heartbeat_at:
+            await self._beat(is_complete=False)
+
+    async def _beat(self, *, is_complete: bool) -> None:
+        owned = consumer_group_heartbeat.TopicPartitions(
+            topic_id=self._topic_id, partitions=sorted(self._positions)
+        )
+        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            member_epoch=self._generation,
+            rebalance_timeout_ms=10 * _REBALANCE_MS,
+            subscribed_topic_names=[STRICT] if is_complete or not self._generation else None,
+            topic_partitions=[owned] if self._positions else [],
+        )
+        answer = await self.client.ask_coordinator(
+            GROUP, self._group, request, 1,
+            consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
+        )  # fmt: skip
+        self._check(answer.error_code)
+        self._generation = answer.member_epoch
+        self._heartbeat_at = self.client.clock.monotonic() + _HEARTBEAT_SECONDS
+        if answer.assignment is not None:
+            await self._assigned(answer.assignment)
+
+    async def _assigned(self, assignment: consumer_group_heartbeat.Assignment) -> None:
+        """Give up what is not assigned any more, and begin with what is new."""
+        assigned: set[int] = set()
+        for topic in assignment.topic_partitions:
+            self._topic_id = topic.topic_id
+            assigned.update(topic.partitions)
+        revoked = sorted(self._positions.keys() - assigned)
+        for partition in revoked:
+            with contextlib.suppress(Unavailable, Refused):
+                await self._commit(partition)
+        self._give_up(revoked)
+        if revoked:
+            # The next heartbeat tells the coordinator that other members may have them.
+            self._heartbeat_at = 0.0
+        for partition in sorted(assigned - self._positions.keys()):
+            owner = self.work.owners.setdefault((self._group, partition), self.name)
+            if owner != self.name:
+                self.complain(f"partition {partition} is assigned, but {owner} has it")
+            self._positions[partition] = 0
+            self._session += 1
+            self._positions[partition] = max(0, await self._committed(partition))
+
+    def _give_up(self, partitions: list[int]) -> None:
+        for partition in partitions:
+            del self._positions[partition]
+            if self.work.owners.get((self._group, partition)) == self.name:
+                del self.work.owners[self._group, partition]

@@ -2,7 +2,8 @@
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ottla.base.rng import Rng
 from ottla.testing.sim.cluster.brokers import CLIENTS, SimCluster
@@ -18,6 +19,8 @@ SLOWNESS_MAX = 200
 NETWORK_SLOWNESS_MAX = 100
 ROOM_BYTES_MAX = 4096
 APPENDS_MAX = 200
+# Between the ends of two brokers when all go down.
+_APART_SECONDS = 0.02
 
 
 class Nemesis:
@@ -36,6 +39,7 @@ class Nemesis:
         self._undo: dict[Fault, Undo] = {}
         self.applied: dict[str, int] = {}
         self._apply: dict[str, Callable[[Fault, int], Undo | None]] = {
+            "blackout": self._blackout,
             "clock_jump": self._clock_jump,
             "cut_incoming": self._cut_incoming,
             "cut_outgoing": self._cut_outgoing,
@@ -44,6 +48,7 @@ class Nemesis:
             "full_disk": self._full_disk,
             "isolate": self._isolate,
             "kill": self._kill,
+            "kill_all": self._kill_all,
             "leave_ensemble": self._leave_ensemble,
             "leave_followers": self._leave_followers,
             "pause": self._pause,
@@ -111,6 +116,33 @@ class Nemesis:
             return None
         self._cluster.take_down(broker_id, loses_power=loses_power)
         return lambda: self._cluster.keep_running(broker_id)
+
+    def _kill_all(self, fault: Fault, broker_id: int) -> Undo | None:
+        """Kill every broker within a moment."""
+        return self._take_all_down(fault, loses_power=False)
+
+    def _blackout(self, fault: Fault, broker_id: int) -> Undo | None:
+        """Cut the power of every machine within a moment."""
+        if self._loses_unflushed:
+            return None
+        return self._take_all_down(fault, loses_power=True)
+
+    def _take_all_down(self, fault: Fault, *, loses_power: bool) -> Undo:
+        """Take all brokers down, and later up again, one after the other in a random order each."""
+        loop = asyncio.get_running_loop()
+        cluster, order = self._cluster, list(self._cluster.ids)
+        for index, broker_id in enumerate(shuffled(order, fault.amount)):
+            down = partial(cluster.take_down, broker_id, loses_power=loses_power)
+            loop.call_later(index * _APART_SECONDS, down)
+
+        def undo() -> None:
+            # Those that are still up go down first, if the fault is shorter than the blackout.
+            settled = len(order) * _APART_SECONDS
+            for index, broker_id in enumerate(shuffled(order, fault.amount // 1000)):
+                later = settled + index * (fault.amount % 1000) / 1000
+                loop.call_later(later, cluster.keep_running, broker_id)
+
+        return undo
 
     def _stop(self, fault: Fault, broker_id: int) -> Undo | None:
         if not self._cluster.is_serving(broker_id):
@@ -238,3 +270,12 @@ class Nemesis:
         nth = 1 + fault.amount % APPENDS_MAX
         self._cluster.machine(broker_id).files.faults.fail("append", nth=nth, error=errno.EIO)
         return lambda: None
+
+
+def shuffled(items: Sequence[int], number: int) -> list[int]:
+    """Return the permutation of the items that a number selects."""
+    rest, found = list(items), []
+    while rest:
+        number, index = divmod(number, len(rest))
+        found.append(rest.pop(index))
+    return found

@@ -103,6 +103,7 @@ class IdempotentProducer(Worker):
         self._sequence = 0
         self._count = 0
         self._unacknowledged: list[_Batch] = []
+        self._acknowledged_at: float | None = None
 
     async def run(self) -> None:
         """Produce until it is over and everything is acknowledged."""
@@ -159,6 +160,11 @@ class IdempotentProducer(Worker):
         batch = self._unacknowledged.pop(0)
         acknowledge(batch.writes, answer.base_offset)
         self.progress += 1
+        now = self.client.clock.monotonic()
+        if self._acknowledged_at is not None:
+            gap = now - self._acknowledged_at
+            self.work.longest_gap_seconds = max(self.work.longest_gap_seconds, gap)
+        self._acknowledged_at = now
 
     def _next_batch(self, identity: Identity) -> _Batch:
         count = 1 + self.rng.below(3)

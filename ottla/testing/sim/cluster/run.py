@@ -24,7 +24,9 @@ from ottla.testing.sim.cluster.consumers import (
     end_offset,
     read_everything,
 )
-from ottla.testing.sim.cluster.groups import GroupMember
+from ottla.testing.sim.cluster.groups import ConsumerProtocolMember, GroupMember
+from ottla.testing.sim.cluster.invariants import Invariants
+from ottla.testing.sim.cluster.movers import Mover
 from ottla.testing.sim.cluster.nemesis import Nemesis
 from ottla.testing.sim.cluster.producers import IdempotentProducer, WeakProducer
 from ottla.testing.sim.cluster.replicas import divergences
@@ -45,6 +47,8 @@ SETTINGS = {
     "log.message.timestamp.after.max.ms": str(2**62),
 }
 START_SECONDS = 60.0
+# The beginning of a problem that is none of safety.
+NOT_RECOVERED = "not recovered"
 TOPICS = (STRICT, LOOSE, JOINT)
 
 
@@ -61,6 +65,8 @@ class Result:
     problems: list[str] = field(default_factory=list)
     digest: str = ""
     recovery_seconds: float = 0.0
+    # The longest time in which a producer with acks=all received no acknowledgement.
+    gap_seconds: float = 0.0
     acknowledged: int = 0
     polled: int = 0
     simulated_seconds: float = 0.0
@@ -130,6 +136,7 @@ class _Run:
         }
         self._cluster = SimCluster(world, scenario.brokers, settings)
         self._work = Work(self._cluster, scenario.partitions)
+        self._invariants = Invariants(self._cluster)
         self._workers = self._make_workers()
         self._nemesis = Nemesis(
             self._cluster,
@@ -155,6 +162,10 @@ class _Run:
                     found.append(Consumer(work, name, topic, partition, level))
         for number in range(counts.members):
             found.append(GroupMember(work, f"g{number}", "shared"))
+        for number in range(counts.consumer_members):
+            found.append(ConsumerProtocolMember(work, f"m{number}", "assigned"))
+        for number in range(counts.movers):
+            found.append(Mover(work, f"r{number}", self._scenario.replicas))
         for number in range(counts.transactional):
             found.append(TransactionalProducer(work, f"t{number}"))
         return found
@@ -167,12 +178,15 @@ class _Run:
         result.simulated_seconds = self._world.loop.time() - 1000.0
         result.acknowledged = sum(worker.progress for worker in self._workers)
         result.polled = len(history.polls)
+        result.gap_seconds = self._work.longest_gap_seconds
         result.applied = dict(sorted(self._nemesis.applied.items()))
         result.problems += self._work.complaints
         failures: Counter[str] = Counter(self._cluster.task_failures)
         for node in self._cluster.nodes.values():
             failures += node.task_failures
         result.task_failures = dict(sorted(failures.items()))
+        result.problems += [f"unexpected error in a task: {kind}" for kind in result.task_failures]
+        result.problems += self._invariants.problems
 
     async def play(self) -> None:
         """Start the cluster, apply the faults, heal, wait for the recovery, and judge."""
@@ -183,17 +197,21 @@ class _Run:
             await self._create_topics()
             await cluster.until(lambda: not cluster.problems())
         tasks = [asyncio.ensure_future(worker.run()) for worker in self._workers]
+        watch = asyncio.ensure_future(self._invariants.run())
         try:
             self._nemesis.start(self.result.schedule)
             await self._until_over(tasks)
             self._nemesis.heal()
+            self._work.is_healed = True
             self._nemesis.raise_failures()
             healed_at = cluster.clock.monotonic()
             if await self._recover(tasks):
                 self.result.recovery_seconds = cluster.clock.monotonic() - healed_at
                 await self._judge()
+            if watch.done():
+                watch.result()
         finally:
-            for task in tasks:
+            for task in (*tasks, watch):
                 task.cancel()
             cluster.close()
 
@@ -214,7 +232,9 @@ class _Run:
                 await cluster.until(lambda: not cluster.problems())
                 waiting_for = "progress of every producer"
                 producers = [
-                    item for item in self._workers if not isinstance(item, Consumer | GroupMember)
+                    item
+                    for item in self._workers
+                    if not isinstance(item, Consumer | GroupMember | Mover)
                 ]
                 marks = {worker: worker.progress for worker in producers}
                 await cluster.until(
@@ -232,7 +252,7 @@ class _Run:
             states = [f"{worker.name}: {worker.state}" for worker, task in
                       zip(self._workers, tasks, strict=True) if not task.done()]  # fmt: skip
             self.result.problems.append(
-                f"not recovered: waits for {waiting_for}; {cluster.problems()[:5]}; {states[:8]}"
+                f"{NOT_RECOVERED}: waits for {waiting_for}; {cluster.problems()[:5]}; {states[:8]}"
             )
             return False
         return True

@@ -8,6 +8,8 @@
     "replica.lag.time.max.ms" = 1500
     [workers]
     idempotent = 2
+    [targets]               # of faults: relative frequencies
+    controller = 4
     [faults.kill]
     weight = 3
     seconds = [0.1, 8.0]    # until the fault is undone
@@ -25,6 +27,7 @@ from typing import Any, NamedTuple
 from ottla.base.rng import Rng
 
 KINDS = (
+    "blackout",
     "clock_jump",
     "cut_incoming",
     "cut_outgoing",
@@ -33,6 +36,7 @@ KINDS = (
     "full_disk",
     "isolate",
     "kill",
+    "kill_all",
     "leave_ensemble",
     "leave_followers",
     "pause",
@@ -43,6 +47,8 @@ KINDS = (
     "stop",
 )
 CONTROLLER = "controller"
+# No scenario may allow a cluster more simulated time to recover after the last fault.
+RECOVERY_SECONDS_MAX = 30.0
 # The pause before every fourth fault, so that the next one meets the recovery from the former.
 _BURST = (0.0, 0.3)
 _LEADER = "leader "
@@ -87,6 +93,18 @@ class Workers:
     transactional: int = 2
     consumers: int = 1
     members: int = 2
+    # Of a group with the consumer protocol (KIP-848).
+    consumer_members: int = 2
+    movers: int = 0
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The relative frequency with which a fault meets the controller, a leader, or any broker."""
+
+    controller: int = 1
+    leader: int = 3
+    broker: int = 2
 
 
 @dataclass(frozen=True)
@@ -102,9 +120,10 @@ class Scenario:
     partitions: int = 2
     seconds: float = 12.0
     flush_on_ack: bool = False
-    recovery_seconds: float = 30.0
+    recovery_seconds: float = RECOVERY_SECONDS_MAX
     settings: Mapping[str, str] = field(default_factory=dict)
     workers: Workers = Workers()
+    targets: Targets = Targets()
 
     def schedule(self, rng: Rng) -> Schedule:
         """Draw a schedule of faults."""
@@ -125,10 +144,11 @@ class Scenario:
         return tuple(found)
 
     def _target(self, rng: Rng) -> str:
-        draw = rng.below(6)
-        if draw == 0:
+        targets = self.targets
+        draw = rng.below(targets.controller + targets.leader + targets.broker)
+        if draw < targets.controller:
             return CONTROLLER
-        if draw < 4:
+        if draw < targets.controller + targets.leader:
             return f"{_LEADER}{rng.below(self.partitions)}"
         return f"{_BROKER}{1 + rng.below(self.brokers)}"
 
@@ -167,11 +187,13 @@ def parse(text: str) -> Scenario:
     low, high = document.pop("pause")
     settings = {name: str(value) for name, value in document.pop("settings", {}).items()}
     workers = Workers(**document.pop("workers", {}))
+    targets = Targets(**document.pop("targets", {}))
     return Scenario(
         pause=(float(low), float(high)),
         faults=faults,
         settings=settings,
         workers=workers,
+        targets=targets,
         **document,
     )
 

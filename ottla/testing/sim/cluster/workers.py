@@ -19,6 +19,12 @@ class Work:
     partitions: int
     history: ClusterHistory = field(default_factory=ClusterHistory)
     is_over: bool = False
+    # Set when the faults are over: what changes the cluster itself ends then.
+    is_healed: bool = False
+    # The member of a group that has a partition, with the consumer protocol.
+    owners: dict[tuple[str, int], str] = field(default_factory=dict)
+    # The longest time between two acknowledgements of one producer with acks=all, in seconds.
+    longest_gap_seconds: float = 0.0
     # Facts that no history can express, such as an error that the protocol excludes.
     complaints: list[str] = field(default_factory=list)
 
