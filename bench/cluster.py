@@ -7,6 +7,7 @@ with min.insync.replicas=2. CPU time is that of all three brokers; ZooKeeper's i
 
     python -m bench.cluster --rounds 5 --seconds 5
     python -m bench.cluster --only failover --sessions 18000 6000 2000
+    python -m bench.cluster --only start partitions --rounds 3
 """
 
 import argparse
@@ -20,11 +21,12 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import confluent_kafka
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.compiled import compiled
 from bench.load import produce_request, run_compiled
@@ -40,6 +42,8 @@ _BATCH_RECORDS = 100
 _DEPTH = 5
 _WARM_SECONDS = 1.0
 _COMPILE_SECONDS = 8.0
+_PARTITIONS = 1000
+_MANY = "bench-many"
 _LOG4J = """log4j.rootLogger=WARN, C
 log4j.appender.C=org.apache.log4j.ConsoleAppender
 log4j.appender.C.layout=org.apache.log4j.SimpleLayout
@@ -53,7 +57,9 @@ AIMS = {
     "6 partitions CPU s/GB": 0.5,
     "one in flight p50 us": 1.0,
     "one in flight p99 us": 0.5,
+    "memory of an idle broker MB": 0.15,
 }
+PARTS = ("throughput", "failover", "start", "partitions")
 
 
 class OttlaCluster(BrokerCluster):
@@ -238,8 +244,52 @@ def failover(cluster: BrokerCluster, *, is_silent: bool) -> float:
     return pulse.gap_seconds
 
 
+def start(cluster: BrokerCluster) -> Figures:
+    """Stop all brokers, start them again, and return the time until each knows the others."""
+    for number in cluster.ids:
+        cluster.stop(number)
+    started = time.perf_counter()
+    cluster.start(*cluster.ids)
+    wait(lambda: cluster.known() == set(cluster.ids), "all brokers know each other", _START_S)
+    seconds = time.perf_counter() - started
+    return {"start of three brokers s": seconds, "memory of an idle broker MB": memory_mb(cluster)}
+
+
+def many_partitions(cluster: BrokerCluster) -> Figures:
+    """Create and delete a topic of 1 000 partitions with three replicas each."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    before = memory_mb(cluster)
+    started = time.perf_counter()
+    new = NewTopic(_MANY, _PARTITIONS, 3)
+    admin.create_topics([new], request_timeout=120, operation_timeout=120)[_MANY].result()
+    wait(lambda: _count_led(cluster) == len(cluster.ids) * _PARTITIONS, "all have leaders", 120)
+    created = time.perf_counter() - started
+    used = memory_mb(cluster) - before
+    started = time.perf_counter()
+    admin.delete_topics([_MANY], request_timeout=120, operation_timeout=120)[_MANY].result()
+    wait(lambda: not _has_folders(cluster), "all logs are deleted", 180)
+    deleted = time.perf_counter() - started
+    return {
+        "1 000 partitions created s": created,
+        "1 000 partitions deleted s": deleted,
+        "memory of a replica KB": 1000 * used / _PARTITIONS,
+    }
+
+
+def _count_led(cluster: BrokerCluster) -> int:
+    """Return the partitions that have a leader and a complete ISR, as each broker reports them."""
+    rows = [row for number in cluster.ids for row in cluster.partitions(_MANY, number)]
+    return sum(row.leader >= 0 and len(row.isr) == len(cluster.ids) for row in rows)
+
+
+def _has_folders(cluster: BrokerCluster) -> bool:
+    """Return True while a broker has a log that is not about to be removed."""
+    names = [path.name for n in cluster.ids for path in cluster.data(n).glob(f"{_MANY}-*")]
+    return any(not name.endswith("-delete") for name in names)
+
+
 @contextmanager
-def both(session_ms: int) -> Iterator[dict[str, BrokerCluster]]:
+def both(session_ms: int, compile_seconds: float) -> Iterator[dict[str, BrokerCluster]]:
     """Run both clusters, each on a ZooKeeper of its own, with the topics of the benchmark."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cluster-bench-")))
@@ -260,8 +310,8 @@ def both(session_ms: int) -> Iterator[dict[str, BrokerCluster]]:
             cluster.create_topic("bench-1", partitions=1, config=kept)
             cluster.create_topic("bench-6", partitions=6, config=kept)
             # The first pass compiles Java's hot paths.
-            for topic in ("bench-1", "bench-6"):
-                write(cluster, topic, _BATCH_RECORDS, _DEPTH, _COMPILE_SECONDS)
+            for topic in ("bench-1", "bench-6") if compile_seconds else ():
+                write(cluster, topic, _BATCH_RECORDS, _DEPTH, compile_seconds)
         yield clusters
 
 
@@ -287,21 +337,33 @@ def table(result: dict[str, Figures]) -> str:
     lines = ["| figure | Ottla | Kafka 3.9.2 | ratio | aim |", "|---|---|---|---|---|"]
     for key, ours in result["ottla"].items():
         theirs = result["kafka"][key]
+        ratio = f"{ours / theirs:.2f}" if theirs else ""
         aim = AIMS.get(key)
-        lines.append(f"| {key} | {ours:.4g} | {theirs:.4g} | {ours / theirs:.2f} | {aim or ''} |")
+        lines.append(f"| {key} | {ours:.4g} | {theirs:.4g} | {ratio} | {aim or ''} |")
     return "\n".join(lines) + "\n"
 
 
-def run(only: Sequence[str], rounds: int, seconds: float, sessions: Sequence[int]) -> None:
+def run(words: argparse.Namespace) -> None:
     """Measure, print and store the result."""
     result: dict[str, Figures] = {"ottla": {}, "kafka": {}}
-    if "throughput" in only:
-        with both(18_000) as clusters:
-            medians = alternate(clusters, rounds, lambda cluster: throughput(cluster, seconds))
+    rounds, warm_seconds = words.rounds, words.warm_seconds
+
+    def note(medians: dict[str, Figures]) -> None:
         for name, figures in medians.items():
             result[name] |= figures
-    if "failover" in only:
-        for session_ms in sessions:
+
+    if "throughput" in words.only:
+        with both(18_000, warm_seconds) as clusters:
+            note(alternate(clusters, rounds, lambda cluster: throughput(cluster, words.seconds)))
+    others: dict[str, Callable[[BrokerCluster], Figures]] = {
+        "start": start, "partitions": many_partitions,
+    }  # fmt: skip
+    for part, measure in others.items():
+        if part in words.only:
+            with both(18_000, 0) as clusters:
+                note(alternate(clusters, rounds, measure))
+    if "failover" in words.only:
+        for session_ms in words.sessions:
 
             def gaps(cluster: BrokerCluster, session_ms: int = session_ms) -> Figures:
                 label = f"session {session_ms // 1000} s"
@@ -310,9 +372,8 @@ def run(only: Sequence[str], rounds: int, seconds: float, sessions: Sequence[int
                     f"gap after SIGSTOP, {label}, s": failover(cluster, is_silent=True),
                 }
 
-            with both(session_ms) as clusters:
-                for name, figures in alternate(clusters, max(1, rounds // 2), gaps).items():
-                    result[name] |= figures
+            with both(session_ms, warm_seconds) as clusters:
+                note(alternate(clusters, max(1, rounds // 2), gaps))
     text = table(result)
     print(text)
     stamp = time.strftime("%Y-%m-%d-%H%M%S", time.gmtime())
@@ -323,14 +384,15 @@ def run(only: Sequence[str], rounds: int, seconds: float, sessions: Sequence[int
 
 def main() -> None:
     """Read the command line and run."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--sessions", type=int, nargs="+", default=[18_000, 6_000, 2_000])
-    parser.add_argument("--only", nargs="+", choices=["throughput", "failover"],
-                        default=["throughput", "failover"])  # fmt: skip
-    words = parser.parse_args()
-    run(words.only, words.rounds, words.seconds, words.sessions)
+    parser.add_argument("--warm-seconds", type=float, default=_COMPILE_SECONDS)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

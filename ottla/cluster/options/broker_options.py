@@ -31,7 +31,7 @@ DEFAULT_PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAIN
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _ONE_LOOP = inert("one event loop does this work")
-_ALONE = inert("there are no other brokers to talk to yet")
+_OWN_TIMES = inert("requests between brokers have time limits of their own")
 _broker = Rows(Scope.BROKER, dynamic=False).row
 
 _IDENTITY = (
@@ -202,7 +202,7 @@ _NETWORK = (
         "Maximum bytes of one fetch response, even if the client requests more.",
         minimum=1024,
     ),
-    _broker("request.timeout.ms", INT, 30_000, _ALONE),
+    _broker("request.timeout.ms", INT, 30_000, _OWN_TIMES),
     _broker(
         "metric.reporters",
         LIST,
