@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from ottla.base.errors import ApiError, ConfigError
 from ottla.console.model import topics
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
+from ottla.console.model.log_inspector import inspect
 from ottla.console.model.messages.browsing import (
     BrowseRequest,
     Seek,
@@ -20,7 +21,14 @@ from ottla.console.model.messages.browsing import (
 from ottla.console.model.messages.filters import Condition, Field, Operator
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.producing import InputFormat, ProduceRequest, produce
-from ottla.console.model.transactions import abort_open, describe_transaction, list_transactions
+from ottla.console.model.transactions import (
+    HangingTransaction,
+    abort_hanging,
+    abort_open,
+    describe_transaction,
+    find_hanging,
+    list_transactions,
+)
 from ottla.testing import Cluster
 
 # The records are of a fixed day: the topics keep them.
@@ -192,4 +200,28 @@ def test_aborted_transactions_are_hidden_from_committed_reads(
     assert texts == ["committed"]
     texts = [row.value.text for row in browse(records, everything).rows if row.value]
     assert texts == ["committed", "aborted"]
+    del producer
+
+
+def test_a_transaction_that_its_coordinator_knows_is_not_hanging(
+    records: ClusterConnection, cluster: Cluster, topic: str
+) -> None:
+    """An open transaction is not hanging; an abort marker for its producer ends it in the partition."""
+    topics.create_topic(records, topics.NewTopic(topic, 1, 1))
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce(topic, b"open")
+    producer.flush(10)
+    assert find_hanging(records, topic=topic, max_timeout_s=-60.0) == []
+    log = inspect(records, topic, 0)
+    (row,) = log.producers
+    assert (row.transaction_start_offset, log.last_stable_offset) == (0, 0)
+    hanging = HangingTransaction(
+        topic, 0, row.producer_id, row.producer_epoch, row.coordinator_epoch, 0, 0, 0.0
+    )
+    change = abort_hanging(records, hanging)
+    assert change.action == "transaction.abort-hanging"
+    assert inspect(records, topic, 0).producers[0].transaction_start_offset is None
+    assert inspect(records, topic, 0).last_stable_offset == 2
     del producer
