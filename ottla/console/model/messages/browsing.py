@@ -4,7 +4,8 @@ A search reads windows of offsets: upwards from the first position, or downwards
 the newest records. Only the matches of one window are in memory, and at most `limit` of each
 partition.
 
-Not done: search inside the brokers through their HTTP port (`/search`); records cross the network.
+If the HTTP ports of the leaders are known and enabled, the brokers search upwards themselves, partition
+by partition (`remote.py`); the console continues where they refuse.
 """
 
 import heapq
@@ -18,6 +19,7 @@ from ottla.client.admin.offsets import EARLIEST, LATEST
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.filters import needle_of
 from ottla.console.model.messages.masking import MaskingRule
+from ottla.console.model.messages.remote import Match, Passed, RemoteSearch, remote_search
 from ottla.console.model.messages.rows import RowBuilder
 from ottla.console.model.messages.scanning import Scan, Scanned, Span, select_partitions
 from ottla.console.model.messages.tailing import tail as tail
@@ -28,6 +30,7 @@ from ottla.console.model.messages.values import MessageRow as MessageRow
 from ottla.console.model.messages.values import Progress as Progress
 from ottla.console.model.messages.values import SearchEvent as SearchEvent
 from ottla.console.model.messages.values import Seek as Seek
+from ottla.console.model.requests.http import HttpError
 from ottla.console.model.requests.metadata import leaders_of, read_topic
 from ottla.console.model.requests.offsets import find_offsets
 from ottla.console.model.requests.records import FetchLimits
@@ -133,7 +136,8 @@ class _Search:
         self._cancelled = cancelled
         self._is_backward = request.seek is Seek.NEWEST
         self._builder = RowBuilder(request)
-        self._lows, self._highs = _bounds(connection, request)
+        self._lows, self._highs, leaders = _bounds(connection, request)
+        self._remote = remote_search(connection, request, leaders)
         # The next offset to read, upwards; or the end of what is left, downwards.
         self._cursors = dict(self._highs if self._is_backward else self._lows)
         self._needed = request.limit
@@ -147,7 +151,13 @@ class _Search:
         """Yield the events of the search."""
         window = self._first_window()
         ended_by = "end"
-        while self._needed and not self._is_exhausted():
+        if self._remote is not None:
+            try:
+                ended_by = yield from self._run_remote(self._remote)
+            except HttpError:
+                # The brokers refuse or stop: the records from the cursors on are read here.
+                ended_by = "end"
+        while ended_by == "end" and self._needed and not self._is_exhausted():
             if self._cancelled():
                 ended_by = "cancelled"
                 break
@@ -163,11 +173,57 @@ class _Search:
                 ended_by = interrupted
                 break
             window = min(window * _GROWTH, max(window, self._window_max()))
-        if ended_by == "end" and not self._needed and not self._is_exhausted():
-            ended_by = "limit"
+        if ended_by in ("end", "limit"):
+            is_over = self._needed or self._is_exhausted()
+            ended_by = "end" if is_over else "limit"
         progress = self._progress(None)
         positions = () if self._is_exhausted() else tuple(sorted(self._cursors.items()))
         yield SearchEvent((), progress, BrowseResult((), progress, ended_by, positions))
+
+    def _run_remote(self, remote: RemoteSearch) -> Generator[SearchEvent, None, str]:
+        """Let the brokers search one partition after the other; return the reason of an early end."""
+        for number in sorted(self._cursors):
+            span = Span(self._cursors[number], self._highs[number])
+            if span.start >= span.end:
+                continue
+            before = self._scanned_bytes
+            # Abandoning the iterator closes the connection, which ends the search in the broker.
+            for found in remote.run(number, span):
+                rows: tuple[MessageRow, ...] = ()
+                if isinstance(found, Passed):
+                    self._move(number, found.next_offset)
+                    self._scanned_bytes = before + found.scanned_bytes
+                else:
+                    self._move(number, found.record.offset + 1)
+                    rows = self._remote_rows(number, found)
+                yield SearchEvent(rows, self._progress(None))
+                if reason := self._remote_end():
+                    return reason
+        return "end"
+
+    def _move(self, number: int, offset: int) -> None:
+        self._scanned += offset - self._cursors[number]
+        self._cursors[number] = offset
+
+    def _remote_rows(self, number: int, match: Match) -> tuple[MessageRow, ...]:
+        row = self._builder.build(number, match.record, is_log_append_time=match.is_log_append_time)
+        if row is None:
+            return ()
+        self._matched += 1
+        self._needed -= 1
+        return (row,)
+
+    def _remote_end(self) -> str:
+        if not self._needed:
+            return "limit"
+        if self._is_exhausted():
+            return ""
+        if self._cancelled():
+            return "cancelled"
+        if time.monotonic() - self._started > self._request.timeout_s:
+            return "timeout"
+        limit = self._request.scan_limit
+        return "scan-limit" if limit is not None and self._scanned >= limit else ""
 
     def _first_window(self) -> int:
         count = max(1, len(self._cursors))
@@ -225,8 +281,9 @@ class _Search:
 
     def _collect(self, part: Scanned, found: _Matches, scan: Scan) -> None:
         """Add the matches of a batch, as many as are needed."""
+        is_append_time = part.header.has_log_append_time
         for record in part.records:
-            row = self._builder.build(part.partition, part.header, record)
+            row = self._builder.build(part.partition, record, is_log_append_time=is_append_time)
             if row is not None:
                 found.add(row)
                 if found.is_full:
@@ -315,8 +372,8 @@ def _lowest_offsets(rows: Sequence[MessageRow]) -> dict[int, int]:
 
 def _bounds(
     connection: ClusterConnection, request: BrowseRequest
-) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the first offset and the end of each partition of a search."""
+) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """Return the first offset, the end and the leader of each partition of a search."""
     topic = read_topic(connection, request.topic)
     numbers = select_partitions(topic, request.partitions)
     leaders = {key: node for key, node in leaders_of(topic).items() if key[1] in numbers}
@@ -333,8 +390,9 @@ def _bounds(
         for key, row in find_offsets(connection, leaders, request.until_ms).items():
             if row.offset >= 0 and key[1] in highs:
                 highs[key[1]] = min(highs[key[1]], row.offset)
+    nodes = {key[1]: node for key, node in leaders.items() if key[1] in lows}
     if request.positions:
-        return _continued(request, lows, highs)
+        return (*_continued(request, lows, highs), nodes)
     if request.seek is Seek.OFFSET:
         lows = {n: max(low, min(request.offset, highs[n])) for n, low in lows.items()}
     elif request.seek is Seek.TIMESTAMP:
@@ -343,7 +401,7 @@ def _bounds(
             if key[1] in lows:
                 later = row.offset if row.offset >= 0 else highs[key[1]]
                 lows[key[1]] = max(lows[key[1]], min(later, highs[key[1]]))
-    return lows, {n: max(high, lows[n]) for n, high in highs.items()}
+    return lows, {n: max(high, lows[n]) for n, high in highs.items()}, nodes
 
 
 def _continued(

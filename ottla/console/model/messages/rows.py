@@ -4,7 +4,6 @@ from ottla.console.model.messages.decoding import decode_optional
 from ottla.console.model.messages.filters import compile_conditions
 from ottla.console.model.messages.masking import Masking
 from ottla.console.model.messages.values import BrowseRequest, MessageRow
-from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.records import Record
 
 
@@ -17,7 +16,9 @@ class RowBuilder:
         self._has_conditions = bool(request.conditions)
         self._masking = Masking(request.masking, request.topic)
 
-    def build(self, partition: int, header: BatchHeader, record: Record) -> MessageRow | None:
+    def build(
+        self, partition: int, record: Record, *, is_log_append_time: bool
+    ) -> MessageRow | None:
         """Return the row of a record, or None if it does not match the request."""
         request = self._request
         if request.until_ms is not None and record.timestamp >= request.until_ms:
@@ -34,7 +35,7 @@ class RowBuilder:
             partition=partition,
             offset=record.offset,
             timestamp_ms=record.timestamp,
-            timestamp_type=_timestamp_type(header, record),
+            timestamp_type=_timestamp_type(record, is_log_append_time),
             key=decode_optional(key, request.key_format, text_limit=limit),
             value=decode_optional(value, request.value_format, text_limit=limit),
             headers=tuple((name, decode_optional(raw, text_limit=limit)) for name, raw in headers),
@@ -51,7 +52,7 @@ def size_of(record: Record) -> int:
     )
 
 
-def _timestamp_type(header: BatchHeader, record: Record) -> str:
+def _timestamp_type(record: Record, is_log_append_time: bool) -> str:
     if record.timestamp < 0:
         return "unknown"
-    return "logappend" if header.has_log_append_time else "create"
+    return "logappend" if is_log_append_time else "create"

@@ -70,7 +70,9 @@ def _new_rows(
         rows: list[MessageRow] = []
         for part in scan.step():
             for record in part.records:
-                row = builder.build(part.partition, part.header, record)
+                row = builder.build(
+                    part.partition, record, is_log_append_time=part.header.has_log_append_time
+                )
                 if row is not None:
                     rows.append(row)
             if len(rows) >= request.limit:

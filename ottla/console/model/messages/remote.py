@@ -1,0 +1,149 @@
+"""Search inside the brokers: the HTTP port of Ottla (`/search`) scans the log, and only matches travel.
+
+The conditions are translated to weaker ones of the broker; the console compares the matches again, so
+that both searches have the same result.
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.filters import Condition, Field, Operator
+from ottla.console.model.messages.scanning import Span
+from ottla.console.model.messages.values import BrowseRequest, Seek
+from ottla.console.model.requests.http import HttpError, get_lines
+from ottla.wire.records.records import Record
+
+_TEXTS = (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH)
+# The broker's paths have neither wildcards nor descendants nor negative indexes.
+_SIMPLE_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])+")
+
+
+class Match(NamedTuple):
+    """A record that the broker found."""
+
+    record: Record
+    is_log_append_time: bool
+
+
+class Passed(NamedTuple):
+    """The broker has searched up to `next_offset` and read so many bytes since it began."""
+
+    next_offset: int
+    scanned_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSearch:
+    """A search that the leaders of a topic can run; `urls` are by partition."""
+
+    topic: str
+    urls: Mapping[int, str]
+    parameters: tuple[tuple[str, str], ...]
+    timeout_s: float
+
+    def run(self, partition: int, span: Span) -> Iterator[Match | Passed]:
+        """Yield matches and progress of one partition, at least once a second.
+
+        Raises HttpError if the broker refuses (`search.enable=false`, too many searches) or stops.
+        """
+        query = [
+            ("topic", self.topic),
+            ("partition", str(partition)),
+            ("from", str(span.start)),
+            ("to", str(span.end)),
+            ("limit", "0"),
+            *self.parameters,
+        ]
+        url = self.urls[partition]
+        for line in get_lines(url, f"/search?{urlencode(query)}", self.timeout_s):
+            row = _parse(url, line)
+            match row.get("type"):
+                case "match":
+                    yield _match(url, row)
+                case "progress":
+                    yield Passed(int(row["next_offset"]), int(row["bytes"]))
+                case "end" if row.get("reason") == "complete":
+                    yield Passed(span.end, int(row["bytes"]))
+                    return
+        raise HttpError(f"{url} ended the search of {self.topic}-{partition} too early")
+
+
+def remote_search(
+    connection: ClusterConnection, request: BrowseRequest, leaders: Mapping[int, int]
+) -> RemoteSearch | None:
+    """Return the search if the HTTP ports of all leaders are known and can narrow it down, or None."""
+    urls = connection.settings.http_urls
+    is_upwards = request.seek is not Seek.NEWEST
+    if not is_upwards or request.masking or not request.conditions or not leaders:
+        return None
+    parameters = [pair for pair in map(_translate, request.conditions) if pair is not None]
+    if not parameters or not all(node in urls for node in leaders.values()):
+        return None
+    if any(condition.ignores_case for condition in request.conditions):
+        parameters.append(("ignore_case", "true"))
+    if request.is_read_committed:
+        parameters.append(("isolation", "read_committed"))
+    by_partition = {number: urls[node] for number, node in leaders.items()}
+    return RemoteSearch(request.topic, by_partition, tuple(parameters), connection.timeout_s)
+
+
+def _translate(condition: Condition) -> tuple[str, str] | None:
+    """Return a parameter that every match of a condition satisfies; None if there is none."""
+    if condition.negated:
+        return None
+    operator, text = condition.operator, condition.text
+    # The text of an integer is not in its serialized form.
+    is_plain = operator in _TEXTS and text and not text.lstrip("-").isdecimal()
+    if condition.field in (Field.KEY, Field.VALUE):
+        if is_plain:
+            return str(condition.field), text
+        if operator is Operator.REGEX:
+            return f"{condition.field}_regex", text
+        is_path = operator is Operator.JSON_PATH and _SIMPLE_PATH.fullmatch(condition.path)
+        if is_path and condition.field is Field.VALUE:
+            return "json", condition.path
+    if condition.field is Field.HEADER and condition.header and "=" not in condition.header:
+        return "header", f"{condition.header}={text}" if is_plain else condition.header
+    return None
+
+
+def _parse(url: str, line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise HttpError(f"{url} sent a line that is not JSON: {error}") from error
+    return row if isinstance(row, dict) else {}
+
+
+def _match(url: str, row: Mapping[str, Any]) -> Match:
+    try:
+        texts = [None if text is None else str(text) for text in row.get("headers") or []]
+        if any(text is not None and "\ufffd" in text for text in texts):
+            raise ValueError("a header is not text, so its bytes are unknown")
+        pairs = zip(texts[::2], texts[1::2], strict=True)
+        headers = [(name or "", None if value is None else value.encode()) for name, value in pairs]
+        record = Record(
+            _bytes(row, "key"),
+            _bytes(row, "payload"),
+            headers,
+            int(row.get("ts", -1)),
+            int(row["offset"]),
+        )
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise HttpError(f"{url} sent a match that cannot be used: {error!r}") from error
+    return Match(record, row.get("tstype") == "logappend")
+
+
+def _bytes(row: Mapping[str, Any], name: str) -> bytes | None:
+    coded = row.get(f"{name}_base64")
+    if coded is not None:
+        return base64.b64decode(coded, validate=True)
+    text = row.get(name)
+    return None if text is None else str(text).encode()
