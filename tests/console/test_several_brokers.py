@@ -43,11 +43,12 @@ def plan_of(answer: Answer) -> str:
     return answer.text.split('name="plan" value="')[1].split('"')[0]
 
 
-def wait_until_moved(session: ConsoleSession) -> None:
+def wait_for(session: ConsoleSession, path: str, text: str) -> None:
+    """Read a page until it contains a text: brokers and the cache need a moment."""
     deadline = RealClock().monotonic() + _PATIENCE_S
     pause = threading.Event()
-    while "No partition is being moved" not in session.get(MOVES).text:
-        assert RealClock().monotonic() < deadline, "the reassignment did not end"
+    while text not in session.get(path).text:
+        assert RealClock().monotonic() < deadline, f"{path} does not show {text!r}"
         pause.wait(0.1)
 
 
@@ -64,9 +65,9 @@ def test_partitions_are_moved_as_the_plan_shows(three: Cluster, session: Console
     assert plan_of(refused) == number
     started = session.post(MOVES, "start", {"plan": number})
     assert (started.alert, started.notice) == ("", "2 partitions are being moved.")
-    wait_until_moved(session)
-    described = session.get("/c/local/topics/moved/partitions").text
-    assert 'title="leader">2</span><span class="replica" title="in sync">3</span>' in described
+    wait_for(session, MOVES, "No partition is being moved")
+    replicas = 'title="leader">2</span><span class="replica" title="in sync">3</span>'
+    wait_for(session, "/c/local/topics/moved/partitions", replicas)
     assert "reassignment" in session.get("/audit").text
 
 
@@ -90,10 +91,6 @@ def test_leaders_are_elected_and_a_dead_broker_is_shown(
     """A dead broker leaves under-replicated partitions on the overview; later it leads again."""
     three.create_topic("spread", partitions=3, replication_factor=3)
     three.kill(3)
-    deadline = RealClock().monotonic() + _PATIENCE_S
-    pause = threading.Event()
-    while "Partitions that need attention" not in session.get("/c/local/overview").text:
-        assert RealClock().monotonic() < deadline, "the dead broker is not shown"
-        pause.wait(0.2)
+    wait_for(session, "/c/local/overview", "Partitions that need attention")
     three.restart(3)
     assert session.post("/c/local/brokers", "elect").status in (200, 409)

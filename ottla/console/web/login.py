@@ -4,6 +4,7 @@ import math
 from urllib.parse import parse_qs
 
 from ottla.console.accounts.audit import Actor
+from ottla.console.accounts.users import FIRST_USER
 from ottla.console.fields import Fields
 from ottla.console.state import Console
 from ottla.console.texts.catalogue import LANGUAGES
@@ -84,6 +85,7 @@ def _next(request: Request) -> str:
 
 def _form(console: Console, request: Request, error: str = "", status: int = 200) -> Reply:
     language = language_of(request)
+    first = console.users.find(FIRST_USER)
     context = {
         "_": language.say,
         "language": language.code,
@@ -91,6 +93,6 @@ def _form(console: Console, request: Request, error: str = "", status: int = 200
         "theme": request.theme,
         "here": request.here,
         "error": error,
-        "is_first": console.one_time_password is not None,
+        "is_first": first is not None and first.must_change and console.one_time_password,
     }
     return Reply(status, render("login.html", context))
