@@ -264,7 +264,8 @@ def one(brokers: int, partitions: int) -> Figures:
         return world.run(scenario(world, brokers, partitions))
 
 
-# -- the report -------------------------------------------------------------------------------------
+# -- the report
+# -------------------------------------------------------------------------------------
 
 
 def exponents(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:

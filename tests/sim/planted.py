@@ -1,7 +1,8 @@
 """Mistakes planted in the broker, each of which the cluster simulation must find.
 
-`PLANTED` names, for each, the scenario and a seed that finds it. A seed changes its meaning when the broker or
-the simulation changes: run `python -m tests.sim.planted NAME` to search for another one.
+`PLANTED` names, for each, the scenario and a seed that finds it. A seed changes its meaning when
+the broker or the simulation changes: run `python -m tests.sim.planted NAME` to search for another
+one.
 """
 
 import asyncio
@@ -86,7 +87,9 @@ def ignore_divergence(patch: pytest.MonkeyPatch) -> None:
 
 
 def accept_old_leader_epochs(patch: pytest.MonkeyPatch) -> None:
-    """A replica applies partition states older than its own; only a controller of an earlier term sends some."""
+    """A replica applies partition states older than its own; only a controller of an earlier term
+    sends some.
+    """
     apply = Partition.apply
 
     def apply_anything(self: Partition, new: Any) -> bool:
@@ -230,7 +233,9 @@ def show_uncommitted_records(patch: pytest.MonkeyPatch) -> None:
 
 
 def overlook_restarts_of_brokers(patch: pytest.MonkeyPatch) -> None:
-    """A broker that registers again before its session ends keeps its leaderships and its place in the ISR."""
+    """A broker that registers again before its session ends keeps its leaderships and its place in
+    the ISR.
+    """
     compare = planner.compare_brokers
 
     def compare_ids(before: Any, after: Any) -> planner.BrokerChange:
@@ -254,7 +259,8 @@ def overlook_restarts_between_terms(patch: pytest.MonkeyPatch) -> None:
 
 
 def _notice_no_ends(patch: pytest.MonkeyPatch) -> None:
-    """Leave the end of a process unnoticed until its session ends, as Apache Kafka's controller does.
+    """Leave the end of a process unnoticed until its session ends, as Apache Kafka's controller
+    does.
 
     Otherwise a broker has left before it can register again, and no restart can be overlooked.
     """

@@ -1,4 +1,5 @@
-"""Directed faults, each with its own criterion beside safety: how long writes stop, and the recovery.
+"""Directed faults, each with its own criterion beside safety: how long writes stop, and the
+recovery.
 
 The limits are simulated seconds; a session ends six seconds after its broker falls silent. A broker
 whose process has ended is noticed at once, a silent one when its session ends.
@@ -27,8 +28,9 @@ seconds = [1.0, 1.0]
 DEAD = 5.0
 # 1.5 sessions and two seconds, as for Apache Kafka.
 SILENT = 1.5 * SESSION_SECONDS + 2
-# A leader that hears nobody removes all others from the ISR, and is then its last member: until it is
-# back, no replica is known to have every committed record (the same in Apache Kafka with ZooKeeper).
+# A leader that hears nobody removes all others from the ISR, and is then its last member: until it
+# is back, no replica is known to have every committed record (the same in Apache Kafka with
+# ZooKeeper).
 UNTIL_HEALED = 12.0 + 2.0
 
 

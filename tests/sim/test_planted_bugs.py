@@ -1,7 +1,7 @@
 """The cluster simulation finds bugs that are planted in the broker, and nothing without them.
 
-The quick tests replay the recorded seeds of a few bugs, `make campaign` those of all; `python -m tests.sim.planted NAME`
-searches for the first seed that finds a bug.
+The quick tests replay the recorded seeds of a few bugs, `make campaign` those of all; `python -m
+tests.sim.planted NAME` searches for the first seed that finds a bug.
 """
 
 import os

@@ -59,6 +59,16 @@ CONNECTED = [
 ]
 
 
+def test_words_are_complete() -> None:
+    """A command that needs words has an entry in WORDS."""
+    missing = [
+        name
+        for name in CONNECTED
+        if name not in WORDS and any(parameter.required for parameter in COMMANDS[name].params)
+    ]
+    assert missing == []
+
+
 @pytest.fixture(name="nowhere")
 def _nowhere() -> str:
     """Return an address at which nothing listens."""

@@ -4,8 +4,8 @@ A search reads windows of offsets: upwards from the first position, or downwards
 the newest records. Only the matches of one window are in memory, and at most `limit` of each
 partition.
 
-If the HTTP ports of the leaders are known and enabled, the brokers search upwards themselves, partition
-by partition (`remote.py`); the console continues where they refuse.
+If the HTTP ports of the leaders are known and enabled, the brokers search upwards themselves,
+partition by partition (`remote.py`); the console continues where they refuse.
 """
 
 import heapq

@@ -1,7 +1,8 @@
-"""Search inside the brokers: the HTTP port of Ottla (`/search`) scans the log, and only matches travel.
+"""Search inside the brokers: the HTTP port of Ottla (`/search`) scans the log, and only matches
+travel.
 
-The conditions are translated to weaker ones of the broker; the console compares the matches again, so
-that both searches have the same result.
+The conditions are translated to weaker ones of the broker; the console compares the matches again,
+so that both searches have the same result.
 """
 
 import base64
