@@ -22,7 +22,7 @@ from ottla.client import (
 )
 from ottla.client.errors import CommitFailed, TransactionAborted
 from ottla.testing import Cluster
-from tests.client.chaos import PARTITIONS, QUICK, create, numbers, stored
+from tests.client.chaos import PARTITIONS, QUICK, QUICK_PRODUCER, create, numbers, stored
 
 # A producer never has more unacknowledged records than this.
 WINDOW = 10
@@ -39,6 +39,7 @@ class Load(ABC):
         self.cluster = cluster
         self.topic = create(cluster, type(self).__name__)
         self.words = {"bootstrap_servers": cluster.bootstrap, **QUICK}
+        self.producing = {"bootstrap_servers": cluster.bootstrap, **QUICK_PRODUCER}
         self.sent = 0
         self.done = 0
 
@@ -59,7 +60,7 @@ class Idempotent(Load):
 
     def run(self, is_over: IsOver) -> None:
         """Send numbers."""
-        with Producer(self.words | self.settings, linger_ms=0) as producer:
+        with Producer(self.producing | self.settings, linger_ms=0) as producer:
             while not is_over():
                 self.feed(producer)
 
@@ -101,7 +102,7 @@ class AsyncIdempotent(Load):
         asyncio.run(self._send(is_over))
 
     async def _send(self, is_over: IsOver) -> None:
-        async with AsyncProducer(self.words, linger_ms=0) as producer:
+        async with AsyncProducer(self.producing, linger_ms=0) as producer:
             while not is_over():
                 futures = []
                 for number in range(self.sent, self.sent + WINDOW):
@@ -123,7 +124,7 @@ class Transactional(Load):
 
     def run(self, is_over: IsOver) -> None:
         """Commit transactions; repeat those that the cluster aborts."""
-        with Producer(self.words, transactional_id=self.topic) as producer:
+        with Producer(self.producing, transactional_id=self.topic) as producer:
             while not is_over():
                 try:
                     with producer.transaction():
@@ -150,7 +151,7 @@ class AsyncTransactional(Transactional):
         asyncio.run(self._send(is_over))
 
     async def _send(self, is_over: IsOver) -> None:
-        async with AsyncProducer(self.words, transactional_id=self.topic) as producer:
+        async with AsyncProducer(self.producing, transactional_id=self.topic) as producer:
             while not is_over():
                 try:
                     async with producer.transaction():
@@ -188,7 +189,7 @@ class Reading(Idempotent):
         consumer = Consumer(
             self.topic, config=self.words, group_id=self.topic, listener=self.listener, **MEMBER
         )
-        with Producer(self.words, linger_ms=0) as producer, consumer:
+        with Producer(self.producing, linger_ms=0) as producer, consumer:
             while not is_over():
                 self.feed(producer)
                 self.note(consumer.poll(0.5))
@@ -224,7 +225,7 @@ class AsyncReading(Reading):
 
     async def _read(self, is_over: IsOver) -> None:
         words = {"group_id": self.topic, **MEMBER, **self.words}
-        with Producer(self.words, linger_ms=0) as producer:
+        with Producer(self.producing, linger_ms=0) as producer:
             async with AsyncConsumer(self.topic, listener=self.listener, **words) as consumer:
                 while not is_over():
                     await asyncio.to_thread(self.feed, producer)
@@ -243,7 +244,7 @@ class OwnOffsets(Reading):
         database = sqlite3.connect(":memory:")
         database.execute("CREATE TABLE results (value INTEGER)")
         store = SqliteOffsetStore(database)
-        with Producer(self.words, linger_ms=0) as producer:
+        with Producer(self.producing, linger_ms=0) as producer:
             while not is_over():
                 for _ in range(4):
                     self.feed(producer)
@@ -285,8 +286,8 @@ class Copying(Reading):
         """Send numbers and copy them."""
         words = {"config": self.words, "group_id": self.topic, **MEMBER}
         with (
-            Producer(self.words, linger_ms=0) as feeder,
-            Producer(self.words, transactional_id=self.topic) as producer,
+            Producer(self.producing, linger_ms=0) as feeder,
+            Producer(self.producing, transactional_id=self.topic) as producer,
             Consumer(self.topic, enable_auto_commit=False, **words) as consumer,
         ):
             while not is_over():

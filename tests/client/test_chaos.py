@@ -67,7 +67,7 @@ def test_rebalances_under_load(cluster: Cluster, protocol: str) -> None:
         return Consumer(group, bootstrap_servers=cluster.bootstrap, group_id=group, **words)
 
     members = [join()]
-    with Producer(feed.words, linger_ms=0) as producer:
+    with Producer(feed.producing, linger_ms=0) as producer:
 
         def work() -> None:
             feed.feed(producer)
@@ -99,6 +99,7 @@ class _Feed(Idempotent):
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self.topic = topic
         self.words = {"bootstrap_servers": cluster.bootstrap, **QUICK}
+        self.producing = self.words
         self.sent = self.done = 0
         cluster.create_topic(topic, partitions=PARTITIONS, replication_factor=3)
         cluster.wait_in_sync(topic)
@@ -112,7 +113,7 @@ def test_member_that_crashes(cluster: Cluster) -> None:
     """The records that a crashed member was processing are read by another one."""
     feed, seen = _Feed(cluster, "crash"), Counter[int]()
     words = {"config": feed.words, "group_id": "crash", **MEMBER}
-    with Producer(feed.words, linger_ms=0) as producer:
+    with Producer(feed.producing, linger_ms=0) as producer:
         feed.feed(producer)
         with pytest.raises(ZeroDivisionError), Consumer("crash", **words) as first:
             while not seen:
