@@ -44,8 +44,9 @@ class Scraper:
         started = clock.monotonic()
         pace = Pace(clock)
         pieces: list[bytes] = []
-        beans = dialects.families(await readings(self._node, pace), self._node.dialects)
-        for families in (own_families(self._node), beans, await exported(self._node, pace)):
+        rows = await replica_rows(self._node, pace)
+        beans = dialects.families(await readings(self._node, rows, pace), self._node.dialects)
+        for families in (own_families(self._node), beans, await exported(self._node, rows, pace)):
             for piece in render(families):
                 pieces.append(piece.encode())
                 await pace.rest_if_due()
@@ -53,7 +54,14 @@ class Scraper:
         return pieces
 
 
-async def readings(node: Sources, pace: Pace) -> list[Reading]:
+async def replica_rows(node: Sources, pace: Pace) -> partitions.Rows:
+    """Return the replicas of the broker with their labels; none before it has started."""
+    if node.stage is not Stage.RUNNING:
+        return []
+    return await partitions.rows(node.broker.replicas.all_partitions(), pace)
+
+
+async def readings(node: Sources, rows: partitions.Rows, pace: Pace) -> list[Reading]:
     """Return the beans of the broker, from which the dialects of jmx_exporter and `/jmx` are made."""
     broker = node.broker
     now = broker.clock.monotonic()
@@ -77,7 +85,7 @@ async def readings(node: Sources, pace: Pace) -> list[Reading]:
     found += await partitions.replicas(broker, every, pace)
     found += replication.replication(broker)
     found += groups.counts(broker.groups)
-    return found + partitions.every_partition(await partitions.rows(every, pace))
+    return found + partitions.every_partition(rows)
 
 
 def own_families(node: Sources) -> list[Family]:
@@ -94,7 +102,7 @@ def own_families(node: Sources) -> list[Family]:
     return found
 
 
-async def exported(node: Sources, pace: Pace) -> list[Family]:
+async def exported(node: Sources, rows: partitions.Rows, pace: Pace) -> list[Family]:
     """Return the families of the exporters that are programs of their own for Kafka."""
     broker = node.broker
     if node.stage is not Stage.RUNNING:
@@ -104,10 +112,8 @@ async def exported(node: Sources, pace: Pace) -> list[Family]:
     if KAFKA_EXPORTER in node.dialects:
         families += groups.exported(found)
         families += await cluster.exported(broker, pace)
-        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
         families += partitions.exported(rows)
     if KAFKA_LAG_EXPORTER in node.dialects:
         families += groups.lag_exporter(broker, found)
-        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
         families += partitions.lag_exporter(rows, broker.cluster_id)
     return families
