@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ottla.metrics.exposition import labels
+from ottla.metrics.exposition import Sample, labels
 
 # The quantiles of a timer, as Kafka's beans have them.
 SHARES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
@@ -73,13 +73,18 @@ Value = float | str | Distribution | Idle
 
 
 class Properties:
-    """The key properties of an object name after type and name, and the same as labels."""
+    """The key properties of an object name after type and name; `text` has them as labels."""
 
-    __slots__ = ("pairs", "text")
+    __slots__ = ("_given", "text")
 
     def __init__(self, **pairs: object) -> None:
-        self.pairs = tuple((key, str(value)) for key, value in pairs.items())
+        self._given = pairs
         self.text = labels(**pairs)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The keys and their values, in the order of the name."""
+        return tuple((key, str(value)) for key, value in self._given.items())
 
 
 NONE = Properties()
@@ -118,10 +123,15 @@ T = TypeVar("T")
 
 
 class Computed(Generic[T]):
-    """Rows whose values are computed while they are written, from items with their properties."""
+    """Rows whose numbers are computed while they are written, from items with their properties.
+
+    An item without a value is omitted.
+    """
 
     def __init__(
-        self, items: Iterable[tuple[Properties, T]], value: Callable[[T], Value | None]
+        self,
+        items: Iterable[tuple[Properties, T]],
+        value: Callable[[T], float | None],
     ) -> None:
         self._items = items
         self._value = value
@@ -131,6 +141,14 @@ class Computed(Generic[T]):
             value = self._value(item)
             if value is not None:
                 yield properties, value
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield labels and values: the same as the rows, for the format that is written most."""
+        value_of = self._value
+        for properties, item in self._items:
+            value = value_of(item)
+            if value is not None:
+                yield properties.text, value
 
 
 class Beans:

@@ -16,6 +16,7 @@ from functools import cache, partial
 from ottla.metrics.beans import (
     SHARES,
     BeanKind,
+    Computed,
     Distribution,
     Idle,
     Properties,
@@ -87,6 +88,9 @@ def _jmx_exporter(reading: Reading) -> Iterator[Family]:
 
 
 def _numbers(rows: Iterable[Row]) -> Iterator[Sample]:
+    if isinstance(rows, Computed):
+        yield from rows.samples()
+        return
     for properties, value in rows:
         if not isinstance(value, tuple | str):
             yield properties.text, value

@@ -23,15 +23,18 @@ async def high_watermarks(
 ) -> dict[Place, int]:
     """Return the high watermark of each partition that has one.
 
-    If a leader does not answer, the one that this broker's replica knows is returned: it may be
-    older.
+    If a leader does not answer, the end of this broker's replica takes its place: the high watermark
+    that a follower knows may be older than the group's offset.
     """
     ends: dict[Place, int] = {}
     elsewhere: list[Place] = []
     for topic, number in places:
         partition = replicas.find(topic, b"", number)
         if partition is not None and not partition.is_offline:
-            ends[topic, number] = partition.high_watermark
+            is_leader = partition.is_leader
+            ends[topic, number] = (
+                partition.high_watermark if is_leader else partition.log.log_end_offset
+            )
         if partition is None or not partition.is_leader:
             elsewhere.append((topic, number))
     questions = [

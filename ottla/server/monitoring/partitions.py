@@ -96,9 +96,22 @@ def every_partition(online: Rows) -> list[Reading]:
     """Return the beans that have a value for each partition; they are read when written."""
     led = [(properties, each) for properties, each in online if each.is_leader]
     return [
-        *(bean.of(Computed(online, _unless_failed(value))) for bean, value in _OF_LOGS),
-        *(bean.of(Computed(led, _unless_failed(value))) for bean, value in _OF_LEADERS),
+        *(bean.of(_OfPartitions(online, value)) for bean, value in _OF_LOGS),
+        *(bean.of(_OfPartitions(led, value)) for bean, value in _OF_LEADERS),
     ]
+
+
+class _OfPartitions(Computed[Partition]):
+    """Rows of partitions, without those whose log has failed in the meantime."""
+
+    def __init__(self, partitions: Rows, value: Value) -> None:
+        super().__init__(partitions, lambda each: None if each.is_offline else value(each))
+        self._partitions = partitions
+        self._number = value
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield labels and values without a call in between: there are many partitions."""
+        return _samples(self._partitions, self._number)
 
 
 def exported(online: Rows) -> list[Family]:
@@ -132,13 +145,8 @@ def lag_exporter(online: Rows, cluster_id: str) -> list[Family]:
     ]
 
 
-def _unless_failed(value: Value) -> Callable[[Partition], int | None]:
-    """Return `value` without values for logs that have failed in the meantime."""
-    return lambda partition: None if partition.is_offline else value(partition)
-
-
-def _samples(led: Rows, value: Value) -> Iterator[Sample]:
-    for properties, partition in led:
+def _samples(partitions: Rows, value: Value) -> Iterator[Sample]:
+    for properties, partition in partitions:
         if not partition.is_offline:
             yield properties.text, value(partition)
 

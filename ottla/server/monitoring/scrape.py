@@ -44,8 +44,9 @@ class Scraper:
         started = clock.monotonic()
         pace = Pace(clock)
         pieces: list[bytes] = []
-        beans = dialects.families(await readings(self._node, pace), self._node.dialects)
-        for families in (own_families(self._node), beans, await exported(self._node, pace)):
+        rows = await replica_rows(self._node, pace)
+        beans = dialects.families(await readings(self._node, rows, pace), self._node.dialects)
+        for families in (own_families(self._node), beans, await exported(self._node, rows, pace)):
             for piece in render(families):
                 pieces.append(piece.encode())
                 await pace.rest_if_due()
@@ -53,7 +54,15 @@ class Scraper:
         return pieces
 
 
-async def readings(node: Sources, pace: Pace) -> list[Reading]:
+async def replica_rows(node: Sources, pace: Pace) -> partitions.Rows:
+    """Return the replicas of the broker with their labels; none before it has started."""
+    broker = node.running_broker
+    if broker is None:
+        return []
+    return await partitions.rows(broker.replicas.all_partitions(), pace)
+
+
+async def readings(node: Sources, rows: partitions.Rows, pace: Pace) -> list[Reading]:
     """Return the beans, from which the dialects of jmx_exporter and `/jmx` are made."""
     broker = node.running_broker
     now = node.clock.monotonic()
@@ -78,7 +87,7 @@ async def readings(node: Sources, pace: Pace) -> list[Reading]:
     beans += await partitions.replicas(broker, all_partitions, pace)
     beans += await replication.replication(broker, pace)
     beans += groups.counts(broker.groups)
-    return beans + partitions.every_partition(await partitions.rows(all_partitions, pace))
+    return beans + partitions.every_partition(rows)
 
 
 def own_families(node: Sources) -> list[Family]:
@@ -99,7 +108,7 @@ def own_families(node: Sources) -> list[Family]:
     return families
 
 
-async def exported(node: Sources, pace: Pace) -> list[Family]:
+async def exported(node: Sources, rows: partitions.Rows, pace: Pace) -> list[Family]:
     """Return the families of the exporters that are programs of their own for Kafka."""
     broker = node.running_broker
     if broker is None:
@@ -109,10 +118,8 @@ async def exported(node: Sources, pace: Pace) -> list[Family]:
     if KAFKA_EXPORTER in node.dialects:
         families += groups.exported(of_groups)
         families += await cluster.exported(broker, pace)
-        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
         families += partitions.exported(rows)
     if KAFKA_LAG_EXPORTER in node.dialects:
         families += groups.lag_exporter(broker, of_groups)
-        rows = await partitions.rows(broker.replicas.all_partitions(), pace)
         families += partitions.lag_exporter(rows, broker.cluster_id)
     return families
