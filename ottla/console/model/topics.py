@@ -95,7 +95,8 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
     bounds = bounds_of(connection, leaders_of(topic))
     options = {row.name: row for row in read_options(connection, ResourceType.TOPIC, name)}
     keys = [(name, row.partition) for row in topic.partitions]
-    live = frozenset(read_metadata(connection).nodes)
+    # A leader that has answered is running.
+    live = frozenset(row.leader for row in topic.partitions if (name, row.partition) in bounds.ends)
     sizes = _topic_sizes(connection)
     return TopicDetail(
         row=_row(topic, live, _records(bounds).get(name), sizes.get(name)),

@@ -14,13 +14,19 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.messages.filters import Condition, Field, Operator
+from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
 from ottla.console.model.messages.scanning import Span
 from ottla.console.model.messages.values import BrowseRequest, Seek
 from ottla.console.model.requests.http import HttpError, get_lines
 from ottla.wire.records.records import Record
 
 _TEXTS = (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH)
+_ORDERS = (
+    JsonComparison.LESS,
+    JsonComparison.LESS_OR_EQUAL,
+    JsonComparison.GREATER,
+    JsonComparison.GREATER_OR_EQUAL,
+)
 # The broker's paths have neither wildcards nor descendants nor negative indexes.
 _SIMPLE_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])+")
 
@@ -108,10 +114,31 @@ def _translate(condition: Condition) -> tuple[str, str] | None:
             return f"{condition.field}_regex", text
         is_path = operator is Operator.JSON_PATH and _SIMPLE_PATH.fullmatch(condition.path)
         if is_path and condition.field is Field.VALUE:
-            return "json", condition.path
+            return "json", condition.path + _comparison(condition)
     if condition.field is Field.HEADER and condition.header and "=" not in condition.header:
         return "header", f"{condition.header}={text}" if is_plain else condition.header
     return None
+
+
+def _comparison(condition: Condition) -> str:
+    """Return the comparison in the broker's words, if it has the same meaning there; else nothing."""
+    try:
+        literal = json.loads(condition.text)
+    except (ValueError, RecursionError):
+        literal = condition.text
+    operator = condition.comparison
+    if (
+        operator in _ORDERS
+        and isinstance(literal, int | float | str)
+        and not isinstance(literal, bool)
+    ):
+        return f" {operator} {json.dumps(literal)}"
+    # Texts of numbers equal both the number and the text here, but not in the broker.
+    if operator is JsonComparison.EQUALS and (
+        literal is condition.text or isinstance(literal, bool)
+    ):
+        return f" == {json.dumps(literal)}"
+    return ""
 
 
 def _parse(url: str, line: bytes) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Groups, lag, forecasts and resets of offsets."""
 
 import pytest
+from confluent_kafka import Producer
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import AdminClient, Consumer
@@ -18,10 +19,25 @@ _T0 = 1_767_225_600_000
 @pytest.fixture
 def group(connection: ClusterConnection, cluster: Cluster, topic: str) -> str:
     """Return a group that has committed offset 4 of 10 records, one record a second."""
+    return _new_group(connection, cluster, topic)
+
+
+@pytest.fixture(scope="module")
+def shared_group(cluster: Cluster) -> str:
+    """Return such a group for tests that change nothing."""
+    connection = ClusterConnection(ClusterSettings("test", cluster.bootstrap))
+    name = _new_group(connection, cluster, "shared")
+    connection.close()
+    return name
+
+
+def _new_group(connection: ClusterConnection, cluster: Cluster, topic: str) -> str:
     # The records are of a fixed day: the topic keeps them.
     topics.create_topic(connection, topics.NewTopic(topic, 1, 3, {"retention.ms": "-1"}))
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for second in range(10):
-        produce(connection, ProduceRequest(topic, f"v{second}", timestamp_ms=_T0 + 1000 * second))
+        producer.produce(topic, f"v{second}", timestamp=_T0 + 1000 * second)
+    assert producer.flush(10) == 0
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         admin.alter_group_offsets(f"group-of-{topic}", {(topic, 0): 4})
     return f"group-of-{topic}"
@@ -72,10 +88,14 @@ def test_lag_in_records_and_seconds(cluster: Cluster, group: str, topic: str) ->
     ],
 )
 def test_strategies(
-    connection: ClusterConnection, group: str, strategy: Strategy, value: str, after: int | None
+    connection: ClusterConnection,
+    shared_group: str,
+    strategy: Strategy,
+    value: str,
+    after: int | None,
 ) -> None:
     """Each strategy of kafka-consumer-groups has its target, within the bounds of the log."""
-    difference = _plan(connection, group, strategy, value)
+    difference = _plan(connection, shared_group, strategy, value)
     assert (difference.before, difference.after) == (4, after)
     assert bool(difference.note) == (value in ("70", "-10"))
 

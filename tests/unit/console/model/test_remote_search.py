@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +14,7 @@ from ottla.console.model import topics
 from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.messages.browsing import BrowseRequest, BrowseResult, Seek, browse
 from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
+from ottla.console.model.messages.remote import remote_search
 from ottla.console.model.producing import ProduceRequest, produce
 from ottla.testing import Cluster
 
@@ -88,7 +90,7 @@ def test_the_broker_searches_and_the_console_compares_again(
     assert offsets == [4, 6, 8]
     assert (result.ended_by, result.progress.scanned) == ("end", 10)
     (query,) = _Port.queries
-    assert (query["json"], query["from"], query["to"]) == (["$.n"], ["0"], ["10"])
+    assert (query["json"], query["from"], query["to"]) == (["$.n >= 4"], ["0"], ["10"])
 
 
 def test_a_limited_search_is_continued(connection: ClusterConnection) -> None:
@@ -114,3 +116,27 @@ def test_the_newest_records_are_read_by_the_console(connection: ClusterConnectio
     """Brokers search upwards only: a search for the newest matches does not use them."""
     offsets, _ = _offsets(connection, seek=Seek.NEWEST, limit=2)
     assert (offsets, _Port.queries) == ([9, 8], [])
+
+
+@pytest.mark.parametrize(
+    ("comparison", "text", "parameter"),
+    [
+        (JsonComparison.EXISTS, "", "$.n"),
+        (JsonComparison.LESS, "1.5", "$.n < 1.5"),
+        (JsonComparison.GREATER, "abc", '$.n > "abc"'),
+        (JsonComparison.EQUALS, "abc", '$.n == "abc"'),
+        (JsonComparison.EQUALS, "true", "$.n == true"),
+        (JsonComparison.EQUALS, "5", "$.n"),
+        (JsonComparison.NOT_EQUALS, "5", "$.n"),
+        (JsonComparison.LESS, "true", "$.n"),
+    ],
+)
+def test_comparisons_are_translated_if_they_mean_the_same(
+    connection: ClusterConnection, comparison: JsonComparison, text: str, parameter: str
+) -> None:
+    """A comparison whose meaning differs in the broker is left to the console."""
+    condition = Condition(Field.VALUE, Operator.JSON_PATH, text, path="$.n", comparison=comparison)
+    request = BrowseRequest("orders", conditions=(condition,))
+    search = remote_search(connection, replace(request, seek=Seek.OLDEST), {0: 1})
+    assert search is not None
+    assert search.parameters == (("json", parameter),)
