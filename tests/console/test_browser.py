@@ -12,6 +12,9 @@ from ottla.testing import Cluster
 from tests.console.chromium import Watched, chromium
 from tests.console.conftest import HOSTILE, PASSWORD, commit
 
+# Half a minute: only a browser runs the scripts, and shows barriers and errors of its own.
+pytestmark = pytest.mark.slow
+
 # Pages by the names of their pictures.
 PAGES = {
     "clusters": "/",
