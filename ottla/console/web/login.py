@@ -1,4 +1,8 @@
-"""Login, logout, language and theme: the addresses that need no page of a cluster."""
+"""Login, logout, language and theme: the addresses that need no page of a cluster.
+
+Not done: OIDC, LDAP; the address of a user behind a proxy, so that failed logins through a proxy make
+all of its users wait.
+"""
 
 import math
 from urllib.parse import parse_qs
