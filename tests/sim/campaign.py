@@ -1,7 +1,7 @@
 """Plays many seeds of the cluster scenarios, and shrinks the schedule of each seed that fails.
 
     python -m tests.sim.campaign run 5000         # seeds in all, over the scenarios in turn
-    python -m tests.sim.campaign run 300 runs.jsonl             # the same, each result added to a file
+    python -m tests.sim.campaign run 300 runs.jsonl  # the same, each result added to a file
     python -m tests.sim.campaign report runs.jsonl results.md   # the table of such a file
     python -m tests.sim.campaign replay power 17  # one run: its digest and its problems
     python -m tests.sim.campaign shrink power 17  # a shorter schedule that fails, too

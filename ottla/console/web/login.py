@@ -1,7 +1,7 @@
 """Login, logout, language and theme: the addresses that need no page of a cluster.
 
-Not done: OIDC, LDAP; the address of a user behind a proxy, so that failed logins through a proxy make
-all of its users wait.
+Not done: OIDC, LDAP; the address of a user behind a proxy, so that failed logins through a proxy
+make all of its users wait.
 """
 
 import math

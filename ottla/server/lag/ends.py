@@ -23,8 +23,8 @@ async def high_watermarks(
 ) -> dict[Place, int]:
     """Return the high watermark of each partition that has one.
 
-    If a leader does not answer, the end of this broker's replica takes its place: the high watermark
-    that a follower knows may be older than the group's offset.
+    If a leader does not answer, the end of this broker's replica takes its place: the high
+    watermark that a follower knows may be older than the group's offset.
     """
     ends: dict[Place, int] = {}
     elsewhere: list[Place] = []

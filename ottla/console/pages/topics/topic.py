@@ -1,6 +1,7 @@
 """A topic: overview, consumers, partitions, settings, statistics, and the log of a partition.
 
-Not done: progress and cancel of a copy with its records and of statistics; the request waits for them.
+Not done: progress and cancel of a copy with its records and of statistics; the request waits for
+them.
 """
 
 from collections.abc import Mapping
