@@ -39,6 +39,7 @@ TEST_OPTIONS: Mapping[str, str] = {
     "zookeeper.session.timeout.ms": "2000",
 }
 _LOOPBACK = "127.0.0.1"
+_INTRODUCTION_SECONDS = 5.0
 _POLL_SECONDS = 0.01
 
 
@@ -102,7 +103,10 @@ class Cluster:
     # -- life -------------------------------------------------------------------------------------
 
     def start(self) -> "Cluster":
-        """Start all brokers and return when they serve clients; raises ConfigError or StorageError."""
+        """Start all brokers and return when they serve clients, and the metadata names them all.
+
+        Raises ConfigError or StorageError.
+        """
         with self._lock:
             if not self._is_started:
                 refuse_unknown_names(self.options)
@@ -116,6 +120,7 @@ class Cluster:
                     raise
                 self._is_started = True
                 self._cluster_id = self._live_nodes()[0].cluster_id
+                self._wait_until_introduced()
         return self
 
     def stop(self) -> None:
@@ -336,6 +341,15 @@ class Cluster:
 
     def _live_nodes(self) -> list[Node]:
         return [self._running[broker].node for broker in sorted(self._running)]
+
+    def _wait_until_introduced(self) -> None:
+        """Return when each broker knows all others, or after a few seconds without a controller."""
+        deadline = time.monotonic() + _INTRODUCTION_SECONDS
+        images = [node.broker.current for node in self._live_nodes()]
+        while any(len(current.image.brokers) < len(images) for current in images):
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_POLL_SECONDS)
 
     def _refuse_unless_running(self) -> None:
         if not self._is_started:
