@@ -379,11 +379,11 @@ def main() -> None:
         rows.append(known[case])
         print(case, {name: round(value, 2) for name, value in rows[-1].items()}, flush=True)
     title = f"{datetime.now(UTC):%Y-%m-%d-%H%M%S}-controllers"
-    command = f"python -m bench.controllers --cases {options.cases}"
+    shown = f"python -m bench.controllers --cases {options.cases}"
     (RESULTS / f"{title}.json").write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     (RESULTS / f"{title}.svg").write_text(chart(rows), "utf-8")
-    (RESULTS / f"{title}.md").write_text(table(rows, title, command), "utf-8")
-    print(table(rows, title, command))
+    (RESULTS / f"{title}.md").write_text(table(rows, title, shown), "utf-8")
+    print(table(rows, title, shown))
 
 
 if __name__ == "__main__":
