@@ -18,8 +18,8 @@ Settings = Mapping[str, str]
 _SOURCE, _SINK = "FileStreamSource", "FileStreamSink"
 _PLAIN = ("StringConverter", "ByteArrayConverter")
 _ALONE = "connect-standalone"
-# A line is one column: neither separators nor quotes have a meaning.
-_LINES = '{sep: "\\u0001", quote: "\\u0000", escape: "\\u0000"}'
+# A line is one column: there is no header, and neither separators nor quotes have a meaning.
+_LINES = '{header: "false", sep: "\\u0001", quote: "\\u0000", escape: "\\u0000"}'
 _REASONS = {
     "connect-distributed": "`ottla pipeline run FILE.yaml` runs on Spark, which distributes its work",
     "connect-mirror-maker": (
@@ -110,7 +110,7 @@ def _source(connector: Settings, topic: str) -> list[str]:
         "# Each new file of this name or pattern is read once: a file that grows is not read again.",
         "sources:",
         "  lines:",
-        f"    files: {json.dumps(connector['file'])}",
+        f"    files: {json.dumps(_pattern(connector['file']))}",
         "    format: csv",
         "    schema: {value: string}",
         f"    options: {_LINES}",
@@ -121,6 +121,14 @@ def _source(connector: Settings, topic: str) -> list[str]:
         f"    topic: {json.dumps(topic)}",
         "    format: record",
     ]
+
+
+def _pattern(file: str) -> str:
+    """Return a pattern that only this file matches: Spark's streams read folders or patterns."""
+    path = Path(file)
+    return (
+        file if set(file) & set("*?[{") else str(path.with_name(f"[{path.name[0]}]{path.name[1:]}"))
+    )
 
 
 def _sink(connector: Settings, topics: str) -> list[str]:

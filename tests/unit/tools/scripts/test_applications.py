@@ -38,7 +38,7 @@ def test_file_connectors_become_pipelines(folder: Path, capsys: pytest.CaptureFi
     words = ["worker.properties", "source.properties", "sink.properties"]
     assert entry.run("connect-standalone", words) == 1
     assert capsys.readouterr().out == "ottla pipeline run in.yaml\nottla pipeline run out.yaml\n"
-    for name, facts in (("in", ["input.txt", "lines"]), ("out", ["output", "lines", "more"])):
+    for name, facts in (("in", ["[i]nput.txt", "lines"]), ("out", ["output", "lines", "more"])):
         text = (folder / f"{name}.yaml").read_text()
         checked = check(text)
         assert checked.pipeline is not None
