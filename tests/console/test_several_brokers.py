@@ -62,14 +62,17 @@ def test_partitions_are_moved_as_the_plan_shows(three: Cluster, session: Console
     assert "Skew after" in shown.text
     assert "Nothing has to be moved" not in shown.text
     number = plan_of(shown)
-    refused = session.post(MOVES, "start", {"plan": number, "throttle": "50"})
-    assert "cannot throttle" in refused.alert
+    refused = session.post(MOVES, "start", {"plan": number, "throttle": "fast"})
+    assert "not a number" in refused.alert
     assert plan_of(refused) == number
-    started = session.post(MOVES, "start", {"plan": number})
+    started = session.post(MOVES, "start", {"plan": number, "throttle": "50"})
     assert (started.alert, started.notice) == ("", "2 partitions are being moved.")
+    assert "A throttle is set" in session.get(MOVES).text
     wait_for(session, MOVES, "No partition is being moved")
     replicas = 'title="leader">2</span><span class="replica" title="in sync">3</span>'
     wait_for(session, "/c/local/topics/moved/partitions", replicas)
+    session.post(MOVES, "unthrottle", {})
+    assert "A throttle is set" not in session.get(MOVES).text
     assert "reassignment" in session.get("/audit").text
 
 

@@ -142,7 +142,9 @@ def alter_config(
         f"{resource.kind}.alter-config",
         resource.name or "all brokers",
         before={row.name: _audited(row, row.before) for row in plan.differences},
-        after={row.name: _audited(row, row.after) for row in plan.differences},
+        # A broker that has not heard of the last change yet sees no difference.
+        after=dict.fromkeys(delete, _DEFAULT)
+        | {row.name: _audited(row, row.after) for row in plan.differences},
     )
 
 
@@ -220,9 +222,10 @@ def _difference(rows: Mapping[str, ConfigRow], name: str, value: str | None) -> 
 def _audited(row: ConfigDifference, value: str | None) -> str:
     if row.is_hidden:
         return MASKED
-    return "(default)" if value is None else value
+    return _DEFAULT if value is None else value
 
 
+_DEFAULT = "(default)"
 _TYPES = {
     ConfigKind.TOPIC: ResourceType.TOPIC,
     ConfigKind.BROKER: ResourceType.BROKER,

@@ -4,10 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.errors import ConfigError
 from ottla.client.admin.configs import Resource, ResourceType, alter_config, describe_config
 from ottla.client.brokers import Brokers
-from ottla.client.errors import Unsupported
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.requests.options import read_topic_options
@@ -39,10 +38,7 @@ class Moving(Protocol):
 
 
 def limit(connection: ClusterConnection, moves: Sequence[Moving], bytes_per_s: int) -> None:
-    """Limit the traffic of moves on all brokers concerned, as kafka-reassign-partitions does.
-
-    Unsupported if the brokers have no throttle.
-    """
+    """Limit the traffic of moves on all brokers concerned, as kafka-reassign-partitions does."""
     _check(bytes_per_s)
     senders: dict[str, list[str]] = defaultdict(list)
     receivers: dict[str, list[str]] = defaultdict(list)
@@ -53,7 +49,6 @@ def limit(connection: ClusterConnection, moves: Sequence[Moving], bytes_per_s: i
         nodes.update(move.before, move.adding)
     live = nodes & set(read_metadata(connection).nodes)
     with connection.brokers() as brokers:
-        _require_support(brokers, min(live, default=0), bytes_per_s)
         for topic in senders:
             options = {
                 LEADER_REPLICAS: ",".join(senders[topic]),
@@ -107,21 +102,6 @@ def remove(connection: ClusterConnection) -> None:
             resource = Resource(ResourceType.TOPIC, topic)
             alter_config(brokers, resource, delete=[LEADER_REPLICAS, FOLLOWER_REPLICAS])
     connection.forget()
-
-
-def _require_support(brokers: Brokers, node: int, bytes_per_s: int) -> None:
-    """Raise Unsupported if brokers have no throttle; Ottla's replication has none."""
-    rate = str(bytes_per_s)
-    resource = Resource(ResourceType.BROKER, str(node))
-    try:
-        alter_config(brokers, resource, assign={LEADER_RATE: rate}, validate_only=True)
-    except ApiError as error:
-        if error.code not in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
-            raise
-        raise Unsupported(
-            "The brokers of this cluster cannot throttle replication: start the moves without a "
-            "throttle, a few partitions at a time."
-        ) from error
 
 
 def _set_rates(brokers: Brokers, nodes: Sequence[int], bytes_per_s: int) -> None:

@@ -129,7 +129,7 @@ def test_cluster_wide_options_hide_those_of_one_broker(connection: ClusterConnec
 
 
 def test_partitions_are_reassigned(connection: ClusterConnection, topic: str) -> None:
-    """A plan shows moves and bytes; executed, the replicas are where the plan wanted them."""
+    """A plan shows moves and bytes; executed with a limit, the replicas are where it wanted them."""
     _create(connection, topic, 3, 1)
     _fill(connection, topic, 300)
     request = reassignments.ReassignmentRequest(
@@ -140,9 +140,10 @@ def test_partitions_are_reassigned(connection: ClusterConnection, topic: str) ->
     assert plan.bytes_to_copy == sum(move.bytes_to_copy for move in plan.moves) > 0
     assert all(len(move.adding) == 1 and not move.removing for move in plan.moves)
     assert sum(received for received, _ in plan.bytes_by_broker.values()) == plan.bytes_to_copy
-    with pytest.raises(Unsupported, match="throttle"):
-        reassignments.execute(connection, plan.moves, throttle_bytes_per_s=1_000_000)
-    reassignments.execute(connection, plan.moves)
+    reassignments.execute(connection, plan.moves, throttle_bytes_per_s=50_000_000)
+    throttle = reassignments.read_throttle(connection)
+    assert set(throttle.follower_bytes_per_s.values()) == {50_000_000}
+    assert throttle.topics == (topic,)
     for _ in range(600):
         if not reassignments.list_running(connection):
             break
@@ -151,6 +152,8 @@ def test_partitions_are_reassigned(connection: ClusterConnection, topic: str) ->
     assert [tuple(replica.broker for replica in row.replicas) for row in rows] == [
         move.after for move in plan.moves
     ]
+    reassignments.remove_throttle(connection)
+    assert reassignments.read_throttle(connection) == reassignments.Throttle({}, {}, ())
     with pytest.raises(ApiError, match="Make the plan again"):
         reassignments.execute(connection, plan.moves)
 
