@@ -28,6 +28,7 @@ from ottla.replication.isr_updates import Dependencies, IsrUpdates
 from ottla.replication.partition import Partition
 from ottla.replication.ports import IsrAnswer, IsrProposal
 from ottla.replication.replicas import Replicas
+from ottla.server.current import Current
 from ottla.server.fetch import followers
 from ottla.server.fetch.sessions import FetchSessions
 from ottla.storage.config import LogConfig
@@ -59,6 +60,7 @@ class ReplicaBroker:
         self.image = ClusterImage().with_brokers(
             [BrokerImage(broker, f"b{broker}", 9092) for broker in BROKERS]
         )
+        self.current = Current(image=self.image, options=self.options)
         self.proposals: list[tuple[IsrProposal, asyncio.Future[IsrAnswer]]] = []
         self.start()
 
@@ -163,12 +165,12 @@ class ReplicaBroker:
         """Return the next fetch of this follower."""
         return self.fetches.next_request(self.clock.monotonic(), -1, Limits())
 
-    def receive(self, fetches: FollowerFetches, response: FetchResponse) -> None:
+    async def receive(self, fetches: FollowerFetches, response: FetchResponse) -> None:
         """Apply a response to a request of `fetches`, as the fetcher does."""
         for effect in fetches.received(response, self.clock.monotonic(), 1.0):
-            self._perform(effect)
+            await self._perform(effect)
 
-    def _perform(self, effect: Effect) -> None:
+    async def _perform(self, effect: Effect) -> None:
         partition, followed = self.partition, effect.followed
         if partition is None or not following.is_following(partition, followed.leader_epoch):
             return
@@ -176,7 +178,7 @@ class ReplicaBroker:
             following.append(partition, effect.data)
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)
-            following.truncate(partition, offset)
+            await following.truncate(partition, offset)
         else:
             raise AssertionError("no records are deleted here, and no election is unclean")
         following.synchronize(partition, followed)

@@ -68,12 +68,12 @@ class Trial:
         else:
             self.responses[way] = broker.fetches, response
 
-    def receive(self) -> None:
-        self._receive(self.any_broker())
+    async def receive(self) -> None:
+        await self._receive(self.any_broker())
 
-    def _receive(self, broker: ReplicaBroker) -> None:
+    async def _receive(self, broker: ReplicaBroker) -> None:
         for way in [way for way in self.responses if way[0] == broker.node_id]:
-            broker.receive(*self.responses.pop(way))
+            await broker.receive(*self.responses.pop(way))
 
     def deliver(self) -> None:
         broker = self.any_broker()
@@ -117,9 +117,11 @@ class Trial:
         restart: 0.5,
     }  # fmt: skip
 
-    def step(self) -> None:
+    async def step(self) -> None:
         (step,) = self.random.choices(list(self.WEIGHTS), list(self.WEIGHTS.values()))
-        step(self)
+        result = step(self)
+        if result is not None:
+            await result
 
     def check(self) -> None:
         """Compare what each replica considers committed with what was committed before."""
@@ -145,7 +147,7 @@ class Trial:
             for broker in self.brokers.values():
                 broker.apply(self.decision.state())
                 self._fetch(broker, may_lose=False)
-                self._receive(broker)
+                await self._receive(broker)
                 for proposal, future in broker.proposals:
                     self.decision, answer = self.decision.alter(proposal)
                     future.set_result(answer)
@@ -162,7 +164,7 @@ async def _callbacks() -> None:
 async def run(seed: int) -> Trial:
     trial = Trial(seed)
     for _ in range(STEPS):
-        trial.step()
+        await trial.step()
         await _callbacks()
         trial.check()
     await trial.settle()

@@ -90,7 +90,7 @@ class Invariants:
         life = self._lives.get(broker_id)
         if life is None or life.node is not node:
             life = self._lives[broker_id] = _Life(node)
-        image = getattr(getattr(node, "broker", None), "image", None)
+        image = node.broker.image if node.has_broker else None
         if image is not None:
             if image.controller_epoch < life.controller_epoch:
                 self._report(
@@ -160,7 +160,7 @@ class Invariants:
 
 def _partitions(node: Node) -> Iterator[Partition]:
     """Yield the replicas of a broker; none while it starts."""
-    replicas = getattr(getattr(node, "broker", None), "replicas", None)
+    replicas = node.broker.replicas if node.has_broker else None
     return iter(()) if replicas is None else iter(replicas.all_partitions())
 
 
