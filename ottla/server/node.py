@@ -133,9 +133,9 @@ class Node:
         self._broker: Broker | None = None
         self._node_id = self._static.integer("node.id")
         self._loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
-        self._sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
-        self._sources.tasks.append(self._tasks)
-        self._monitoring = MonitoringService(self._sources, self._tasks)
+        self.sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
+        self.sources.tasks.append(self._tasks)
+        self._monitoring = MonitoringService(self.sources, self._tasks)
 
     # -- what others may know ---------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Node:
         self._is_serving = True
         assert self._membership is not None
         await self._membership.wait_until_informed()
-        self._sources.stage = Stage.RUNNING
+        self.sources.stage = Stage.RUNNING
         _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
     async def _start(self) -> Dispatcher:
@@ -243,7 +243,7 @@ class Node:
         broker = await self._assemble(session, settings, environment, cluster_id, secret)
         handler = Dispatcher(broker, self._tasks)
         handler.enforce(broker.quotas)
-        self._sources.assembled(broker, handler, environment.channels)
+        self.sources.assembled(broker, handler, environment.channels)
         await self._join_cluster()
         self._start_upkeep(broker)
         return handler
@@ -273,7 +273,7 @@ class Node:
         self._undo.callback(peers.close)
         self._undo.push_async_callback(self._close_endpoints)
         await self._listeners.open(
-            replicas.directories, settings.quotas, self._sources, net=self._net, files=self._files
+            replicas.directories, settings.quotas, self.sources, net=self._net, files=self._files
         )
         coordinators = coordinators_of(
             environment, peers, self._current_session, is_mixed=secret is None
@@ -344,8 +344,8 @@ class Node:
             "high watermark checkpoint",
         )
         if self._static.boolean("log.cleaner.enable"):
-            self._sources.cleaner = cleaner_of(broker, files=self._files)
-            self._tasks.supervise(self._sources.cleaner.run, "log cleaner")
+            self.sources.cleaner = cleaner_of(broker, files=self._files)
+            self._tasks.supervise(self.sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
         self._loop_watch.start()
         self._undo.callback(self._loop_watch.stop)
@@ -361,14 +361,14 @@ class Node:
         if address is not None:
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
-            self._sources.configure(self._static, self._coordination)
+            self.sources.configure(self._static, self._coordination)
 
     async def _connect(self) -> Coordination:
         coordination = self._coordination
         coordination.on_failure = partial(self._fail, "the coordination tree cannot be written")
         self._undo.push_async_callback(coordination.close)
         self._session = await coordination.open(self._net, self._rng)
-        self._sources.tasks += coordination.tasks
+        self.sources.tasks += coordination.tasks
         self._undo.push_async_callback(self._end_session)
         return self._session
 
@@ -477,7 +477,7 @@ class Node:
 
     def _begin_stop(self) -> "asyncio.Future[None]":
         if self._stopping is None:
-            self._sources.stage = Stage.STOPPING
+            self.sources.stage = Stage.STOPPING
             self._stopping = asyncio.ensure_future(self._undo.aclose())
         return self._stopping
 

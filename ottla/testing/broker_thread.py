@@ -119,6 +119,8 @@ class BrokerThread:
     async def _end_at_once(self) -> None:
         """Close the connections and end the tasks; what they still do reaches no disk."""
         self._loop.set_exception_handler(lambda loop, context: None)
+        # Nothing in the interpreter may refer to the broker: its process has ended.
+        self.node.sources.stop_measuring()
         await self.net.kill()
         running = asyncio.all_tasks() - {asyncio.current_task()}
         for task in running:

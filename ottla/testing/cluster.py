@@ -120,7 +120,7 @@ class Cluster:
                     raise
                 self._is_started = True
                 self._cluster_id = self._live_nodes()[0].cluster_id
-                self._wait_until_introduced()
+                _wait_until_introduced(self._live_nodes())
         return self
 
     def stop(self) -> None:
@@ -342,15 +342,6 @@ class Cluster:
     def _live_nodes(self) -> list[Node]:
         return [self._running[broker].node for broker in sorted(self._running)]
 
-    def _wait_until_introduced(self) -> None:
-        """Return when each broker knows all others, or after a few seconds without a controller."""
-        deadline = time.monotonic() + _INTRODUCTION_SECONDS
-        images = [node.broker.current for node in self._live_nodes()]
-        while any(len(current.image.brokers) < len(images) for current in images):
-            if time.monotonic() > deadline:
-                return
-            time.sleep(_POLL_SECONDS)
-
     def _refuse_unless_running(self) -> None:
         if not self._is_started:
             raise OttlaError("The cluster is not running: use `with Cluster() as cluster`.")
@@ -454,3 +445,13 @@ def _partition(node: Node, topic: str, partition: int) -> PartitionImage | None:
     if image is None or partition >= len(image.partitions):
         return None
     return image.partitions[partition]
+
+
+def _wait_until_introduced(nodes: Sequence[Node]) -> None:
+    """Return when each broker knows all others, or after a few seconds without a controller."""
+    deadline = time.monotonic() + _INTRODUCTION_SECONDS
+    images = [node.broker.current for node in nodes]
+    while any(len(current.image.brokers) < len(images) for current in images):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_POLL_SECONDS)

@@ -262,7 +262,7 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         assert term is not None
         session: Any = old.session
         # The listeners learn of it later, as if the old controller were paused meanwhile.
-        session._listeners.clear()
+        session._session._listeners.clear()
         cluster.coordination.expire("b1")
         await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)
         fence = Fence(1, 1, cluster.nodes[2].broker.controller.broker_epoch)

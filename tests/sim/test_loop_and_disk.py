@@ -183,7 +183,7 @@ def test_compacted_segment_replaces_others_off_the_loop(
             await machine.clock.sleep(20)
         names = machine.files.list(partition.log.directory)
         assert not [name for name in names if name.endswith((".swap", ".cleaned"))]
-        rounds = node._sources.cleaner.passes_count if node._sources.cleaner else 0
+        rounds = node.sources.cleaner.passes_count if node.sources.cleaner else 0
         await node.stop()
         return found, rounds
 

@@ -121,6 +121,10 @@ class Sources:
         """Close the connections to other brokers, and stop measuring; idempotent."""
         if self._peers is not None:
             self._peers.close()
+        self.stop_measuring()
+
+    def stop_measuring(self) -> None:
+        """Remove what the interpreter calls; idempotent."""
         if self.collections is not None:
             self.collections.stop()
 

@@ -1,6 +1,7 @@
 """Clusters of several brokers, and the faults that a test can cause in them."""
 
 import doctest
+import gc
 import socket
 import threading
 import time
@@ -203,3 +204,12 @@ class TestFixture:
     def test_number_of_brokers_can_be_overridden(self, ottla_cluster: Cluster) -> None:
         """By overriding `ottla_brokers`, as with every pytest fixture."""
         assert ottla_cluster.brokers == (1, 2)
+
+
+def test_a_killed_broker_leaves_nothing_in_the_interpreter() -> None:
+    """Its measurement of garbage collections ends with it, as that of a process would."""
+    before = list(gc.callbacks)
+    with Cluster(options={"metrics.jvm.names": "true", "metrics.listener": "127.0.0.1:0"}) as one:
+        assert len(gc.callbacks) == len(before) + 1
+        one.kill(1)
+        assert gc.callbacks == before

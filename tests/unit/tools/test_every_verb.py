@@ -32,8 +32,15 @@ WORDS = {
     "streams describe": ["app"],
     "streams reset": ["--application-id", "app"],
 }
-# The shell prints what ZooKeeper's own prints, and completion a script.
-WITHOUT_OUTPUT = {"zookeeper shell", "completion"}
+# The shell prints what ZooKeeper's own prints; the others print scripts and files for programs.
+WITHOUT_OUTPUT = {
+    "zookeeper shell",
+    "completion",
+    "generate alert-rules",
+    "generate grafana-dashboard",
+    "generate prometheus-config",
+    "generate systemd",
+}
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:

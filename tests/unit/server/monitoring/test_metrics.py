@@ -293,7 +293,7 @@ async def test_compaction_is_reported(yard: Yard) -> None:
     """Cleanings and their bytes before and after have Kafka's names if Kafka has them."""
     settings = {"log.cleaner.backoff.ms": "10", "log.segment.bytes": "1048576"}
     node = await yard.start(settings=SETTINGS | settings)
-    cleaner = node._sources.cleaner
+    cleaner = node.sources.cleaner
     assert cleaner is not None
     await node.broker.controller.ensure_topic("a", 1, {"cleanup.policy": "compact"})
     partition = node.broker.replicas.get("a", 0)
