@@ -18,7 +18,7 @@ from .campaign import NAMES, SCENARIOS, Run, play
 
 QUICK_SEEDS = 1
 SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "12"))
-# Faults that are known and not mended yet: the run fails, and the test says when it does not any more.
+# Known faults without a fix yet. The test fails when such a run is good again.
 OPEN = {Run("laggards", 10): "acknowledged offset commits of three groups are gone after fail-over"}
 
 

@@ -17,8 +17,8 @@ pytestmark = [
 ]
 
 
-# Kafka applies a change of metadata a moment after it has confirmed it. Its own tools start so slowly
-# that they do not notice.
+# Kafka applies a change of metadata a moment after it has confirmed it. Its own tools start so
+# slowly that they do not notice.
 _PATIENCE_S = 3.0
 
 
