@@ -16,7 +16,7 @@ from ottla.testing import Cluster
 from ottla.tools.replica.reading import Content, Replica
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.replicas import verification
-from ottla.tools.scripts.servers import zookeeper_server
+from ottla.tools.scripts.servers import daemon, zookeeper_server
 from tests.unit.tools.test_mirror import produce, read_all
 
 _WORKER = "bootstrap.servers=broker:9092\nvalue.converter=org.apache.kafka.connect.storage.StringConverter\n"
@@ -218,7 +218,7 @@ def test_zookeeper_server_runs_with_its_own_file(
     (tmp_path / "zookeeper.properties").write_text("clientPort=0\n")
     sleeper = (sys.executable, "-c", "import signal; signal.pause()", "QuorumPeerMain")
     monkeypatch.setattr(zookeeper_server, "java_command", lambda: list(sleeper))
-    monkeypatch.setattr(zookeeper_server, "_pid_file", lambda: tmp_path / "pids")
+    monkeypatch.setattr(daemon.ServerKind, "pid_file", tmp_path / "pids")
     monkeypatch.setenv("LOG_DIR", str(tmp_path))
     started: list[subprocess.Popen[bytes]] = []
 
@@ -227,13 +227,13 @@ def test_zookeeper_server_runs_with_its_own_file(
             super().__init__(*words, **options)  # type: ignore[call-overload]
             started.append(self)
 
-    monkeypatch.setattr(zookeeper_server.subprocess, "Popen", Remembered)
+    monkeypatch.setattr(daemon.subprocess, "Popen", Remembered)
     words = ["-daemon", str(tmp_path / "zookeeper.properties")]
     assert entry.run("zookeeper-server-start", words) == 0
     assert "ZooKeeper started as process" in capsys.readouterr().out
     # Linux shows the command line only once the program has been loaded.
     loaded = threading.Event()
-    while not zookeeper_server._is_ours(started[0].pid):
+    while not zookeeper_server.ZOOKEEPER.is_process(started[0].pid):
         loaded.wait(0.01)
     assert entry.run("zookeeper-server-stop", []) == 0
     assert started[0].wait(10) == -signal.SIGTERM
