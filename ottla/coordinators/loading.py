@@ -60,8 +60,11 @@ class Loader:
         self.skipped_count = 0
         self._place = ("", 0)
 
-    async def load(self, topic: str, partition: int, target: Replayed) -> int:
-        """Replay the whole log and return the number of records; ApiError if it cannot be read."""
+    async def load(self, topic: str, partition: int, target: Replayed) -> tuple[int, int]:
+        """Replay the whole log; return the number of records and the log end offset.
+
+        Raises ApiError if the log cannot be read.
+        """
         offset, log_end_offset = self._writer.bounds(topic, partition)
         self._place = (topic, partition)
         count = 0
@@ -81,7 +84,7 @@ class Loader:
         if self.skipped_count > _REPORTED_MAX:
             _log.warning("records skipped topic=%s partition=%d count=%d",
                          topic, partition, self.skipped_count)  # fmt: skip
-        return count
+        return count, log_end_offset
 
     async def _replay_batch(
         self, chunk: Buffer, position: int, header: batch.BatchHeader, target: Replayed

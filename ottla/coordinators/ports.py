@@ -89,3 +89,10 @@ class PartitionWriter(Protocol):
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Return log start offset and log end offset; raises ApiError if this broker does not lead."""
         ...
+
+    def committed(self, topic: str, partition: int, end_offset: int) -> asyncio.Future[int]:
+        """Return a future that is done when all records below `end_offset` are committed.
+
+        It fails with ApiError as that of `append`, which wrote them or replicated them here.
+        """
+        ...

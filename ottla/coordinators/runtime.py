@@ -222,7 +222,11 @@ class CoordinatorRuntime(Generic[S]):
             is_wanted=lambda: hosted.status is Status.LOADING,
         )
         try:
-            count = await loader.load(self._topic, hosted.partition, hosted.shard)
+            count, end = await loader.load(self._topic, hosted.partition, hosted.shard)
+            if hosted.status is Status.LOADING:
+                # The next leader may lack records that are not committed. Nobody may learn of them
+                # before, and no marker may be written for them.
+                await self._writer.committed(self._topic, hosted.partition, end)
         except ApiError as error:
             if hosted.status is Status.LOADING:
                 self._fail(hosted, error)

@@ -135,6 +135,16 @@ class MemoryPartitions:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return 0, log.end_offset
 
+    def committed(self, topic: str, partition: int, end_offset: int) -> asyncio.Future[int]:
+        """Return a future of the commit of everything below `end_offset`."""
+        log = self._log(topic, partition)
+        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if log.committed_batches == len(log.batches):
+            committed.set_result(end_offset - 1)
+        else:
+            self._waiting.append((log, committed, end_offset - 1))
+        return committed
+
     def records(self, topic: str, partition: int) -> list[Record]:
         """Return all records that were written."""
         return list(iterate_records(b"".join(self._log(topic, partition).batches)))

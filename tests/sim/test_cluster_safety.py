@@ -18,19 +18,13 @@ from .campaign import NAMES, SCENARIOS, Run, play
 
 QUICK_SEEDS = 1
 SEEDS = int(os.environ.get("OTTLA_SIM_SEEDS", "12"))
-# Known faults without a fix yet. The test fails when such a run is good again.
-OPEN = {Run("laggards", 10): "acknowledged offset commits of three groups are gone after fail-over"}
-
-
-def _marks(run: Run) -> list[pytest.MarkDecorator]:
-    marks = [pytest.mark.slow] * (run.seed >= QUICK_SEEDS)
-    if run in OPEN:
-        marks.append(pytest.mark.xfail(reason=OPEN[run], strict=True))
-    return marks
-
 
 RUNS = [
-    pytest.param(run, id=f"{run.scenario}-{run.seed}", marks=_marks(run))
+    pytest.param(
+        run,
+        id=f"{run.scenario}-{run.seed}",
+        marks=[pytest.mark.slow] * (run.seed >= QUICK_SEEDS),
+    )
     for run in (Run(name, seed) for name in NAMES for seed in range(SEEDS))
 ]  # fmt: skip
 

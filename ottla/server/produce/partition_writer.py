@@ -75,6 +75,13 @@ class ReplicaWriter:
         target.check_leader()
         return target.log.log_start_offset, target.log.log_end_offset
 
+    def committed(self, topic: str, partition: int, end_offset: int) -> "asyncio.Future[int]":
+        """Return a future that is done when all records below `end_offset` are committed."""
+        target = self._replicas.get(topic, partition)
+        target.check_leader()
+        # With fewer replicas in sync than a write would need they are committed all the same.
+        return _committed(target, end_offset, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
 
 def encode_marker(marker: Marker, timestamp: int) -> bytearray:
     """Return the control batch of a marker; `timestamp` in ms."""
@@ -89,20 +96,26 @@ def encode_marker(marker: Marker, timestamp: int) -> bytearray:
 
 def _append(target: Partition, encoded: bytearray) -> "asyncio.Future[int]":
     info = target.append_as_leader(encoded, acks=ACKS_ALL, from_client=False)
+    return _committed(target, info.last_offset + 1)
+
+
+def _committed(
+    target: Partition, end_offset: int, allowed: ErrorCode = ErrorCode.NONE
+) -> "asyncio.Future[int]":
     committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    if target.is_acknowledged(ACKS_ALL, info.last_offset + 1):
-        committed.set_result(info.last_offset)
+    if target.is_acknowledged(ACKS_ALL, end_offset):
+        committed.set_result(end_offset - 1)
         return committed
 
     def settle(done: "asyncio.Future[ErrorCode]") -> None:
         if committed.done():
             return
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER if done.cancelled() else done.result()
-        if code:
+        if code not in (ErrorCode.NONE, allowed):
             committed.set_exception(ApiError(code))
         else:
-            committed.set_result(info.last_offset)
+            committed.set_result(end_offset - 1)
 
-    waiting = target.wait_for_acknowledgement(ACKS_ALL, info.last_offset + 1, None)
+    waiting = target.wait_for_acknowledgement(ACKS_ALL, end_offset, None)
     waiting.add_done_callback(settle)
     return committed

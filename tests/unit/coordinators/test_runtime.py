@@ -198,6 +198,25 @@ def test_requests_fail_with_load_in_progress_until_loaded(world, runtime):
     world.loop.run(scenario())
 
 
+def test_requests_fail_with_load_in_progress_until_loaded_records_are_committed(world, runtime):
+    """A new leader has records that the next one may lack: nobody learns of them before."""
+
+    async def scenario():
+        world.partitions.holds_commits = True
+        world.partitions.append(TOPIC, 0, [thing("a")])
+        runtime.load(0, 3)
+        await world.clock.sleep(1)
+        assert runtime.read(0, look, refuse) == "COORDINATOR_LOAD_IN_PROGRESS"
+        [(_, loading)] = runtime.every_shard()
+        assert loading.life == []
+        world.partitions.commit()
+        await world.clock.sleep(1)
+        assert runtime.decide(0, look, refuse) == ["a"]
+        assert loading.life == ["loaded"]
+
+    world.loop.run(scenario())
+
+
 class WorkingClock:
     """A clock that advances only with work, and records when its user paused."""
 
