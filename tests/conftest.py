@@ -60,14 +60,21 @@ class _ByFile(LoadScopeScheduling):
         return "" if nodeid.startswith(_ONE_BY_ONE) else nodeid.partition("::")[0]
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Return the test that ended its process; another process runs those behind it only."""
-        for unit in self.assigned_work[node].values():
-            for nodeid, is_completed in unit.items():
-                if not is_completed:
-                    unit[nodeid] = True
-                    super().remove_node(node)
-                    return nodeid
-        return super().remove_node(node)
+        """Return the test that ended its process; another process runs those behind it only.
+
+        Completed files are forgotten: assigned once more, they would be empty, and a process that
+        is given nothing to run waits for more forever, with its last test not run.
+        """
+        units = self.assigned_work[node]
+        tests = [(unit, nodeid) for unit in units.values() for nodeid in unit if not unit[nodeid]]
+        ended_by = tests[0][1] if tests else None
+        for unit, nodeid in tests[:1]:
+            unit[nodeid] = True
+        self.assigned_work[node] = {
+            scope: unit for scope, unit in units.items() if not all(unit.values())
+        }
+        super().remove_node(node)
+        return ended_by
 
 
 @pytest.hookimpl(optionalhook=True)

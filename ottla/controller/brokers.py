@@ -46,6 +46,7 @@ class Brokers:
         for broker in registered.values():
             self._reachability.watch(broker, self._context.fence_of(broker))
         self._reachability.forget_others(registered)
+        await self._reachability.first_look()
         self._shutting_down = {
             key: epoch
             for key, epoch in self._shutting_down.items()

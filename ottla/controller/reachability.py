@@ -7,6 +7,7 @@ request with its epoch; otherwise the process is a new one that has not register
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Container
 
@@ -19,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 # Between two attempts to reach a broker whose process seems to have ended.
 RETRY_SECONDS = 0.5
+# A broker that has neither accepted nor refused a connection after this time is believed to live.
+FIRST_LOOK_SECONDS = 0.25
 
 
 class Reachability:
@@ -44,6 +47,17 @@ class Reachability:
         port = self._dependencies.port_of(broker)
         watch = _Watch(self._dependencies, broker, port, fence, self._changed, is_gone=is_gone)
         self._watches[broker.id] = watch
+
+    async def first_look(self) -> None:
+        """Return when every watched broker was reached or found gone; after 0.25 s in any case.
+
+        Without it a controller that begins its term after several brokers have died would elect
+        those that are still registered, and take the restarted ones out of the ISR.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK_SECONDS):
+                for watch in list(self._watches.values()):
+                    await watch.is_known.wait()
 
     def forget_others(self, registered: Container[int]) -> None:
         """End the watches on brokers that are no longer registered."""
@@ -86,6 +100,9 @@ class _Watch:
         self.broker = broker
         self.epoch = fence.broker_epoch
         self.is_gone = is_gone
+        self.is_known = asyncio.Event()
+        if is_gone:
+            self.is_known.set()
         self._clock = dependencies.clock
         self._port = port
         self._fence = fence
@@ -97,7 +114,7 @@ class _Watch:
     async def _run(self) -> None:
         while True:
             if not self.is_gone:
-                await self._port.wait_until_gone()
+                await self._port.wait_until_gone(self.is_known.set)
                 self._set(is_gone=True)
             while not await self._is_same_process():
                 await self._clock.sleep(RETRY_SECONDS)
@@ -105,6 +122,7 @@ class _Watch:
 
     def _set(self, *, is_gone: bool) -> None:
         self.is_gone = is_gone
+        self.is_known.set()
         _log.warning("broker process epoch=%d is_gone=%s", self.epoch, is_gone)
         self._changed()
 

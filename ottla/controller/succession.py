@@ -20,6 +20,10 @@ _log = logging.getLogger(__name__)
 PAUSE_SECONDS = 60.0
 
 
+def _ignore() -> None:
+    pass
+
+
 class Succession:
     """Watches the process of the current controller.
 
@@ -52,7 +56,7 @@ class Succession:
         port = self._port = self._dependencies.port_of(controller)
 
         async def watch() -> None:
-            await port.wait_until_gone()
+            await port.wait_until_gone(_ignore)
             _log.warning("process of the controller has ended broker=%d", controller.id)
             self._has_ended = True
             self._gone(controller, czxid)

@@ -147,9 +147,8 @@ class Connection(SendHalf):
         self._endpoint = endpoint
         self.budget = endpoint.budget
         self._shared = endpoint.buffers.shared
-        handler = endpoint.handler
-        # A connection that was accepted before the endpoint serves requests gets it with `serve`.
-        self._handle = _not_serving if handler is None else handler.frame
+        # The endpoint's handler, as soon as it serves requests.
+        self._handle = _not_serving
         self._frame_bytes_max = endpoint.limits.frame_bytes_max
         self._unsent_bytes_high = endpoint.limits.unsent_bytes_high
         self._loop = asyncio.get_running_loop()
@@ -190,7 +189,11 @@ class Connection(SendHalf):
         is_admitted = endpoint.admit(self)
         # uvloop starts to read after this method even if it is paused: only frames are held back.
         self._is_reading = True
-        self._takes_requests = endpoint.handler is not None and self._mute.timer is None
+        handler = endpoint.handler
+        if handler is not None:
+            # `serve` may have been called since this object was constructed.
+            self._handle = handler.frame
+        self._takes_requests = handler is not None and self._mute.timer is None
         if peer_address is None:
             # The peer reset the connection before it was accepted, so there is no address to log.
             self.abort()
@@ -442,7 +445,9 @@ class Connection(SendHalf):
 
     def _unmute(self) -> None:
         self._mute.end()
-        self._takes_requests = self._peer_reads and not self._queue
+        self._takes_requests = (
+            self._peer_reads and not self._queue and self._endpoint.handler is not None
+        )
         self._go_on()
 
     def _pause(self) -> None:

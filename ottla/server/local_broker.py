@@ -190,8 +190,9 @@ class LocalBroker:
         # A crash must not restore deleted logs; one sync is enough for all.
         return codes | await replicas.settle_deletions_in_background(partitions)
 
-    async def wait_until_gone(self) -> None:
+    async def wait_until_gone(self, reached: Callable[[], None]) -> None:
         """Wait for ever: the controller ends with this process."""
+        reached()
         await asyncio.get_running_loop().create_future()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The content of a notice from the controller to a broker, and the port that delivers it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -70,8 +70,11 @@ class BrokerPort(Protocol):
         """Stop the replicas and, with `delete`, delete their logs; unknown replicas are ignored."""
         ...
 
-    async def wait_until_gone(self) -> None:
-        """Return when the broker's process has ended; its session may still last."""
+    async def wait_until_gone(self, reached: Callable[[], None]) -> None:
+        """Return when the broker's process has ended; its session may still last.
+
+        Calls `reached` whenever the process has accepted a connection.
+        """
         ...
 
     def close(self) -> None:

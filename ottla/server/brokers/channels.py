@@ -30,6 +30,11 @@ class Channels:
         self._broker_id = broker_id
         self._secret = secret
 
+    @property
+    def prove_identity(self) -> bool:
+        """True if brokers prove to each other that they belong to this cluster."""
+        return self._secret is not None
+
     def open(self, host: str, port: int, *, purpose: str) -> RequestChannel:
         """Return a channel that connects on first use; `purpose` names it in the peer's logs."""
         introduce = None if self._secret is None else self._introduce

@@ -184,8 +184,10 @@ class Membership:
             return self.notices
         address = inter_broker_endpoint(broker, environment.options)
         channel = environment.channels.open(address.host, address.port, purpose="controller")
+        # Only a broker of Apache Kafka, which has no proof, registers before it listens.
+        registered_ms = 0 if environment.channels.prove_identity else broker.registered_ms
         registration = Registration(
-            broker.id, broker.epoch, address.host, address.port, broker.registered_ms
+            broker.id, broker.epoch, address.host, address.port, registered_ms
         )
         return RemoteBroker(
             environment.net, environment.clock, channel, registration, self._reached

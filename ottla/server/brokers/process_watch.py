@@ -2,11 +2,13 @@
 
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
 broker listens while it is registered. A broker of Apache Kafka registers a moment before it
-listens, so a new registration that was never reached has some time. A broker that is only silent
+listens, so if there may be such brokers, a new registration that was never reached has some time. A
+broker that is only silent
 (its machine or the network is down) is not noticed here: its session ends.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from ottla.base.clock import Clock
@@ -28,7 +30,10 @@ FIRST_SECONDS = 3.0
 
 
 class Registration(NamedTuple):
-    """A registration of a broker, by the epoch, its address, and its time by the broker's clock."""
+    """A registration of a broker, by the epoch, its address, and its time by the broker's clock.
+
+    The time is 0 if the broker certainly listened before it registered.
+    """
 
     broker_id: int
     epoch: int
@@ -65,14 +70,22 @@ def _ignore(answer: "asyncio.Future[Message]") -> None:
         answer.exception()
 
 
+def _ignore_reached() -> None:
+    pass
+
+
 async def wait_until_gone(
-    net: Net, clock: Clock, registration: Registration, reached: set[Registration]
+    net: Net,
+    clock: Clock,
+    registration: Registration,
+    reached: set[Registration],
+    on_reached: Callable[[], None] = _ignore_reached,
 ) -> None:
     """Return when connections are refused twice in a row, for three seconds if it is new.
 
     `reached` are the registrations that have accepted a connection, which may be another one than
     this watch's; this one is added. The set outlives the watch: in the controller's next term, an
-    ended process is noticed at once.
+    ended process is noticed at once. `on_reached` is called with every connection.
     """
     refused_count, pause = 0, REPEAT_SECONDS
     is_new = registration.is_new(clock.time_ms())
@@ -93,6 +106,7 @@ async def wait_until_gone(
             continue
         refused_count = 0
         reached.add(registration)
+        on_reached()
         connection = cast(_IdleConnection, protocol)
         try:
             connection.greet()

@@ -5,7 +5,7 @@ neither broker's loop is busy with it for long. Follows ControllerChannelManager
 RequestSendThread.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
@@ -168,9 +168,9 @@ class RemoteBroker:
             for item in response.partition_errors
         }
 
-    async def wait_until_gone(self) -> None:
+    async def wait_until_gone(self, reached: Callable[[], None]) -> None:
         """Return when the broker's process has ended: nothing listens at its address any more."""
-        await wait_until_gone(self._net, self._clock, self._registration, self._reached)
+        await wait_until_gone(self._net, self._clock, self._registration, self._reached, reached)
 
     def close(self) -> None:
         """Close the connection."""

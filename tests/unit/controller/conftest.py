@@ -1,7 +1,7 @@
 """The dependencies of a controller without a broker: an in-memory tree and recording ports."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 import pytest
 
@@ -79,8 +79,10 @@ class NotingPort:
             for key in partitions
         }
 
-    async def wait_until_gone(self) -> None:
+    async def wait_until_gone(self, reached: Callable[[], None]) -> None:
         """Return when a test says that the process has ended."""
+        if not self.is_gone.is_set():
+            reached()
         await self.is_gone.wait()
 
     def close(self) -> None:

@@ -9,8 +9,10 @@ DELAYS = (0.3, 2.0, SESSION_SECONDS - 0.2, SESSION_SECONDS + 0.5)
 
 
 @pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("seed", range(2))
-def test_two_of_three_brokers_are_enough_after_all_were_killed(seed: int, delay: float) -> None:
+@pytest.mark.parametrize(("seed", "age"), [(0, 5.0), (1, 5.0), (2, 0.5)])
+def test_two_of_three_brokers_are_enough_after_all_were_killed(
+    seed: int, age: float, delay: float
+) -> None:
     """The first that restarts knows that the others have ended, although they are registered.
 
     Otherwise the last registered one becomes the only member of each ISR, without a process.
@@ -20,7 +22,7 @@ def test_two_of_three_brokers_are_enough_after_all_were_killed(seed: int, delay:
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
         await cluster.create(1, "t", 6, 3)
-        await cluster.clock.sleep(5)
+        await cluster.clock.sleep(age)
         for broker_id in cluster.ids:
             cluster.kill(broker_id)
         await cluster.begin(1)

@@ -95,10 +95,14 @@ class Wire:
     """A connection with a transport that is driven by hand."""
 
     def __init__(
-        self, answer: Callable[[Connection, bytes], None], limits: Limits | None = None
+        self,
+        answer: Callable[[Connection, bytes], None],
+        limits: Limits | None = None,
+        *,
+        connection: Connection | None = None,
     ) -> None:
         self.endpoint = HandHousehold(answer, limits or Limits())
-        self.connection = Connection(self.endpoint)
+        self.connection = connection or Connection(self.endpoint)
         self.transport = HandTransport()
         self.transport.connection = self.connection
         self.connection.connection_made(self.transport)

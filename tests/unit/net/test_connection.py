@@ -19,6 +19,19 @@ async def test_frames_of_one_read_are_answered_in_one_write(wire_of, framed, ech
     assert wire.transport.writes == 1
 
 
+async def test_a_connection_made_while_the_endpoint_begins_to_serve_is_served(
+    wire_of, framed, echo
+) -> None:
+    """The event loop constructs the protocol one iteration before it has a transport."""
+    endpoint = wire_of(echo).endpoint
+    handler, endpoint.handler = endpoint.handler, None
+    connection = Connection(endpoint)
+    endpoint.handler = handler
+    wire = wire_of(echo, connection=connection)
+    wire.receive(framed(b"one"))
+    assert wire.answers() == [b"one"]
+
+
 @pytest.mark.parametrize("seed", range(8))
 async def test_frames_split_anywhere_arrive_complete(wire_of, framed, echo, seed: int) -> None:
     """However the stream is split, the same frames are received and all memory is released."""
