@@ -28,18 +28,18 @@ def run(name: str, words: list[str]) -> int:
 
 def _start(words: list[str]) -> int:
     is_daemon = "-daemon" in words
-    arguments = [
+    rest = [
         word for word in words if word not in ("-daemon", "-loggc") and not word.startswith("-name")
     ]
-    if not arguments or arguments[0].startswith("--"):
+    if not rest or rest[0].startswith("--"):
         err("USAGE: kafka-server-start [-daemon] server.properties [--override property=value]*")
         return 1
-    path = Path(arguments[0])
+    path = Path(rest[0])
     if not path.is_file():
         err(f"{path} is not a file: name the broker's properties file")
         return 1
     line = [*_COMMAND, "up", "--config", str(path)]
-    overrides = arguments[1:]
+    overrides = rest[1:]
     while overrides:
         flag, *overrides = overrides
         if flag != "--override" or not overrides:
