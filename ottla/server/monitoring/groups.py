@@ -17,7 +17,7 @@ from ottla.metrics.beans import Beans, Properties, Reading
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.server.context import Broker
 from ottla.server.lag.ends import high_watermarks
-from ottla.server.lag.questions import Leaders, Place
+from ottla.server.lag.questions import Leaders, PartitionKey
 from ottla.server.lag.times import RecordTimes
 from ottla.server.monitoring.sources import Pace
 from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
@@ -106,7 +106,7 @@ def counts(groups: GroupCoordinator) -> Iterator[Reading]:
 async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
     """Return the groups of this coordinator with the ends of the partitions that they consume."""
     groups = broker.groups
-    offsets: list[tuple[str, Place, int]] = []
+    offsets: list[tuple[str, PartitionKey, int]] = []
     for group_id, of_group in groups.committed_offsets():
         for partition, committed in list(of_group.items()):
             await pace.rest()
@@ -132,7 +132,7 @@ async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
 
 def _members(
     groups: GroupCoordinator, group: ListedGroup
-) -> list[tuple[Owner, list[Place]]] | None:
+) -> list[tuple[Owner, list[PartitionKey]]] | None:
     """Return the members of a group, and their partitions; None while it is being changed."""
     if group.group_type == _CONSUMER:
         description = groups.describe_consumer_group(group.group_id)
@@ -161,7 +161,7 @@ def _members(
     ]
 
 
-def _assigned(assignment: bytes) -> list[Place]:
+def _assigned(assignment: bytes) -> list[PartitionKey]:
     try:
         assigned = decode_assignment(assignment).assigned_partitions if assignment else []
     except ProtocolError:
