@@ -32,8 +32,8 @@ def _parse_address(text: str) -> Address:
     bare = text.rpartition("://")[2]
     host, port = bare, ""
     if bare.startswith("["):
-        host, _, rest = bare[1:].partition("]")
-        port = rest.removeprefix(":")
+        host, _, suffix = bare[1:].partition("]")
+        port = suffix.removeprefix(":")
     elif bare.count(":") == 1:
         host, _, port = bare.partition(":")
         if not port:

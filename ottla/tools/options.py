@@ -83,8 +83,8 @@ def parse_pairs(
     """Convert the values of options like `--config key=value` to a dictionary (a click callback)."""
     pairs = {}
     for text in values:
-        name, found, value = text.partition("=")
-        if not found or not name.strip():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
             raise click.BadParameter(f"{text!r} is not of the form name=value", context, parameter)
         pairs[name.strip()] = value.strip()
     return pairs
@@ -119,7 +119,7 @@ def _complete(subject: str, context: click.Context, incomplete: str) -> list[Com
     # Imported only for completion: no other call needs this module.
     names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
     try:
-        found = names(context.params.get("bootstrap") or _default_bootstrap())
+        known = names(context.params.get("bootstrap") or _default_bootstrap())
     except OttlaError:
         return []
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in known if name.startswith(incomplete)]

@@ -72,9 +72,9 @@ def parse_range(texts: Sequence[str], now_ms: int) -> tuple[Position | None, Pos
     start: Position | None = None
     end: Position | None = None
     for text in texts:
-        kind, found, rest = text.partition("@")
-        if found and kind in ("s", "e"):
-            position = parse_position("@" + rest, now_ms)
+        kind, at_sign, remainder = text.partition("@")
+        if at_sign and kind in ("s", "e"):
+            position = parse_position("@" + remainder, now_ms)
             is_end = kind == "e"
         else:
             position = parse_position(text, now_ms)
@@ -101,17 +101,15 @@ def resolve(
     latest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.LATEST))
     match position.anchor:
         case Anchor.BEGINNING | Anchor.STORED:
-            targets: Mapping[Partition, int] = {
-                key: found.offset for key, found in earliest.items()
-            }
+            targets: Mapping[Partition, int] = {key: row.offset for key, row in earliest.items()}
         case Anchor.END:
-            targets = {key: found.offset for key, found in latest.items()}
+            targets = {key: row.offset for key, row in latest.items()}
         case Anchor.OFFSET:
             targets = dict.fromkeys(partitions, position.value)
         case Anchor.TAIL:
-            targets = {key: found.offset - position.value for key, found in latest.items()}
+            targets = {key: row.offset - position.value for key, row in latest.items()}
         case Anchor.HEAD:
-            targets = {key: found.offset + position.value for key, found in earliest.items()}
+            targets = {key: row.offset + position.value for key, row in earliest.items()}
         case Anchor.TIME:
             targets = offsets.offsets_at(brokers, partitions, position.value)
     return {

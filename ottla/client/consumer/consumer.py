@@ -268,11 +268,11 @@ class Consumer(AssignedPartitions):
         if messages or timeout <= 0:
             return messages
         deadline = time.monotonic() + timeout
-        while (left := deadline - time.monotonic()) > 0:
-            first = self._consumer.poll(min(_STEP_S, left))
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            first = self._consumer.poll(min(_STEP_S, remaining_s))
             if first is not None:
-                rest = self._consumer.consume(limit - 1, 0) if limit > 1 else []
-                messages = self._good([first, *rest])
+                following = self._consumer.consume(limit - 1, 0) if limit > 1 else []
+                messages = self._good([first, *following])
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break

@@ -360,13 +360,13 @@ def _ages_by_group(
 ) -> dict[tuple[str, Key], float]:
     """Return ages by group and partition; groups at the same partition take turns."""
     ages: dict[tuple[str, Key], float] = {}
-    rest = dict(positions)
-    while rest:
+    remaining = dict(positions)
+    while remaining:
         batch: dict[Key, tuple[str, int]] = {}
-        for (group_id, key), offset in list(rest.items()):
+        for (group_id, key), offset in list(remaining.items()):
             if key not in batch:
                 batch[key] = group_id, offset
-                del rest[group_id, key]
+                del remaining[group_id, key]
         offsets = {key: offset for key, (_, offset) in batch.items()}
         for key, age in ages_of(connection, _leaders(connection), offsets).items():
             if age.seconds is not None:

@@ -115,12 +115,12 @@ def plan_reset(connection: ClusterConnection, request: ResetRequest) -> OffsetPl
             f"{missing[0][0]}-{missing[0][1]} has no running leader: try again when it has one, or "
             "leave it out.",
         )
-    wanted = _targets(connection, request, leaders, bounds, committed)
+    targets = _targets(connection, request, leaders, bounds, committed)
     return OffsetPlan(
         group_id=request.group_id,
         strategy=request.strategy,
         differences=tuple(
-            _difference(key, committed.get(key), wanted[key], bounds) for key in sorted(leaders)
+            _difference(key, committed.get(key), targets[key], bounds) for key in sorted(leaders)
         ),
         obstacle=_obstacle(connection, request.group_id),
         planned_at_ms=connection.now_ms(),
@@ -349,23 +349,25 @@ def _targets(
     moment = request.timestamp_ms or 0
     if request.strategy is Strategy.BY_DURATION:
         moment = connection.now_ms() - parse_duration(request.duration or "")
-    found = find_offsets(connection, leaders, max(0, moment))
+    results = find_offsets(connection, leaders, max(0, moment))
     # No record is as young: the group continues at the end.
     return {
-        key: found[key].offset if key in found and found[key].offset >= 0 else bounds.ends[key]
+        key: results[key].offset
+        if key in results and results[key].offset >= 0
+        else bounds.ends[key]
         for key in leaders
     }
 
 
 def _difference(
-    key: Key, before: int | None, wanted: int | None, bounds: Bounds
+    key: Key, before: int | None, target: int | None, bounds: Bounds
 ) -> OffsetDifference:
     start, end = bounds.starts[key], bounds.ends[key]
-    after, note = wanted, ""
-    if wanted is not None and wanted < start:
-        after, note = start, f"{wanted} is deleted: moved to the log start offset {start}"
-    elif wanted is not None and wanted > end:
-        after, note = end, f"{wanted} is past the end: moved to the end {end}"
+    after, note = target, ""
+    if target is not None and target < start:
+        after, note = start, f"{target} is deleted: moved to the log start offset {start}"
+    elif target is not None and target > end:
+        after, note = end, f"{target} is past the end: moved to the end {end}"
     return OffsetDifference(
         topic=key[0],
         partition=key[1],

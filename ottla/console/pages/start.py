@@ -45,10 +45,10 @@ def show_shortcuts(view: View) -> Mapping[str, Any]:
 
 def search(view: View) -> Mapping[str, Any]:
     """Return pages, topics, groups, brokers and options whose names contain a text."""
-    wanted = view.query.text("q").lower()
+    text = view.query.text("q").lower()
     results = []
-    for name, kind, url in _everything(view, bool(wanted)):
-        if wanted in name.lower():
+    for name, kind, url in _everything(view, bool(text)):
+        if text in name.lower():
             results.append({"name": name, "kind": view.say(kind), "url": url})
         if len(results) >= _MAX_RESULTS:
             break

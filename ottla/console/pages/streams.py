@@ -37,7 +37,7 @@ class Application(NamedTuple):
 def list_applications(groups: Sequence[GroupRow]) -> list[Application]:
     """Return the applications among the groups of a cluster."""
     by_id = {row.group_id: row for row in groups}
-    found = []
+    applications = []
     for row in groups:
         if row.protocol_type == _DRIVERS_PROTOCOL or row.group_id.endswith(_DRIVERS):
             name = row.group_id.removesuffix(_DRIVERS)
@@ -46,12 +46,12 @@ def list_applications(groups: Sequence[GroupRow]) -> list[Application]:
             state = "Running" if members else "Stopped"
             topics = progress.topics if progress else ()
             lag = progress.lag if progress else None
-            found.append(Application(name, "ottla", state, members, topics, lag))
+            applications.append(Application(name, "ottla", state, members, topics, lag))
         elif row.type == "streams":
-            found.append(
+            applications.append(
                 Application(row.group_id, "kafka", row.state, row.members or 0, row.topics, row.lag)
             )
-    return sorted(found)
+    return sorted(applications)
 
 
 def show_applications(view: View) -> Mapping[str, Any]:

@@ -20,10 +20,10 @@ def _ids(context: click.Context, parameter: click.Parameter, text: str | None) -
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isdecimal() for part in parts):
         raise click.BadParameter(f"{text!r} is not a list of broker ids, as in 1,2,3", context, parameter)  # fmt: skip
-    found = tuple(int(part) for part in parts)
-    if len(set(found)) != len(found):
+    ids = tuple(int(part) for part in parts)
+    if len(set(ids)) != len(ids):
         raise click.BadParameter(f"{text!r} names a broker twice", context, parameter)
-    return found
+    return ids
 
 
 @click.command("move")
@@ -82,11 +82,11 @@ def _show(brokers: Brokers, output: Output) -> None:
         {
             "topic": topic,
             "partition": partition,
-            "replicas": list(found.replicas),
-            "adding": list(found.adding),
-            "removing": list(found.removing),
+            "replicas": list(move.replicas),
+            "adding": list(move.adding),
+            "removing": list(move.removing),
         }
-        for (topic, partition), found in sorted(replicas.list_reassignments(brokers).items())
+        for (topic, partition), move in sorted(replicas.list_reassignments(brokers).items())
     ]
     output.rows(rows, _STATUS_COLUMNS, empty="No replicas are moving.")
 
@@ -102,14 +102,14 @@ def _plan(brokers: Brokers, keys: Sequence[Key], to: tuple[int, ...]) -> list[di
     for at, (name, number) in enumerate(keys):
         now = next(row for row in described[name].partitions if row.partition == number)
         turn = at % len(to) if to else 0
-        wanted = (*to[turn:], *to[:turn])
-        if not to or wanted != tuple(now.replicas):
+        target = (*to[turn:], *to[:turn])
+        if not to or target != tuple(now.replicas):
             rows.append(
                 {
                     "topic": name,
                     "partition": number,
                     "from": list(now.replicas),
-                    "to": list(wanted),
+                    "to": list(target),
                 }
             )
     return rows

@@ -164,7 +164,7 @@ def _brokers() -> Iterator[Rule]:
 
 def text_of(limits: Limits) -> str:
     """Return the file of rules."""
-    found = [
+    entries = [
         {
             "alert": rule.name,
             "expr": rule.expression,
@@ -175,7 +175,7 @@ def text_of(limits: Limits) -> str:
         for rule in rules(limits)
     ]
     head = "# Written by `ottla generate alert-rules`. Name this file under rule_files of Prometheus.\n"
-    return head + yaml({"groups": [{"name": "ottla", "rules": found}]})
+    return head + yaml({"groups": [{"name": "ottla", "rules": entries}]})
 
 
 @click.command("alert-rules")

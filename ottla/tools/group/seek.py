@@ -62,10 +62,10 @@ def command(
         moves = _to_position(brokers, group, current, chosen, _position(words))
     else:
         if words["to_group"] is not None:
-            wanted = _of_group(brokers, words["to_group"], group)
+            targets_by_partition = _of_group(brokers, words["to_group"], group)
         else:
-            wanted = _of_file(str(words["to_file"]))
-        moves = _to_offsets(brokers, wanted, current, chosen)
+            targets_by_partition = _of_file(str(words["to_file"]))
+        moves = _to_offsets(brokers, targets_by_partition, current, chosen)
     if execute:
         targets = {
             (move.topic, move.partition): offsets.CommittedOffset(move.target) for move in moves
@@ -105,35 +105,35 @@ def _to_position(
 
 def _to_offsets(
     brokers: Brokers,
-    wanted: dict[Partition, int],
+    targets: dict[Partition, int],
     current: dict[Partition, int],
     chosen: Sequence[Partition] | None,
 ) -> list[Move]:
-    keys = [key for key in wanted if chosen is None or key in chosen]
+    keys = [key for key in targets if chosen is None or key in chosen]
     if not keys:
         raise click.UsageError(
             "There are no offsets for these partitions: name others with --topic."
         )
     return plan_moves(
-        Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=wanted
+        Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=targets
     )
 
 
 def _of_group(brokers: Brokers, other: str, group: str) -> dict[Partition, int]:
     if other == group:
         raise click.UsageError("--to-group names the group itself: name another one")
-    found = {
+    committed = {
         key: row.offset
         for key, row in offsets.committed_offsets(brokers, other).items()
         if row.offset >= 0
     }
-    if not found:
+    if not committed:
         raise click.UsageError(f"Group {other!r} has no committed offsets; `ottla group list` lists the groups.")  # fmt: skip
-    return found
+    return committed
 
 
 def _of_file(name: str) -> dict[Partition, int]:
-    found: dict[Partition, int] = {}
+    targets: dict[Partition, int] = {}
     for number, line in enumerate(Path(name).read_text(encoding="utf-8").splitlines(), 1):
         parts = line.replace(",", " ").split()
         if not parts:
@@ -142,7 +142,7 @@ def _of_file(name: str) -> dict[Partition, int]:
             raise click.UsageError(
                 f"{name}, line {number}: {line!r} is not of the form TOPIC PARTITION OFFSET."
             )
-        found[parts[0], int(parts[1])] = int(parts[2])
-    if not found:
+        targets[parts[0], int(parts[1])] = int(parts[2])
+    if not targets:
         raise click.UsageError(f"{name} contains no line TOPIC PARTITION OFFSET.")
-    return found
+    return targets

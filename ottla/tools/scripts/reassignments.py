@@ -56,11 +56,11 @@ def list_reassignments(brokers: Brokers) -> dict[TopicPartition, Reassignment]:
 
 
 def alter_reassignments(
-    brokers: Brokers, wanted: Mapping[TopicPartition, Sequence[int] | None]
+    brokers: Brokers, targets: Mapping[TopicPartition, Sequence[int] | None]
 ) -> dict[TopicPartition, ApiError]:
     """Start reassignments, or cancel those whose value is None; return the partitions that failed."""
     rows: dict[str, list[ReassignablePartition]] = defaultdict(list)
-    for (topic, partition), replicas in wanted.items():
+    for (topic, partition), replicas in targets.items():
         rows[topic].append(
             ReassignablePartition(
                 partition_index=partition, replicas=None if replicas is None else list(replicas)
@@ -68,7 +68,9 @@ def alter_reassignments(
         )
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=30_000,
-        topics=[ReassignableTopic(name=name, partitions=found) for name, found in rows.items()],
+        topics=[
+            ReassignableTopic(name=name, partitions=partitions) for name, partitions in rows.items()
+        ],
     )
 
     def attempt() -> dict[TopicPartition, ApiError]:

@@ -76,7 +76,7 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
 def _range(brokers: Brokers, words: dict[str, Any]) -> tuple[dict[Any, int], dict[Any, int]]:
     """Return the first and last offsets of the selected partitions."""
     topic = describe_topic(brokers, words["topic"])
-    known = [each.partition for each in topic.partitions]
+    known = [row.partition for row in topic.partitions]
     unknown = set(words["partitions"]) - set(known)
     if unknown:
         raise ConfigError(f"Topic {topic.name!r} has no partition {min(unknown)}")

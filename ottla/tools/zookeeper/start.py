@@ -76,13 +76,13 @@ class _Server:
 
     async def start(self) -> None:
         """Return when the server is part of a quorum."""
-        with self._out.open("ab") as out:
+        with self._out.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *self._java,
                 str(self._config),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
+                stdout=log,
+                stderr=log,
                 # Ctrl-C reaches this command only, which stops the servers.
                 start_new_session=True,
             )
@@ -159,12 +159,12 @@ async def _serve(servers: Sequence[_Server], output: Output, data: Path) -> None
 async def _watch(server: _Server, servers: Sequence[_Server]) -> None:
     assert server.process is not None
     code = await server.process.wait()
-    left = sum(item.process is not None and item.process.returncode is None for item in servers)
+    running = sum(item.process is not None and item.process.returncode is None for item in servers)
     sentence = f"ZooKeeper server {server.number} has ended (exit code {code})"
-    if left > len(servers) // 2:
-        sentence += f"; {left} of {len(servers)} continue."
+    if running > len(servers) // 2:
+        sentence += f"; {running} of {len(servers)} continue."
     else:
         sentence += (
-            f"; the {left} of {len(servers)} that are left are no majority and serve no client."
+            f"; the {running} of {len(servers)} that are left are no majority and serve no client."
         )
     note(sentence)

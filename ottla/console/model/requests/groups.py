@@ -70,8 +70,8 @@ def list_groups(
 
     results = ask_nodes(connection, read_metadata(connection).nodes, ask)
     # While a coordinator moves, two brokers may list a group.
-    found = {row.group_id: row for rows in results.values() for row in rows}
-    return sorted(found.values(), key=lambda row: row.group_id)
+    listings = {row.group_id: row for rows in results.values() for row in rows}
+    return sorted(listings.values(), key=lambda row: row.group_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,14 @@ def committed_of(
 def _one_by_one(
     connection: ClusterConnection, groups: Iterable[str]
 ) -> dict[str, dict[Key, CommittedOffset]]:
-    found = {}
+    by_group = {}
     with connection.brokers() as brokers:
         for name in groups:
             try:
-                found[name] = committed_offsets(brokers, name, require_stable=False)
+                by_group[name] = committed_offsets(brokers, name, require_stable=False)
             except ApiError:
                 continue
-    return found
+    return by_group
 
 
 def _ask_classic(names: list[str], brokers: Brokers, node: int) -> dict[str, Membership]:

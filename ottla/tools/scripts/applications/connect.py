@@ -82,8 +82,8 @@ def _translate(worker: Settings, connector: Settings, path: str) -> tuple[str, s
     missing = [key for key in ("name", "file") if not connector.get(key)]
     topic = connector.get("topic") if kind == _SOURCE else connector.get("topics")
     if missing or not topic:
-        wanted = missing[0] if missing else ("topic" if kind == _SOURCE else "topics")
-        raise ConfigError(f"{path}: the connector has no {wanted}: add it")
+        missing_key = missing[0] if missing else ("topic" if kind == _SOURCE else "topics")
+        raise ConfigError(f"{path}: the connector has no {missing_key}: add it")
     converter = connector.get("value.converter", worker.get("value.converter", ""))
     if not converter.endswith(_PLAIN):
         err(

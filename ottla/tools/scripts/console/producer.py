@@ -134,8 +134,8 @@ def _lines() -> Iterator[str]:
 
 def _reader_properties(options: Options) -> dict[str, str]:
     name = options["reader-config"]
-    given = pairs([*options.all("property"), *options.all("reader-property")])
-    return {**(read_properties(name) if name else {}), **given}
+    from_flags = pairs([*options.all("property"), *options.all("reader-property")])
+    return {**(read_properties(name) if name else {}), **from_flags}
 
 
 def _settings(options: Options) -> dict[str, str]:

@@ -119,7 +119,7 @@ JAVA_MESSAGES = {
 def _list(brokers: Brokers, options: Options) -> None:
     states = _choices(options["state"], _STATES, "Invalid state list")
     types = _choices(options["type"], _TYPES, "Invalid types list")
-    found = [
+    selected = [
         group
         for group in groups.list_groups(brokers)
         if group.protocol_type in ("consumer", "")
@@ -127,13 +127,13 @@ def _list(brokers: Brokers, options: Options) -> None:
         and (not types or group.type.lower() in types)
     ]
     if options.is_json:
-        as_json([{"group": g.group_id, "type": g.type, "state": g.state} for g in found])
+        as_json([{"group": g.group_id, "type": g.type, "state": g.state} for g in selected])
         return
     if "state" not in options and "type" not in options:
-        for group in found:
+        for group in selected:
             out(group.group_id)
         return
-    widths = [max([15, *(len(group.group_id) for group in found)]) + 10]
+    widths = [max([15, *(len(group.group_id) for group in selected)]) + 10]
     columns: list[tuple[str, Callable[[groups.GroupListing], str]]] = [
         ("GROUP", lambda group: group.group_id)
     ]
@@ -143,7 +143,7 @@ def _list(brokers: Brokers, options: Options) -> None:
         columns.append(("STATE", lambda group: group.state or "Unknown"))
     widths += [20] * (len(columns) - 1)
     out(left([title for title, _ in columns], widths))
-    for group in found:
+    for group in selected:
         out(left([cell(group) for _, cell in columns], widths))
 
 

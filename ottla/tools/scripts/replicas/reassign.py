@@ -109,11 +109,11 @@ def on_parse_error(error: UsageError) -> int:
 
 
 def _check(options: Options) -> str:
-    given = [name for name in _ACTIONS if name in options]
-    if len(given) != 1:
-        wanted = ", ".join(f"--{name}" for name in _ACTIONS)
-        raise UsageError(f"Command must include exactly one action: {wanted}")
-    (action,) = given
+    actions = [name for name in _ACTIONS if name in options]
+    if len(actions) != 1:
+        known = ", ".join(f"--{name}" for name in _ACTIONS)
+        raise UsageError(f"Command must include exactly one action: {known}")
+    (action,) = actions
     if "bootstrap-server" not in options:
         raise UsageError("Please specify either --bootstrap-server or --bootstrap-controller")
     options.require(*_REQUIRED[action])
@@ -256,8 +256,8 @@ def _verify(brokers: Brokers, options: Options) -> None:
                 f"There is no active reassignment of partition {text_of(key)}, but replica set is "
                 f"{_ids(replicas)} rather than {_ids(plan[key])}."
             )
-    found = find_directories(brokers, _live(brokers, targets))
-    is_busy = log_dir_moves.report(targets, found)
+    directories = find_directories(brokers, _live(brokers, targets))
+    is_busy = log_dir_moves.report(targets, directories)
     if not moves and not is_busy and "preserve-throttles" not in options:
         _clear(brokers, plan)
 
@@ -287,11 +287,13 @@ def _cancel(brokers: Brokers, options: Options) -> None:
         out(f"Successfully cancelled partition reassignment{plural} for: {listed(active)}")
     else:
         out("None of the specified partition reassignments are active.")
-    found = find_directories(brokers, _live(brokers, targets))
+    by_replica = find_directories(brokers, _live(brokers, targets))
     back = {
-        replica: directories.current
+        replica: current_and_future.current
         for replica in targets
-        if (directories := found.get(replica)) and directories.future and directories.current
+        if (current_and_future := by_replica.get(replica))
+        and current_and_future.future
+        and current_and_future.current
     }
     if back:
         log_dir_moves.move(brokers, back, options["timeout"])
