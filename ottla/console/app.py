@@ -7,6 +7,7 @@ from ottla.console.pages import (
     reassignments,
     start,
     streams,
+    timeline,
     transactions,
     zookeeper,
 )
@@ -20,6 +21,7 @@ PAGES = (
     *start.PAGES,
     *overview.PAGES,
     *brokers.PAGES,
+    *timeline.PAGES,
     *reassignments.PAGES,
     *listing.PAGES,
     *topic.PAGES,

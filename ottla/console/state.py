@@ -13,6 +13,7 @@ from ottla.console.accounts.users import Users
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
+from ottla.console.timeline.store import TimelineStore
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
@@ -50,6 +51,7 @@ class Console:
     audit: AuditLog
     masking: Masking
     plans: Plans
+    timeline: TimelineStore
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
@@ -78,5 +80,6 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         AuditLog(database, clock),
         Masking(database),
         Plans(clock),
+        TimelineStore(database),
         one_time_password=users.create_first(settings.first_password),
     )

@@ -85,10 +85,16 @@ def run(
 ) -> Any:
     """Run an operation that `authorize` has allowed, and write changes to the audit log."""
     connection = console.clusters.get(cluster) if operation.has_cluster else None
+    passed = {
+        "connection": connection,
+        "masking": caller.masking,
+        "catalogue": console.clusters,
+        "timeline": console.timeline,
+    }
     if not operation.is_change:
-        return operation.run(connection, arguments, caller.masking, console.clusters)
+        return operation.run(arguments, passed)
     try:
-        result = operation.run(connection, arguments, caller.masking, console.clusters)
+        result = operation.run(arguments, passed)
     except (OttlaError, OSError) as error:
         _audit_failure(console, caller, operation, connection, error)
         raise

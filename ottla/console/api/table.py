@@ -1,6 +1,6 @@
 """The table of all operations."""
 
-from ottla.console.api.calls import access, clusters, groups, messages, moving, topics
+from ottla.console.api.calls import access, clusters, groups, messages, moving, timeline, topics
 from ottla.console.api.operations import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -9,5 +9,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *messages.OPERATIONS,
     *groups.OPERATIONS,
     *moving.OPERATIONS,
+    *timeline.OPERATIONS,
     *access.OPERATIONS,
 )
