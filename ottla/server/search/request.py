@@ -130,6 +130,6 @@ def _position(name: str, text: str) -> Position:
         if found is not None:
             return build(int(found.group(1)))
     raise ConfigError(
-        f"{name} {text!r} is not a position: use beginning, end, an offset (42), the last so many "
+        f"{name} {text!r} is not a position: use beginning, end, an offset (42), the last ten "
         "records (-10), or a time in milliseconds (@1767225600000)"
     )
