@@ -3,6 +3,7 @@
 from ottla.console.api.routes import api_routes
 from ottla.console.pages import (
     brokers,
+    history,
     overview,
     reassignments,
     start,
@@ -38,6 +39,7 @@ PAGES = (
 SOURCES = (
     *start.SOURCES,
     *overview.SOURCES,
+    *history.SOURCES,
     *topic.SOURCES,
     *messages.SOURCES,
     *groups.SOURCES,

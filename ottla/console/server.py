@@ -79,6 +79,7 @@ class ConsoleServer:
         self._thread.start()
         if not self._ready.wait(_START_S) or not self._thread.is_alive():
             raise OttlaError("the console did not start: see the log")
+        self._console.sampler.start()
 
     def stop(self) -> None:
         """Stop and wait for the thread; idempotent."""

@@ -10,6 +10,8 @@ from ottla.console.accounts.database import Database
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
+from ottla.console.history.sampler import EVERY_S, Sampler
+from ottla.console.history.store import History
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
@@ -25,7 +27,7 @@ class ConsoleSettings:
 
     `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
     free port. `first_password` is the password of the first admin; without one it is random. A page
-    waits `timeout_s` for a cluster.
+    waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -35,6 +37,7 @@ class ConsoleSettings:
     is_read_only: bool = False
     first_password: str | None = None
     timeout_s: float = 5.0
+    sample_s: float = EVERY_S
 
 
 @dataclass(slots=True)
@@ -50,12 +53,15 @@ class Console:
     audit: AuditLog
     masking: Masking
     plans: Plans
+    history: History
+    sampler: Sampler
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
 
     def close(self) -> None:
-        """Close the connections and the file."""
+        """Stop the samples, and close the connections and the file."""
+        self.sampler.stop()
         self.clusters.close()
         self.database.close()
 
@@ -68,6 +74,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     clusters = ClusterCatalogue()
     for cluster in settings.clusters:
         clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
+    history = History(database)
     return Console(
         settings,
         clock,
@@ -78,5 +85,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         AuditLog(database, clock),
         Masking(database),
         Plans(clock),
+        history,
+        Sampler(clusters, [history], clock, settings.sample_s),
         one_time_password=users.create_first(settings.first_password),
     )

@@ -234,6 +234,16 @@ def test_charts_draw_what_they_read(page: Page, watched: Watched, cluster: Clust
     expect(page.locator(".chart .u-legend")).to_contain_text("records/s")
 
 
+def test_the_history_of_a_group_is_drawn(page: Page, console: ConsoleServer) -> None:
+    """The charts of the stored history have a canvas, for each period that has points."""
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    page.goto("/c/local/group?id=billing")
+    expect(page.locator("#history canvas")).to_have_count(3)
+    expect(page.locator("#history .u-legend").first).to_contain_text("lag (records)")
+    page.get_by_role("link", name="7 days").click()
+    expect(page.locator("#history .empty").first).to_be_visible()
+
+
 def test_theme_and_language_are_kept(page: Page) -> None:
     """The choice is stored in a cookie and applies to every page."""
     page.goto("/c/local/topics")

@@ -1,6 +1,6 @@
 """The table of all operations."""
 
-from ottla.console.api.calls import access, clusters, groups, messages, moving, topics
+from ottla.console.api.calls import access, clusters, groups, history, messages, moving, topics
 from ottla.console.api.operations import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -8,6 +8,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *topics.OPERATIONS,
     *messages.OPERATIONS,
     *groups.OPERATIONS,
+    *history.OPERATIONS,
     *moving.OPERATIONS,
     *access.OPERATIONS,
 )

@@ -117,12 +117,13 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A group in a sample; lags are None if unknown."""
+    """A group in a sample; `position` is the sum of its committed offsets. None if unknown."""
 
     group_id: str
     state: str
     lag: int | None
     lag_s: float | None
+    position: int | None
 
 
 def list_groups(
@@ -223,6 +224,11 @@ def summarize_groups(connection: ClusterConnection, ends: Mapping[Key, int]) -> 
             state=row.state,
             lag=_lag(committed.get(row.group_id, {}), ends),
             lag_s=_largest_age(row.group_id, oldest.get(row.group_id), seconds),
+            position=_total(
+                offset.offset
+                for key, offset in committed.get(row.group_id, {}).items()
+                if key in ends
+            ),
         )
         for row in listings
     ]

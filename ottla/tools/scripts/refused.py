@@ -15,7 +15,6 @@ REASONS = {
     "kafka-metadata-quorum": _QUORUM,
     "kafka-metadata-shell": f"{_QUORUM}; zookeeper-shell reads it",
     "kafka-storage": "a log directory needs no formatting: `ottla up --data DIR` creates it",
-    "kafka-jmx": "there is no JMX: read http://HOST:METRICS_PORT/metrics (option metrics.listener)",
     "zookeeper-security-migration": "the tree has no access control lists",
 }
 

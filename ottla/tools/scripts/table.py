@@ -189,6 +189,7 @@ SCRIPTS: Mapping[str, Script] = {
             "connect-internal-topics",
         )
     },
+    "kafka-jmx": Script(f"{_HERE}.jmx.tool", "", "Print the values of JMX beans, over HTTP."),
     "trogdor": Script(
         "ottla.testing.workloads.script", "", "Run producers, consumers and faults of a TOML file."
     ),
