@@ -1,7 +1,8 @@
 """Offset expressions of every command: `start`, `end`, `stored`, `42`, `-10`, `+5`, `@2026-02-14`,
 `@-1h`.
 
-Parsing is pure; `resolve` looks up the offset of a position in each partition. kcat's `s@…` and `e@…` are accepted, too.
+Parsing is pure; `resolve` looks up the offset of a position in each partition. kcat's `s@…` and
+`e@…` are accepted, too.
 """
 
 import re
