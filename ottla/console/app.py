@@ -8,6 +8,7 @@ from ottla.console.pages import (
     reassignments,
     start,
     streams,
+    timeline,
     transactions,
     zookeeper,
 )
@@ -21,6 +22,7 @@ PAGES = (
     *start.PAGES,
     *overview.PAGES,
     *brokers.PAGES,
+    *timeline.PAGES,
     *reassignments.PAGES,
     *listing.PAGES,
     *topic.PAGES,

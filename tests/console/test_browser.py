@@ -24,6 +24,7 @@ PAGES = {
     "broker-settings": "/c/local/brokers/1/settings?q=retention&edit=log.retention.ms",
     "broker-apis": "/c/local/brokers/1/apis",
     "broker-defaults": "/c/local/brokers/defaults",
+    "timeline": "/c/local/timeline?topic=orders&minutes=15",
     "reassignments": "/c/local/reassignments",
     "topics": "/c/local/topics?internal=1",
     "topic-new": "/c/local/topics/new",

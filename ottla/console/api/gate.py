@@ -92,6 +92,7 @@ def run(
         "masking": caller.masking,
         "catalogue": console.clusters,
         "history": console.history,
+        "timeline": console.timeline,
     }
     if not operation.is_change:
         return operation.run(arguments, passed)

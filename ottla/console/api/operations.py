@@ -18,7 +18,7 @@ from ottla.console.model.changes import Change
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
 # Parameters of functions that the server passes, not the caller.
-PASSED = ("connection", "masking", "catalogue", "history")
+PASSED = ("connection", "masking", "catalogue", "history", "timeline")
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 
@@ -37,10 +37,9 @@ class Parameter:
 class Operation:
     """One operation.
 
-    `call` is a function whose first parameter may be `connection`; `masking` receives the rules
-    that apply to the caller, `catalogue` the clusters, `history` the stored history. `is_change`
-    marks operations that change the cluster, which a read-only console refuses; `is_dry_run` those
-    whose POST changes nothing.
+    `call` is a function that may have the parameters `PASSED`; `masking` receives the rules that
+    apply to the caller. `is_change` marks operations that change the cluster, which a
+    read-only console refuses; `is_dry_run` those whose POST changes nothing.
     """
 
     method: str
@@ -149,13 +148,14 @@ class Operation:
                 f"there is no parameter {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}"
             )
 
-    def run(self, arguments: Mapping[str, Any], passed: Mapping[str, Any]) -> Any:
-        """Call the function with arguments, and with those of `PASSED` that it has; blocks while
-        the cluster answers.
+    def run(self, arguments: Mapping[str, Any], passed: Mapping[str, object]) -> Any:
+        """Call the function, with those of the objects of `PASSED` that it has parameters for.
+
+        Blocks while the cluster answers.
         """
         names = inspect.signature(self.call).parameters
-        needed = {name: value for name, value in passed.items() if name in names}
-        return self.call(**arguments, **needed)
+        own = {name: value for name, value in passed.items() if name in names}
+        return self.call(**arguments, **own)
 
 
 def _fields(body: Any) -> Mapping[str, Any]:

@@ -1,6 +1,15 @@
 """The table of all operations."""
 
-from ottla.console.api.calls import access, clusters, groups, history, messages, moving, topics
+from ottla.console.api.calls import (
+    access,
+    clusters,
+    groups,
+    history,
+    messages,
+    moving,
+    timeline,
+    topics,
+)
 from ottla.console.api.operations import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -10,5 +19,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *groups.OPERATIONS,
     *history.OPERATIONS,
     *moving.OPERATIONS,
+    *timeline.OPERATIONS,
     *access.OPERATIONS,
 )

@@ -24,6 +24,7 @@ _PAGES = {
     "ACL & users": "acls",
     "Quotas": "quotas",
     "Reassign partitions": "reassignments",
+    "Leaders over time": "timeline",
 }
 
 

@@ -188,6 +188,14 @@ def waiting(broker: Broker) -> Iterator[Reading]:
     yield _EVICTIONS.of(sessions.evictions_count)
 
 
+def own_controller(broker: Broker) -> list[Family]:
+    """Return Ottla's own figures of the controller, if this broker is it."""
+    epoch: list[Sample] = (
+        [("", broker.image.controller_epoch)] if broker.controller.is_active else []
+    )
+    return [gauge("ottla_controller_epoch", "Epoch of this controller.", epoch)]
+
+
 def coordinators(broker: Broker) -> list[Family]:
     """Return Ottla's own figures of the coordinators."""
     states = Counter(transaction.state.shown for transaction in broker.transactions.transactions())
