@@ -62,7 +62,7 @@ class Pattern:
             match = _PROPERTY.match(rest, position)
             if match is None:
                 raise ValueError(
-                    f"invalid object name {text!r}: {rest[position:]!r} is no property"
+                    f"invalid object name {text!r}: {rest[position:]!r} is not a property"
                 )
             any_more, key, value = match.groups()
             if any_more:
