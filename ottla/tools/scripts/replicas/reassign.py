@@ -5,6 +5,7 @@
 Not done: `--bootstrap-controller`.
 """
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 
@@ -127,7 +128,7 @@ def _check(options: Options) -> str:
 def _list(brokers: Brokers, options: Options) -> None:
     moves = list_reassignments(brokers)
     if options.is_json:
-        as_json({text_of(key): move._asdict() for key, move in moves.items()})
+        as_json({text_of(key): dataclasses.asdict(move) for key, move in moves.items()})
         return
     if not moves:
         out("No partition reassignments found.")
