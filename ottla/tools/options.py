@@ -25,7 +25,7 @@ bootstrap = click.option(
     metavar="HOST:PORT",
     envvar="OTTLA_BOOTSTRAP",
     default=_default_bootstrap,
-    show_default="that of the profile, or 127.0.0.1:9092",
+    show_default="the profile's, or 127.0.0.1:9092",
     show_envvar=True,
     help="The cluster's address.",
 )

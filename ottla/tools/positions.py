@@ -1,8 +1,8 @@
 """Offset expressions of every command: `start`, `end`, `stored`, `42`, `-10`, `+5`, `@2026-02-14`,
 `@-1h`.
 
-Parsing is pure; `start_offsets` and `end_offsets` look up the offset of a position in each
-partition. kcat's `s@…` and `e@…` are accepted, too.
+Parsing is pure; `resolve` looks up the offset of a position in each partition. kcat's `s@…` and
+`e@…` are accepted, too.
 """
 
 import re
@@ -63,7 +63,7 @@ def parse_position(text: str, now_ms: int) -> Position:
         return Position(Anchor.HEAD, int(text))
     raise ValueError(
         f"{text!r} is not a position: use beginning, end, stored, an offset (42), "
-        "the last so many (-10), so many after the beginning (+5), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
+        "the last ten records (-10), after the first five (+5), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
     )
 
 

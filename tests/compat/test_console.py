@@ -1,4 +1,4 @@
-"""The console's model against Apache Kafka 4.3.0: what it reads and changes is the same there."""
+"""The console's model with Apache Kafka 4.3.0: it reads and changes the same as with Ottla."""
 
 from collections.abc import Iterator
 

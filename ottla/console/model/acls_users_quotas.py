@@ -377,13 +377,15 @@ def _word(codes: Mapping[str, int], code: int) -> str:
 
 def _code(codes: Mapping[str, int], word: str, subject: str) -> int:
     if word not in codes:
-        raise ConfigError(f"{word!r} is no {subject}: choose one of {', '.join(codes)}")
+        raise ConfigError(f"{word!r} is not a known {subject}: choose one of {', '.join(codes)}")
     return codes[word]
 
 
 def _mechanism(name: str) -> tuple[int, str]:
     if name not in _MECHANISMS:
-        raise ConfigError(f"{name!r} is no mechanism: choose one of {', '.join(_MECHANISMS)}")
+        raise ConfigError(
+            f"{name!r} is not a known mechanism: choose one of {', '.join(_MECHANISMS)}"
+        )
     return _MECHANISMS[name]
 
 

@@ -240,7 +240,7 @@ def parse_duration(text: str) -> int:
     match = _DURATION.fullmatch(text.strip().upper())
     if match is None:
         raise ConfigError(
-            f"{text!r} is no duration: write ISO 8601, as in PT30M, PT1H30M, P1D or P2W"
+            f"{text!r} is not a duration: write ISO 8601, as in PT30M, PT1H30M, P1D or P2W"
         )
     parts = {name: float(value) for name, value in match.groupdict().items() if value}
     return int(timedelta(**parts).total_seconds() * 1000)
@@ -267,7 +267,7 @@ def request_of(
         try:
             argument = {name: int(value)}
         except ValueError:
-            raise ConfigError(f"{value!r} is no {name}: write a number") from None
+            raise ConfigError(f"{value!r} is not a number, as {name} needs") from None
     return ResetRequest(
         group_id,
         strategy,
@@ -283,7 +283,7 @@ def _require_argument(request: ResetRequest) -> None:
     if name is not None and getattr(request, name) in (None, {}):
         raise ConfigError(f"the strategy {request.strategy} needs a value for {name}")
     if request.offset is not None and request.offset < 0:
-        raise ConfigError(f"{request.offset} is no offset: use 0 or more, or to-latest")
+        raise ConfigError(f"{request.offset} is not an offset: use 0 or more, or to-latest")
 
 
 def _select(

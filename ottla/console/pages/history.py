@@ -53,7 +53,7 @@ def _period(view: View) -> Period:
     try:
         return Period(text)
     except ValueError:
-        raise ConfigError(f"{text!r} is no period: use hour, day or week") from None
+        raise ConfigError(f"{text!r} is not a period: use hour, day or week") from None
 
 
 SOURCES = (Source("/history.json", read_chart),)

@@ -21,7 +21,7 @@ Row = dict[str, str]
 def command(brokers: Brokers, output: Output) -> int:
     """Check brokers, leaders, replicas and log directories.
 
-    The exit code is 0 if everything is as it should be, else 1.
+    The exit code is 1 if a check fails, else 0.
     """
     described = cluster.describe_cluster(brokers)
     listed = topics.list_topics(brokers)

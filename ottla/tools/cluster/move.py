@@ -8,7 +8,7 @@ from ottla.client.admin import cluster, replicas, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output, note
-from ottla.tools.places import parse_places
+from ottla.tools.topic_partitions import parse_topic_partitions
 
 _COLUMNS = ("topic", "partition", "from", "to")
 _STATUS_COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
@@ -27,7 +27,7 @@ def _ids(context: click.Context, parameter: click.Parameter, text: str | None) -
 
 
 @click.command("move")
-@click.argument("places", nargs=-1, metavar="[TOPIC[:0,1]]...", shell_complete=options.complete_topic)  # fmt: skip
+@click.argument("topic_partitions", nargs=-1, metavar="[TOPIC[:0,1]]...", shell_complete=options.complete_topic)  # fmt: skip
 @click.option("--to", callback=_ids, metavar="ID,…", help="The brokers of the replicas; the first one is preferred as leader.")  # fmt: skip
 @click.option("--cancel", is_flag=True, help="Cancel the moves of these partitions.")
 @click.option("--execute", is_flag=True, help="Execute the plan (default: dry run).")
@@ -35,7 +35,7 @@ def _ids(context: click.Context, parameter: click.Parameter, text: str | None) -
 def command(
     brokers: Brokers,
     output: Output,
-    places: tuple[str, ...],
+    topic_partitions: tuple[str, ...],
     to: tuple[int, ...],
     cancel: bool,
     execute: bool,
@@ -48,14 +48,14 @@ def command(
     ottla cluster move orders --to 2,3 --execute
     ottla cluster move orders:0,1 --cancel --execute
     """
-    if not places:
+    if not topic_partitions:
         if to or cancel or execute:
             raise click.UsageError("Name the topics or partitions, as in orders or orders:0,1.")
         _show(brokers, output)
         return
     if bool(to) == cancel:
         raise click.UsageError("Give either --to ID,… or --cancel.")
-    keys = parse_places(brokers, places)
+    keys = parse_topic_partitions(brokers, topic_partitions)
     moves = replicas.list_reassignments(brokers)
     rows = _plan(brokers, keys, to)
     if cancel:

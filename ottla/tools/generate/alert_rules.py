@@ -182,9 +182,9 @@ def text_of(limits: Limits) -> str:
 @click.option("--job", default="ottla", show_default=True, metavar="NAME",
               help="The job of the brokers in Prometheus.")  # fmt: skip
 @click.option("--lag-seconds", default=300, show_default=True, type=click.IntRange(min=1),
-              help="Warn of groups that are so many seconds behind.")  # fmt: skip
+              help="Warn if a group is this many seconds behind.")  # fmt: skip
 @click.option("--disk-percent", default=15, show_default=True, type=click.IntRange(1, 99),
-              help="Warn of disks with less free space than this share.")  # fmt: skip
+              help="Warn if a disk has less free space than this.")  # fmt: skip
 @destination
 def command(job: str, lag_seconds: int, disk_percent: int, path: Path | None, force: bool) -> None:
     """Print alert rules for Prometheus.

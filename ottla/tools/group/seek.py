@@ -19,8 +19,8 @@ from ottla.tools.group.reset import refuse_while_active, show_moves
 from ottla.tools.group.targets import bounds_of
 from ottla.tools.moments import parse_moment
 from ottla.tools.output import Output
-from ottla.tools.places import parse_places
 from ottla.tools.positions import Anchor, Position, parse_position, resolve
+from ottla.tools.topic_partitions import parse_topic_partitions
 
 _TARGETS = ("--to", "--to-time", "--to-group", "--to-file")
 
@@ -34,7 +34,7 @@ _TARGETS = ("--to", "--to-time", "--to-group", "--to-file")
               help="The committed offsets of another group.")  # fmt: skip
 @click.option("--to-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Lines TOPIC PARTITION OFFSET, or TOPIC,PARTITION,OFFSET.")  # fmt: skip
-@click.option("--topic", "places", multiple=True, metavar="TOPIC[:0,1]",
+@click.option("--topic", "topic_partitions", multiple=True, metavar="TOPIC[:0,1]",
               help="Only this topic, or these partitions of it; default: all with committed offsets.")  # fmt: skip
 @click.option("--execute", is_flag=True, help="Execute the plan (default: dry run).")
 @options.connected
@@ -42,11 +42,11 @@ def command(
     brokers: Brokers,
     output: Output,
     group: str,
-    places: tuple[str, ...],
+    topic_partitions: tuple[str, ...],
     execute: bool,
     **words: str | None,
 ) -> None:
-    """Move the committed offsets of a group.
+    """Move the committed offsets of a group to a position, or to those of another group or a file.
 
     \b
     ottla group seek billing --to @-1h --execute
@@ -57,7 +57,7 @@ def command(
     refuse_while_active(brokers, group)
     committed = offsets.committed_offsets(brokers, group)
     current = {key: row.offset for key, row in committed.items() if row.offset >= 0}
-    chosen = parse_places(brokers, places) if places else None
+    chosen = parse_topic_partitions(brokers, topic_partitions) if topic_partitions else None
     if words["position"] is not None or words["to_time"] is not None:
         moves = _to_position(brokers, group, current, chosen, _position(words))
     else:

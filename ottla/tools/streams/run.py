@@ -62,7 +62,14 @@ def command(
     config: dict[str, str],
     **words: Any,
 ) -> None:
-    """Run the topology of that name in a module, or the one that the module's function returns."""
+    """Run a topology on Spark.
+
+    MODULE is a Python module. TOPOLOGY is the name of a topology or a StreamsBuilder in it, or of a
+    function that returns one.
+
+    \b
+    ottla streams run wordcount:topology
+    """
     words["processing_guarantee"] = guarantee
     by_set = {name.replace(".", "_") for name in config}
     arguments: dict[str, Any] = {

@@ -38,8 +38,9 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     Columns are key, value, partition, offset, timestamp and headers (not in CSV). Records of
     open and aborted transactions are skipped.
 
-    \b ottla topic export flights flights/ ottla topic export flights flights/ --format csv --from
-    @-1d --schema 'carrier string, delay int'
+    \b
+    ottla topic export flights flights/
+    ottla topic export flights flights/ --format csv --schema 'carrier string'
     """
     needed.check_installed()
     if words["as_bytes"] and words["file_format"] != "parquet":

@@ -32,7 +32,7 @@ _ANSWER_SECONDS = 2.0
               type=click.Path(file_okay=False, path_type=Path), help="The folder for all data.")  # fmt: skip
 @options.formatted
 def command(output: Output, nodes: int, port: int, data: Path) -> None:
-    """Run a ZooKeeper on this machine until Ctrl-C, from the jars inside PySpark (needs Java).
+    """Run ZooKeeper servers until Ctrl-C, from the jars inside PySpark (needs Java).
 
     For development and tests: the servers of an ensemble share one machine and listen on loopback
     only. Their logs are in FOLDER/<number>/zookeeper.out.

@@ -130,7 +130,7 @@ class _Search:
         self, connection: ClusterConnection, request: BrowseRequest, cancelled: Cancelled
     ) -> None:
         if not 1 <= request.limit <= LIMIT_MAX:
-            raise ConfigError(f"{request.limit} is no limit: use 1 to {LIMIT_MAX} records")
+            raise ConfigError(f"{request.limit} is not a limit: use 1 to {LIMIT_MAX} records")
         self._connection = connection
         self._request = request
         self._cancelled = cancelled

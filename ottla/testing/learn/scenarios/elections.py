@@ -1,4 +1,4 @@
-"""The controller: what it does when a topic is created, and what is elected when a broker dies."""
+"""Lessons about the controller: creation of topics, and elections after a broker has died."""
 
 from ottla.base.errors import ErrorCode
 from ottla.client.admin import replicas, topics

@@ -1,4 +1,4 @@
-"""Consumer groups: rebalances, idle members, assignors, the coordinator."""
+"""Lessons about consumer groups: rebalances, idle members, assignors, the coordinator."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Offsets: what is committed, when to commit, where a group without offsets starts, lag."""
+"""Lessons about offsets: committed offsets, the time of a commit, auto.offset.reset, lag."""
 
 from ottla.client.admin import offsets as admin
 from ottla.client.admin import topics

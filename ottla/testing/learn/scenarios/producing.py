@@ -1,4 +1,4 @@
-"""The producer: the path of a record, order, partitions, retries, batches."""
+"""Lessons about producers: the path of a record, order, partitions, retries, batches."""
 
 import threading
 import time

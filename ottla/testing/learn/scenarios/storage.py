@@ -1,4 +1,4 @@
-"""Storage: the files of a partition, and partitions that are added later."""
+"""Lessons about storage: the files of a partition, and partitions that are added later."""
 
 from ottla.base.errors import ApiError
 from ottla.client.admin import topics

@@ -6,10 +6,11 @@ from typing import Any
 from ottla.base.uuids import uuid_text
 from ottla.client.admin import configs, topics
 from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import as_json, out
-from ottla.tools.scripts.reassignments import Reassignment, list_reassignments
+from ottla.tools.scripts.reassignments import list_reassignments
 
 _MIN_ISR = "min.insync.replicas"
 _NO_ID = bytes(16)

@@ -23,7 +23,7 @@ SPEC = Spec(
         "group-protocol": Flag("classic or consumer.", "PROTOCOL", default="classic"),
         "group-instance-id": Flag("The id of a static member.", "ID"),
         "max-messages": Flag("The number of records; -1: until stopped.", "N", integer, default=-1),
-        "session-timeout": Flag("session.timeout.ms.", "MS", integer, default=30_000),
+        "session-timeout": Flag("Set session.timeout.ms.", "MS", integer, default=30_000),
         "verbose": Flag("Print an event for each record."),
         "enable-autocommit": Flag("Commit in the background."),
         "reset-policy": Flag("earliest or latest.", "POLICY", default="earliest"),

@@ -5,6 +5,7 @@
 Not done: `--bootstrap-controller`.
 """
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 
@@ -46,7 +47,7 @@ SPEC = Spec(
         "command-config": COMMAND_CONFIG,
         "generate": Flag("Propose a plan that spreads topics over brokers."),
         "execute": Flag("Start the moves of a plan."),
-        "verify": Flag("Show the progress of a plan, and remove its limits at its end."),
+        "verify": Flag("Show the progress of a plan; when it is complete, remove its throttles."),
         "cancel": Flag("Cancel the moves of a plan."),
         "list": Flag("List the moves under way."),
         "reassignment-json-file": Flag("The plan.", "manual assignment json file path"),
@@ -56,8 +57,8 @@ SPEC = Spec(
         "throttle": Flag("Limit the traffic in bytes a second.", "throttle", long, default=-1),
         "replica-alter-log-dirs-throttle": Flag("Limit moves between directories.", "throttle", long, default=-1),
         "timeout": Flag("The time limit of moves between directories.", "timeout", long, default=10_000),
-        "additional": Flag("Start although other moves are under way."),
-        "preserve-throttles": Flag("Keep the limits."),
+        "additional": Flag("Start even if other moves are under way."),
+        "preserve-throttles": Flag("Do not remove throttles."),
     },
     {"zookeeper": Old("bootstrap-server")},
 )  # fmt: skip
@@ -127,7 +128,7 @@ def _check(options: Options) -> str:
 def _list(brokers: Brokers, options: Options) -> None:
     moves = list_reassignments(brokers)
     if options.is_json:
-        as_json({text_of(key): move._asdict() for key, move in moves.items()})
+        as_json({text_of(key): dataclasses.asdict(move) for key, move in moves.items()})
         return
     if not moves:
         out("No partition reassignments found.")

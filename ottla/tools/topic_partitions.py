@@ -11,12 +11,12 @@ from ottla.client.brokers import Brokers
 Partition = tuple[str, int]
 
 
-def parse_places(brokers: Brokers, places: Sequence[str]) -> list[Partition]:
+def parse_topic_partitions(brokers: Brokers, topic_partitions: Sequence[str]) -> list[Partition]:
     """Return the partitions, each once; ApiError if one does not exist, UsageError for another
     form.
     """
     keys: list[Partition] = []
-    for argument in places:
+    for argument in topic_partitions:
         name, _, numbers = argument.partition(":")
         known = [row.partition for row in topics.describe_topic(brokers, name).partitions]
         if not numbers:
