@@ -23,7 +23,7 @@ def test_program_of_the_notes(cluster: Cluster, check: Callable[[str], None]) ->
 def test_thread_that_joins_late_gets_a_partition(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each thread starts once the group of the earlier ones is complete, and has to divide it again."""
+    """Each thread starts once the group of the earlier ones is complete, which is divided again."""
     start = threading.Thread.start
 
     def start_late(thread: threading.Thread) -> None:
