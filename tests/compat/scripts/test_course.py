@@ -45,7 +45,14 @@ _LINES: list[tuple[str, list[str], list[str]]] = [
         ["first:0:0", "first:1:0"],
     ),
     ("kafka-preferred-replica-election.sh --bootstrap-server $B", [], []),
-    ("kafka-topics.sh --zookeeper $Z --delete --topic first", [], []),
+    (
+        "kafka-topics.sh --zookeeper $Z --delete --topic first",
+        [],
+        [
+            "Topic first is marked for deletion.",
+            "Note: This will have no impact if delete.topic.enable is not set to true.",
+        ],
+    ),
 ]
 
 
