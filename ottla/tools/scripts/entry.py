@@ -78,6 +78,7 @@ def _run(name: str, script: Script, words: list[str]) -> int:
     if "--version" in words:
         out(KAFKA_VERSION)
         return 0
+    used_zookeeper = "--zookeeper" in (word.partition("=")[0] for word in words)
     if "zookeeper" in spec.old:
         words = _without_zookeeper(words)
     handler = getattr(module, "on_parse_error", None)
@@ -86,6 +87,7 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         words = rewrite(words)
     try:
         options = parse(spec, words)
+        options.used_zookeeper = used_zookeeper
         return int(module.run(options))
     except UsageError as error:
         if error.is_parse_error and handler is not None:

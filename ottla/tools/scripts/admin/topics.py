@@ -197,6 +197,9 @@ def _describe(brokers: Brokers, options: Options) -> None:
 def _delete(brokers: Brokers, options: Options) -> None:
     for topic in _existing(brokers, options):
         topics.delete_topic(brokers, topic.name)
+        if options.used_zookeeper:
+            out(f"Topic {topic.name} is marked for deletion.")
+            out("Note: This will have no impact if delete.topic.enable is not set to true.")
 
 
 def _existing(brokers: Brokers, options: Options) -> list[topics.Topic]:
