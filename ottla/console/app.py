@@ -44,6 +44,7 @@ SOURCES = (
     *messages.SOURCES,
     *groups.SOURCES,
     *offsets.SOURCES,
+    *streams.SOURCES,
     *audit.SOURCES,
 )
 

@@ -13,6 +13,7 @@ from ottla.console.accounts.users import Users
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
+from ottla.console.streams.uploads import TopologyUploads
 from ottla.console.timeline.store import TimelineStore
 
 DEFAULT_HOST = "127.0.0.1"
@@ -52,6 +53,7 @@ class Console:
     masking: Masking
     plans: Plans
     timeline: TimelineStore
+    topologies: TopologyUploads
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
@@ -81,5 +83,6 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         Masking(database),
         Plans(clock),
         TimelineStore(database),
+        TopologyUploads(database, clock),
         one_time_password=users.create_first(settings.first_password),
     )

@@ -90,6 +90,7 @@ def run(
         "masking": caller.masking,
         "catalogue": console.clusters,
         "timeline": console.timeline,
+        "topologies": console.topologies,
     }
     if not operation.is_change:
         return operation.run(arguments, passed)

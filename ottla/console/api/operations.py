@@ -18,7 +18,7 @@ from ottla.console.model.changes import Change
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
 # Passed by the server, not by the caller.
-PASSED = ("connection", "masking", "catalogue", "timeline")
+PASSED = ("connection", "masking", "catalogue", "timeline", "topologies")
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 

@@ -1,6 +1,15 @@
 """The table of all operations."""
 
-from ottla.console.api.calls import access, clusters, groups, messages, moving, timeline, topics
+from ottla.console.api.calls import (
+    access,
+    clusters,
+    groups,
+    messages,
+    moving,
+    streams,
+    timeline,
+    topics,
+)
 from ottla.console.api.operations import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -10,5 +19,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *groups.OPERATIONS,
     *moving.OPERATIONS,
     *timeline.OPERATIONS,
+    *streams.OPERATIONS,
     *access.OPERATIONS,
 )
