@@ -150,7 +150,7 @@ def _response(reply: Reply, is_secure: bool) -> Response:
     elif isinstance(reply.body, str | bytes):
         response = Response(reply.body, reply.status, media_type=reply.media_type)
     else:
-        chunks = reply.body if reply.stop is None else _until_closed(reply.body, reply.stop)
+        chunks = _until_closed(reply.body, reply.stop or (lambda: None))
         response = StreamingResponse(chunks, reply.status, media_type=reply.media_type)
     response.headers.update(reply.headers)
     for cookie in reply.cookies:
