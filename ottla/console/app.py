@@ -46,6 +46,7 @@ SOURCES = (
     *messages.SOURCES,
     *groups.SOURCES,
     *offsets.SOURCES,
+    *streams.SOURCES,
     *audit.SOURCES,
 )
 

@@ -15,6 +15,7 @@ from ottla.console.history.store import History
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
+from ottla.console.streams.uploads import TopologyUploads
 from ottla.console.timeline.store import TimelineStore
 
 DEFAULT_HOST = "127.0.0.1"
@@ -57,6 +58,7 @@ class Console:
     history: History
     sampler: Sampler
     timeline: TimelineStore
+    topologies: TopologyUploads
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
@@ -90,5 +92,6 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         history,
         Sampler(clusters, [history], clock, settings.sample_s),
         TimelineStore(database),
+        TopologyUploads(database, clock),
         one_time_password=users.create_first(settings.first_password),
     )

@@ -29,7 +29,7 @@ _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterConnection]:
     """Return a connection to Apache Kafka with an authorizer and the topic orders."""
     options = [f"authorizer.class.name={_AUTHORIZER}", "super.users=User:ANONYMOUS"]
-    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options)
+    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options, "4.3.0")
     node.start()
     connection = ClusterConnection(ClusterSettings("kafka", node.bootstrap), timeout_s=30.0)
     try:

@@ -11,6 +11,7 @@ from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
 from tests.console.chromium import Watched, chromium
 from tests.console.conftest import HOSTILE, PASSWORD, commit
+from tests.unit.console.streams.test_describe_text import WORDS
 
 # Half a minute: only a browser runs the scripts, and shows barriers and errors of its own.
 pytestmark = pytest.mark.slow
@@ -243,6 +244,23 @@ def test_the_history_of_a_group_is_drawn(page: Page, console: ConsoleServer) -> 
     expect(page.locator("#history .u-legend").first).to_contain_text("lag (records)")
     page.get_by_role("link", name="7 days").click()
     expect(page.locator("#history .empty").first).to_be_visible()
+
+
+def test_a_topology_is_uploaded_and_drawn(page: Page, watched: Watched) -> None:
+    """The text of Kafka's describe becomes boxes and lines, and a table."""
+    page.goto("/c/local/streams")
+    page.locator("summary", has_text="Upload a topology").click()
+    page.get_by_label("Application id").fill("word-count")
+    page.get_by_label("The output of Topology#describe").fill(WORDS)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("status")).to_have_text("The topology is stored.")
+    expect(page.locator("svg.topology rect")).to_have_count(15)
+    expect(page.locator("svg.topology path")).to_have_count(13)
+    page.goto("/c/local/stream?id=word-count")
+    assert watched.violations() == []
+    watched.picture("stream")
+    page.locator("summary", has_text="As a table").click()
+    expect(page.get_by_role("cell", name="rates-store")).to_be_visible()
 
 
 def test_theme_and_language_are_kept(page: Page) -> None:

@@ -93,6 +93,7 @@ def run(
         "catalogue": console.clusters,
         "history": console.history,
         "timeline": console.timeline,
+        "topologies": console.topologies,
     }
     if not operation.is_change:
         return operation.run(arguments, passed)

@@ -18,7 +18,7 @@ from ottla.console.model.changes import Change
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
 # Parameters of functions that the server passes, not the caller.
-PASSED = ("connection", "masking", "catalogue", "history", "timeline")
+PASSED = ("connection", "masking", "catalogue", "history", "timeline", "topologies")
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 

@@ -7,6 +7,7 @@ from ottla.console.api.calls import (
     history,
     messages,
     moving,
+    streams,
     timeline,
     topics,
 )
@@ -20,5 +21,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *history.OPERATIONS,
     *moving.OPERATIONS,
     *timeline.OPERATIONS,
+    *streams.OPERATIONS,
     *access.OPERATIONS,
 )

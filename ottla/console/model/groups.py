@@ -29,6 +29,7 @@ class GroupRow:
 
     `type` is "classic", "consumer" (KIP-848), "share", "streams" or "". `lag` is the number of
     records between committed and end offsets, None if nothing is committed or offsets are unknown.
+    `assignor` is empty except for a classic group, if the list includes members.
     """
 
     group_id: str
@@ -40,6 +41,7 @@ class GroupRow:
     coordinator: int | None
     lag: int | None
     error: str = ""
+    assignor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,7 @@ def _row(
         topics=tuple(sorted({*read, *(topic for topic, _ in committed)})),
         coordinator=listing.coordinator,
         lag=_lag(committed, ends),
+        assignor=membership.assignor if membership else "",
     )
 
 

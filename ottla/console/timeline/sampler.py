@@ -22,7 +22,7 @@ INTERVAL_S = 5.0
 # Sampling takes at most this share of the time, so that huge clusters are sampled less often.
 _SHARE = 0.05
 PARTITIONS_MAX = 20_000
-# How long an unknown epoch is not asked for again.
+# How long the sampler waits before it asks again for an unknown epoch.
 _EPOCH_RETRY_S = 60.0
 _STOP_S = 1.0
 _EPOCH_NODE = "/controller_epoch"

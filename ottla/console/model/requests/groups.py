@@ -76,10 +76,14 @@ def list_groups(
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The number of members of a group, and the topics that they read."""
+    """The number of members of a group, the topics that they read, and the assignor.
+
+    `assignor` is empty for groups of the consumer protocol.
+    """
 
     members: int
     topics: frozenset[str]
+    assignor: str = ""
 
 
 def memberships_of(
@@ -148,7 +152,7 @@ def _ask_classic(names: list[str], brokers: Brokers, node: int) -> dict[str, Mem
     request = DescribeGroupsRequest(groups=names)
     response = brokers.ask_node(node, request, DescribeGroupsResponse)
     return {
-        row.group_id: Membership(len(row.members), _assigned_topics(row))
+        row.group_id: Membership(len(row.members), _assigned_topics(row), row.protocol_data)
         for row in response.groups
         if not row.error_code
     }
