@@ -2,6 +2,7 @@
 
 from ottla.console.api.routes import api_routes
 from ottla.console.pages import (
+    alerts,
     brokers,
     history,
     overview,
@@ -33,6 +34,7 @@ PAGES = (
     *acls.PAGES,
     *quotas.PAGES,
     *zookeeper.PAGES,
+    *alerts.PAGES,
     *accounts.PAGES,
     *audit.PAGES,
 )

@@ -10,6 +10,8 @@ from ottla.console.accounts.database import Database
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
+from ottla.console.alerts.addresses import Network
+from ottla.console.alerts.alerting import Alerts
 from ottla.console.history.sampler import EVERY_S, Sampler
 from ottla.console.history.store import History
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
@@ -28,6 +30,7 @@ class ConsoleSettings:
     `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
     free port. `first_password` is the password of the first admin; without one it is random. A page
     waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
+    Alert channels reach loopback and link-local addresses only in `allowed_networks`.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -38,6 +41,7 @@ class ConsoleSettings:
     first_password: str | None = None
     timeout_s: float = 5.0
     sample_s: float = EVERY_S
+    allowed_networks: tuple[Network, ...] = ()
 
 
 @dataclass(slots=True)
@@ -54,6 +58,7 @@ class Console:
     masking: Masking
     plans: Plans
     history: History
+    alerts: Alerts
     sampler: Sampler
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
@@ -62,6 +67,7 @@ class Console:
     def close(self) -> None:
         """Stop the samples, and close the connections and the file."""
         self.sampler.stop()
+        self.alerts.close()
         self.clusters.close()
         self.database.close()
 
@@ -75,6 +81,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     for cluster in settings.clusters:
         clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
     history = History(database)
+    alerts = Alerts(database, clusters, clock, settings.allowed_networks)
     return Console(
         settings,
         clock,
@@ -86,6 +93,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         Masking(database),
         Plans(clock),
         history,
-        Sampler(clusters, [history], clock, settings.sample_s),
+        alerts,
+        Sampler(clusters, [history, alerts], clock, settings.sample_s),
         one_time_password=users.create_first(settings.first_password),
     )

@@ -44,6 +44,7 @@ PAGES = {
     "transaction": "/c/local/transaction?id=settlement",
     "acls": "/c/local/acls",
     "quotas": "/c/local/quotas",
+    "alerts": "/alerts",
     "audit": "/audit",
     "users": "/users",
     "account": "/account",
@@ -242,6 +243,25 @@ def test_the_history_of_a_group_is_drawn(page: Page, console: ConsoleServer) -> 
     expect(page.locator("#history .u-legend").first).to_contain_text("lag (records)")
     page.get_by_role("link", name="7 days").click()
     expect(page.locator("#history .empty").first).to_be_visible()
+
+
+def test_an_alert_is_made_fires_and_is_deleted(page: Page, console: ConsoleServer) -> None:
+    """The forms of rules and channels show the fields of their kind."""
+    page.goto("/alerts")
+    page.locator("summary", has_text="Add a channel").click()
+    page.get_by_label("Kind").select_option("mail")
+    expect(page.get_by_label("Mail server")).to_be_visible()
+    expect(page.get_by_label("URL")).to_be_hidden()
+    page.locator("summary", has_text="Add a rule").click()
+    page.get_by_label("Name", exact=True).first.fill("Billing is late")
+    page.get_by_label("After seconds", exact=True).fill("0")
+    page.get_by_role("button", name="Add").first.click()
+    expect(page.get_by_role("status")).to_have_text("The rule Billing is late is added.")
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    page.goto("/alerts")
+    expect(page.get_by_text("Group billing is 40 records behind")).to_be_visible()
+    page.get_by_role("button", name="Delete").first.click()
+    expect(page.get_by_text("Nothing fires.")).to_be_visible()
 
 
 def test_theme_and_language_are_kept(page: Page) -> None:

@@ -92,6 +92,8 @@ def run(
         "masking": caller.masking,
         "catalogue": console.clusters,
         "history": console.history,
+        "alerts": console.alerts,
+        "caller": caller.actor.user,
     }
     if not operation.is_change:
         return operation.run(arguments, passed)

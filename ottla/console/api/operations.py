@@ -18,7 +18,7 @@ from ottla.console.model.changes import Change
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
 # Parameters of functions that the server passes, not the caller.
-PASSED = ("connection", "masking", "catalogue", "history")
+PASSED = ("connection", "masking", "catalogue", "history", "alerts", "caller")
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 
@@ -38,7 +38,8 @@ class Operation:
     """One operation.
 
     `call` is a function whose first parameter may be `connection`; `masking` receives the rules
-    that apply to the caller, `catalogue` the clusters, `history` the stored history. `is_change`
+    that apply to the caller, `catalogue` the clusters, `history` and `alerts` what they are
+    called, and `caller` the name of the user. `is_change`
     marks operations that change the cluster, which a read-only console refuses; `is_dry_run` those
     whose POST changes nothing.
     """

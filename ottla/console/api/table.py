@@ -1,6 +1,15 @@
 """The table of all operations."""
 
-from ottla.console.api.calls import access, clusters, groups, history, messages, moving, topics
+from ottla.console.api.calls import (
+    access,
+    alerts,
+    clusters,
+    groups,
+    history,
+    messages,
+    moving,
+    topics,
+)
 from ottla.console.api.operations import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -11,4 +20,5 @@ OPERATIONS: tuple[Operation, ...] = (
     *history.OPERATIONS,
     *moving.OPERATIONS,
     *access.OPERATIONS,
+    *alerts.OPERATIONS,
 )
