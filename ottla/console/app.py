@@ -7,6 +7,7 @@ from ottla.console.pages import (
     history,
     overview,
     reassignments,
+    sql,
     start,
     streams,
     transactions,
@@ -34,6 +35,7 @@ PAGES = (
     *acls.PAGES,
     *quotas.PAGES,
     *zookeeper.PAGES,
+    *sql.PAGES,
     *alerts.PAGES,
     *accounts.PAGES,
     *audit.PAGES,
@@ -47,6 +49,7 @@ SOURCES = (
     *groups.SOURCES,
     *offsets.SOURCES,
     *audit.SOURCES,
+    *sql.SOURCES,
 )
 
 

@@ -17,6 +17,7 @@ from ottla.console.history.store import History
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
+from ottla.console.sql.queries import Queries
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
@@ -59,6 +60,7 @@ class Console:
     plans: Plans
     history: History
     alerts: Alerts
+    queries: Queries
     sampler: Sampler
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
@@ -66,6 +68,7 @@ class Console:
 
     def close(self) -> None:
         """Stop the samples, and close the connections and the file."""
+        self.queries.close()
         self.sampler.stop()
         self.alerts.close()
         self.clusters.close()
@@ -94,6 +97,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         Plans(clock),
         history,
         alerts,
+        Queries(clock),
         Sampler(clusters, [history, alerts], clock, settings.sample_s),
         one_time_password=users.create_first(settings.first_password),
     )

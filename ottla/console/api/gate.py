@@ -93,6 +93,7 @@ def run(
         "catalogue": console.clusters,
         "history": console.history,
         "alerts": console.alerts,
+        "queries": console.queries,
         "caller": caller.actor.user,
     }
     if not operation.is_change:

@@ -18,7 +18,7 @@ from ottla.console.model.changes import Change
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
 # Parameters of functions that the server passes, not the caller.
-PASSED = ("connection", "masking", "catalogue", "history", "alerts", "caller")
+PASSED = ("connection", "masking", "catalogue", "history", "alerts", "queries", "caller")
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 
@@ -37,11 +37,10 @@ class Parameter:
 class Operation:
     """One operation.
 
-    `call` is a function whose first parameter may be `connection`; `masking` receives the rules
-    that apply to the caller, `catalogue` the clusters, `history` and `alerts` what they are
-    called, and `caller` the name of the user. `is_change`
-    marks operations that change the cluster, which a read-only console refuses; `is_dry_run` those
-    whose POST changes nothing.
+    `call` is a function whose first parameter may be `connection`. `masking` receives the rules
+    that apply to the caller, and `caller` their name; `catalogue`, `history`, `alerts` and
+    `queries` the objects of the console. `is_change` marks operations that change the cluster,
+    which a read-only console refuses; `is_dry_run` those whose POST changes nothing.
     """
 
     method: str

@@ -8,6 +8,7 @@ from ottla.console.api.calls import (
     history,
     messages,
     moving,
+    sql,
     topics,
 )
 from ottla.console.api.operations import Operation
@@ -19,6 +20,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *groups.OPERATIONS,
     *history.OPERATIONS,
     *moving.OPERATIONS,
+    *sql.OPERATIONS,
     *access.OPERATIONS,
     *alerts.OPERATIONS,
 )

@@ -24,6 +24,7 @@ _PAGES = {
     "ACL & users": "acls",
     "Quotas": "quotas",
     "Reassign partitions": "reassignments",
+    "SQL": "sql",
 }
 # Pages of no cluster.
 _GLOBAL_PAGES = {"Alerts": "/alerts"}

@@ -38,6 +38,7 @@ SECTIONS = (
     Section("acls", "acls", "ACL & users", "a"),
     Section("quotas", "quotas", "Quotas", "q"),
     Section("zookeeper", "zookeeper", "ZooKeeper", "z", _has_zookeeper),
+    Section("sql", "sql", "SQL", "y"),
     Section("alerts", "/alerts", "Alerts", "l", is_global=True),
     Section("audit", "/audit", "Audit", "u", lambda view: view.role is Role.ADMIN, True),
     Section("users", "/users", "Users", "p", lambda view: view.role is Role.ADMIN, True),
