@@ -2,10 +2,12 @@
 
 from ottla.console.api.routes import api_routes
 from ottla.console.pages import (
+    alerts,
     brokers,
     history,
     overview,
     reassignments,
+    sql,
     start,
     streams,
     timeline,
@@ -35,6 +37,8 @@ PAGES = (
     *acls.PAGES,
     *quotas.PAGES,
     *zookeeper.PAGES,
+    *sql.PAGES,
+    *alerts.PAGES,
     *accounts.PAGES,
     *audit.PAGES,
 )
@@ -48,6 +52,7 @@ SOURCES = (
     *offsets.SOURCES,
     *streams.SOURCES,
     *audit.SOURCES,
+    *sql.SOURCES,
 )
 
 

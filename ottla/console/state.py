@@ -10,11 +10,14 @@ from ottla.console.accounts.database import Database
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
+from ottla.console.alerts.addresses import Network
+from ottla.console.alerts.alerting import Alerts
 from ottla.console.history.sampler import EVERY_S, Sampler
 from ottla.console.history.store import History
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
+from ottla.console.sql.queries import Queries
 from ottla.console.streams.uploads import TopologyUploads
 from ottla.console.timeline.store import TimelineStore
 
@@ -30,6 +33,7 @@ class ConsoleSettings:
     `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
     free port. `first_password` is the password of the first admin; without one it is random. A page
     waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
+    Alert channels reach loopback and link-local addresses only in `allowed_networks`.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -40,6 +44,7 @@ class ConsoleSettings:
     first_password: str | None = None
     timeout_s: float = 5.0
     sample_s: float = EVERY_S
+    allowed_networks: tuple[Network, ...] = ()
 
 
 @dataclass(slots=True)
@@ -56,6 +61,8 @@ class Console:
     masking: Masking
     plans: Plans
     history: History
+    alerts: Alerts
+    queries: Queries
     sampler: Sampler
     timeline: TimelineStore
     topologies: TopologyUploads
@@ -65,7 +72,9 @@ class Console:
 
     def close(self) -> None:
         """Stop the samples, and close the connections and the file."""
+        self.queries.close()
         self.sampler.stop()
+        self.alerts.close()
         self.clusters.close()
         self.database.close()
 
@@ -79,6 +88,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     for cluster in settings.clusters:
         clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
     history = History(database)
+    alerts = Alerts(database, clusters, clock, settings.allowed_networks)
     return Console(
         settings,
         clock,
@@ -90,7 +100,9 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         Masking(database),
         Plans(clock),
         history,
-        Sampler(clusters, [history], clock, settings.sample_s),
+        alerts,
+        Queries(clock),
+        Sampler(clusters, [history, alerts], clock, settings.sample_s),
         TimelineStore(database),
         TopologyUploads(database, clock),
         one_time_password=users.create_first(settings.first_password),

@@ -46,6 +46,8 @@ PAGES = {
     "transaction": "/c/local/transaction?id=settlement",
     "acls": "/c/local/acls",
     "quotas": "/c/local/quotas",
+    "sql": "/c/local/sql?sql=SELECT+1",
+    "alerts": "/alerts",
     "audit": "/audit",
     "users": "/users",
     "account": "/account",
@@ -261,6 +263,43 @@ def test_a_topology_is_uploaded_and_drawn(page: Page, watched: Watched) -> None:
     watched.picture("stream")
     page.locator("summary", has_text="As a table").click()
     expect(page.get_by_role("cell", name="rates-store")).to_be_visible()
+
+
+def test_an_alert_is_made_fires_and_is_deleted(page: Page, console: ConsoleServer) -> None:
+    """The forms of rules and channels show the fields of their kind."""
+    page.goto("/alerts")
+    page.locator("summary", has_text="Add a channel").click()
+    page.get_by_label("Kind").select_option("mail")
+    expect(page.get_by_label("Mail server")).to_be_visible()
+    expect(page.get_by_label("URL")).to_be_hidden()
+    page.locator("summary", has_text="Add a rule").click()
+    page.get_by_label("Name", exact=True).first.fill("Billing is late")
+    page.get_by_label("After seconds", exact=True).fill("0")
+    page.get_by_role("button", name="Add").first.click()
+    expect(page.get_by_role("status")).to_have_text("The rule Billing is late is added.")
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    page.goto("/alerts")
+    expect(page.get_by_text("Group billing is 40 records behind")).to_be_visible()
+    page.get_by_role("button", name="Delete").first.click()
+    expect(page.get_by_text("Nothing fires.")).to_be_visible()
+
+
+def test_a_statement_is_run_and_its_result_is_drawn(page: Page, watched: Watched) -> None:
+    """The table, the chart and the downloads appear; Ctrl+Enter runs the statement again."""
+    page.goto("/c/local/sql")
+    statement = page.get_by_label("Statement (DuckDB's SELECT)")
+    statement.fill('SELECT _time, _partition, _offset, "order".id FROM orders ORDER BY _time')
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#result tbody tr")).to_have_count(60)
+    expect(page.locator(".chart canvas")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Parquet").click()
+    assert download.value.suggested_filename == "result.parquet"
+    watched.picture("sql")
+    assert watched.violations() == []
+    statement.fill("SELECT _partition AS p, count(*) FROM orders GROUP BY 1")
+    statement.press("Control+Enter")
+    expect(page.locator("#result tbody tr")).to_have_count(2)
 
 
 def test_theme_and_language_are_kept(page: Page) -> None:

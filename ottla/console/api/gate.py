@@ -94,6 +94,9 @@ def run(
         "history": console.history,
         "timeline": console.timeline,
         "topologies": console.topologies,
+        "alerts": console.alerts,
+        "queries": console.queries,
+        "caller": caller.actor.user,
     }
     if not operation.is_change:
         return operation.run(arguments, passed)

@@ -18,7 +18,18 @@ from ottla.console.model.changes import Change
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
 # Parameters of functions that the server passes, not the caller.
-PASSED = ("connection", "masking", "catalogue", "history", "timeline", "topologies")
+# Parameters of functions that the server passes, not the caller.
+PASSED = (
+    "connection",
+    "masking",
+    "caller",
+    "catalogue",
+    "history",
+    "timeline",
+    "topologies",
+    "alerts",
+    "queries",
+)
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 
@@ -37,9 +48,10 @@ class Parameter:
 class Operation:
     """One operation.
 
-    `call` is a function that may have the parameters `PASSED`; `masking` receives the rules that
-    apply to the caller. `is_change` marks operations that change the cluster, which a
-    read-only console refuses; `is_dry_run` those whose POST changes nothing.
+    `call` is a function that may have the parameters `PASSED`: `masking` receives the rules that
+    apply to the caller, and `caller` their name; the others are objects of the console.
+    `is_change` marks operations that change the cluster, which a read-only console refuses;
+    `is_dry_run` those whose POST changes nothing.
     """
 
     method: str

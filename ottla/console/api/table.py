@@ -2,11 +2,13 @@
 
 from ottla.console.api.calls import (
     access,
+    alerts,
     clusters,
     groups,
     history,
     messages,
     moving,
+    sql,
     streams,
     timeline,
     topics,
@@ -22,5 +24,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *moving.OPERATIONS,
     *timeline.OPERATIONS,
     *streams.OPERATIONS,
+    *sql.OPERATIONS,
     *access.OPERATIONS,
+    *alerts.OPERATIONS,
 )

@@ -48,7 +48,7 @@ class Period(Enum):
 
 
 class Subject(NamedTuple):
-    """What a series is about."""
+    """The subject of a series."""
 
     kind: Kind
     name: str

@@ -20,7 +20,7 @@ _PAUSE_FACTOR = 50
 
 
 class Listener(Protocol):
-    """What samples are for: history and alerts. Both calls come from the sampler's threads."""
+    """A receiver of samples: history and alerts. Both calls come from the sampler's threads."""
 
     def on_sample(self, sample: Sample) -> None:
         """Receive a sample."""

@@ -217,8 +217,10 @@ def summarize_groups(connection: ClusterConnection, ends: Mapping[Key, int]) -> 
     for group_id, offsets in committed.items():
         lags = {key: ends[key] - row.offset for key, row in offsets.items() if key in ends}
         behind = sorted((key for key in lags if lags[key] > 0), key=lags.__getitem__, reverse=True)
-        oldest[group_id] = behind[:_AGED_PARTITIONS]
-        positions.update({(group_id, key): offsets[key].offset for key in oldest[group_id]})
+        if behind or 0 < len(lags) == len(offsets):
+            # Otherwise a partition without a leader may be behind: the seconds are unknown.
+            oldest[group_id] = behind[:_AGED_PARTITIONS]
+        positions.update({(group_id, key): offsets[key].offset for key in oldest.get(group_id, ())})
     seconds = _ages_by_group(connection, positions)
     return [
         GroupSummary(

@@ -25,7 +25,10 @@ _PAGES = {
     "Quotas": "quotas",
     "Reassign partitions": "reassignments",
     "Leaders over time": "timeline",
+    "SQL": "sql",
 }
+# Pages of no cluster.
+_GLOBAL_PAGES = {"Alerts": "/alerts"}
 
 
 def show_clusters(view: View) -> Mapping[str, Any]:
@@ -59,6 +62,8 @@ def search(view: View) -> Mapping[str, Any]:
 def _everything(view: View, with_entities: bool) -> Iterator[tuple[str, str, str]]:
     for label, path in _PAGES.items():
         yield view.say(label), "page", view.url(*path.split("/"))
+    for label, path in _GLOBAL_PAGES.items():
+        yield view.say(label), "page", path
     if not with_entities:
         return
     for topic in list_topics(view.cluster, include_internal=True):

@@ -136,7 +136,7 @@ class _Search:
         self._cancelled = cancelled
         self._is_backward = request.seek is Seek.NEWEST
         self._builder = RowBuilder(request)
-        self._lows, self._highs, leaders = _bounds(connection, request)
+        self._lows, self._highs, leaders = search_bounds(connection, request)
         self._remote = remote_search(connection, request, leaders)
         # The next offset to read, upwards; or the end of what is left, downwards.
         self._cursors = dict(self._highs if self._is_backward else self._lows)
@@ -372,7 +372,7 @@ def _lowest_offsets(rows: Sequence[MessageRow]) -> dict[int, int]:
     return lowest
 
 
-def _bounds(
+def search_bounds(
     connection: ClusterConnection, request: BrowseRequest
 ) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """Return the first offset, the end and the leader of each partition of a search."""
