@@ -1,4 +1,4 @@
-# Every target makes its own .venv; nothing is needed before but Python 3.11 (with venv) and make.
+# Every target creates .venv if it is missing; only Python 3.11 (with venv) and make are required.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,27 +22,27 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib ottla
 	@touch $@
 
-demo: $(VENV)/.installed  ## real flights through broker and Spark into a table and a plot
+demo: $(VENV)/.installed  ## run real flights through broker and Spark into a table and a plot
 	$(BIN)/python -m demo.flights
 
-# Two processes: tests wait for other programs much of the time. Which stay together, tests/conftest.py says.
+# Two processes: tests wait for other programs much of the time. tests/conftest.py groups tests into one process.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 # Write the bytecode of changed modules and of the tests, as Python does by default: collecting takes a third of the time.
 test quick: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(VENV)/.installed  ## every test (Java is found, or taken from PyPI); ARGS=… for pytest
+test: $(VENV)/.installed  ## run every test (Java is installed from PyPI if it is missing); ARGS=… for pytest
 	$(BIN)/python -m pytest $(PARALLEL) $(TESTS) $(ARGS)
 
-quick: $(VENV)/.installed  ## the tests that need seconds, not minutes; ARGS=… for pytest
+quick: $(VENV)/.installed  ## run the tests that take seconds, not minutes; ARGS=… for pytest
 	$(BIN)/python -m pytest -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
 
 SEEDS ?= 300
-campaign: $(VENV)/.installed  ## clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes
+campaign: $(VENV)/.installed  ## test clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes
 	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
 	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q tests/sim/test_planted_bugs.py tests/sim/test_cluster_criteria.py tests/process \
 		tests/client/test_chaos.py
 
-check: $(VENV)/.installed  ## format, lint, types, layers, generated documents
+check: $(VENV)/.installed  ## check format, lint, types, layers, generated documents
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -52,20 +52,20 @@ check: $(VENV)/.installed  ## format, lint, types, layers, generated documents
 docs: $(VENV)/.installed  ## build the documentation site under out/site; a broken link is an error
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
 
-fix: $(VENV)/.installed  ## format, mend what can be mended, regenerate documents
+fix: $(VENV)/.installed  ## format, apply automatic fixes, regenerate documents
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python -m docs.generate
 
-bench: $(VENV)/.installed  ## Ottla beside Apache Kafka, interleaved; results under bench/results/
+bench: $(VENV)/.installed  ## compare Ottla with Apache Kafka, interleaved; results under bench/results/
 	$(BIN)/python -m bench.compare
 
-record: $(VENV)/.installed  ## play the scripted conversations to Apache Kafka again (needs Java and Maven)
+record: $(VENV)/.installed  ## record the scripted conversations with Apache Kafka again (needs Java and Maven)
 	$(BIN)/python -m tests.compat.recorded.record
 
-lock: $(VENV)/.installed  ## lock the development packages anew
+lock: $(VENV)/.installed  ## update the locked versions of the development packages
 	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --extra dev \
 		--no-header pyproject.toml -o requirements.lock
 
-clean:  ## forget the environment and the caches
+clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis out

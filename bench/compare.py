@@ -93,7 +93,10 @@ def main() -> None:
         "linux": platform.release(),
         "python": platform.python_version(),
         "load": os.getloadavg()[0],
-        "arguments": " ".join(word for word in sys.argv[1:]),
+        # Folders of this machine mean nothing to readers of the report.
+        "arguments": " ".join(
+            word.rpartition("/")[2] if word[0] == "/" else word for word in sys.argv[1:]
+        ),
     }
     starts: dict[str, Callable[[], servers.Server]] = {
         OURS: servers.start_ottla,

@@ -49,12 +49,12 @@ class Reader:
         self._connection.request("POST", "/login", form, headers)
         response = self._connection.getresponse()
         response.read()
-        self._cookie = (response.headers["set-cookie"] or "").partition(";")[0]
+        self.cookie = (response.headers["set-cookie"] or "").partition(";")[0]
 
     def read(self, path: str) -> tuple[float, int]:
         """Return the milliseconds and the bytes of a page."""
         began = time.perf_counter()
-        self._connection.request("GET", path, headers={"cookie": self._cookie})
+        self._connection.request("GET", path, headers={"cookie": self.cookie})
         response = self._connection.getresponse()
         size = len(response.read())
         assert response.status == 200, f"{path}: {response.status}"

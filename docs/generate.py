@@ -151,12 +151,18 @@ def _allowed(row: Option) -> str:
 
 def gaps_page() -> str:
     """Return docs/gaps.md: the gaps that headers and options declare."""
-    handlers, others = [], []
+    names = {api.stem: api.name for api in APIS.values()}
+    handlers = []
+    others: dict[str, list[str]] = {}
     for path in sorted((ROOT / "ottla").rglob("*.py")):
-        place = path.relative_to(ROOT).as_posix()
+        package, _, module = path.relative_to(ROOT / "ottla").as_posix().partition("/")
         for gap in _gaps(path):
-            line = f"* [{path.stem}](../{place}): {gap}"
-            (handlers if "/handlers/" in place else others).append(line)
+            link = f"../ottla/{package}/{module}"
+            if module.startswith("handlers/"):
+                handlers.append(f"* [{names[path.stem]}]({link}): {gap}")
+            else:
+                subject = " ".join(_header(path)[0].split()).rstrip(".")
+                others.setdefault(package, []).append(f"* [{subject}]({link}). Not done: {gap}")
     served = {int(row.handler.API): row.handler for row in ROWS}
     versions = [
         f"* {api.name}: versions {_versions(handler.MIN_VERSION, handler.MAX_VERSION)} of "
@@ -176,16 +182,18 @@ def gaps_page() -> str:
             "\n".join(versions) or "Every supported API is supported in every version of Kafka 4.3.",
             "## Options without effect",
             "\n".join(_inert(option_tables.TOPIC_OPTIONS, "topic") + _inert(option_tables.BROKER_OPTIONS, "broker")),
-            "## Elsewhere",
-            "\n".join(others) or "None.",
+            *(
+                f"## Package ottla.{package}\n\n" + "\n".join(lines)
+                for package, lines in others.items()
+            ),
         ],
     )  # fmt: skip
 
 
 def _gaps(path: Path) -> Iterator[str]:
     for paragraph in _header(path):
-        _, found, gap = paragraph.partition(NOT_DONE)
-        if found and not gap.strip().startswith("nothing"):
+        _, marker, gap = paragraph.partition(NOT_DONE)
+        if marker and not gap.strip().startswith("nothing"):
             yield gap.strip()
 
 

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 # The time of an example depends more on the machine than on the code.
-settings.register_profile("ottla", deadline=None)
+settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ottla")
 
 # A shell that starts a command in the background has it ignore SIGINT, and each program that it

@@ -5,9 +5,11 @@ The notes start as many threads as a topic has partitions. A consumer belongs to
 
 import sys
 import threading
+import time
 from collections import defaultdict
+from collections.abc import Set
 
-from ottla.client import Consumer
+from ottla.client import Consumer, TopicPartition
 
 
 def main(
@@ -16,9 +18,17 @@ def main(
     """Read `count` records; return the threads that have read each partition."""
     readers: dict[int, set[str]] = defaultdict(set)
     everyone = threading.Barrier(threads)
+    names = [f"thread-{number}" for number in range(threads)]
+    owned: dict[str, Set[TopicPartition]] = dict.fromkeys(names, frozenset())
     seen: list[str] = []
 
+    def is_complete() -> bool:
+        partitions = [partition for name in names for partition in owned[name]]
+        return all(owned.values()) and len(set(partitions)) == len(partitions) == threads
+
     def read() -> None:
+        name = threading.current_thread().name
+        deadline = time.monotonic() + 60
         consumer = Consumer(
             topic,
             bootstrap_servers=bootstrap,
@@ -29,16 +39,21 @@ def main(
         )
         with consumer:
             # Wait until the group is complete; then read what each thread owns from its beginning.
-            while len(consumer.assignment) != 1:
+            # A member that waits must poll: the group cannot rebalance for a later one without it.
+            while not is_complete():
                 consumer.poll(0.1)
-            everyone.wait(60)
+                owned[name] = consumer.assignment
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"after 60 s the partitions are divided as {owned}")
             consumer.seek_to_beginning()
             while len(seen) < count:
                 for record in consumer.poll(0.1):
-                    readers[record.partition].add(threading.current_thread().name)
+                    readers[record.partition].add(name)
                     seen.append(record.value)
+            # No thread leaves before all have read: another would get its partition.
+            everyone.wait(60)
 
-    workers = [threading.Thread(target=read, name=f"thread-{n}") for n in range(threads)]
+    workers = [threading.Thread(target=read, name=name) for name in names]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -124,17 +124,17 @@ class JsonFormatter(logging.Formatter):
         """Return the object."""
         event = event_of(record)
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        said: dict[str, Value] = {
+        fields: dict[str, Value] = {
             "time": f"{moment}.{int(record.msecs):03d}Z",
             "level": record.levelname,
             "logger": record.name,
             "event": event.name,
         }
         for name, value in _fields(record, event):
-            said[f"{name}_" if name in _RESERVED else name] = value
+            fields[f"{name}_" if name in _RESERVED else name] = value
         if record.exc_info:
-            said["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False)
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
 
 
 def _fields(record: logging.LogRecord, event: Event) -> Iterable[tuple[str, Value]]:
@@ -167,12 +167,12 @@ class Repeats(logging.Filter):
         """
         if not record.name.startswith(PROVOKED):
             return True
-        began, said, unsaid = self._windows.get(record.msg, (record.created, 0, 0))
+        began, written, unsaid = self._windows.get(record.msg, (record.created, 0, 0))
         if not 0 <= record.created - began < REPEATS_SECONDS:
             record.unsaid_count = unsaid
-            began, said, unsaid = record.created, 0, 0
-        is_said = said < REPEATS_MAX
-        self._windows[record.msg] = (began, said + is_said, unsaid + (not is_said))
+            began, written, unsaid = record.created, 0, 0
+        is_said = written < REPEATS_MAX
+        self._windows[record.msg] = (began, written + is_said, unsaid + (not is_said))
         return is_said
 
 

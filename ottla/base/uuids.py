@@ -36,8 +36,8 @@ def parse_uuid(text: str) -> bytes:
         value = base64.urlsafe_b64decode(text + "==")
     except (binascii.Error, ValueError) as error:
         raise ValueError(
-            f"{text!r} is no topic id: 22 characters of base64 are expected"
+            f"{text!r} is not a topic id: 22 characters of base64 are expected"
         ) from error
     if len(value) != 16:
-        raise ValueError(f"{text!r} is no topic id: it holds {len(value)} bytes, not 16")
+        raise ValueError(f"{text!r} is not a topic id: it has {len(value)} bytes, not 16")
     return value

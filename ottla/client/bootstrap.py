@@ -32,14 +32,14 @@ def _parse_address(text: str) -> Address:
     bare = text.rpartition("://")[2]
     host, port = bare, ""
     if bare.startswith("["):
-        host, _, rest = bare[1:].partition("]")
-        port = rest.removeprefix(":")
+        host, _, suffix = bare[1:].partition("]")
+        port = suffix.removeprefix(":")
     elif bare.count(":") == 1:
         host, _, port = bare.partition(":")
         if not port:
-            raise ConfigError(f"{text!r} is no address: the port after the colon is missing")
+            raise ConfigError(f"{text!r} is not an address: the port after the colon is missing")
     if port and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise ConfigError(f"{text!r} is no address: {port!r} is not a port from 1 to 65535")
+        raise ConfigError(f"{text!r} is not an address: {port!r} is not a port from 1 to 65535")
     if not host or " " in host:
-        raise ConfigError(f"{text!r} is no address: write host:port, as in {DEFAULT_BOOTSTRAP}")
+        raise ConfigError(f"{text!r} is not an address: write host:port, as in {DEFAULT_BOOTSTRAP}")
     return Address(host, int(port or DEFAULT_PORT))

@@ -378,14 +378,14 @@ class ColumnSender:
         if refusal is None:
             return
         assert self._on_refused is not None
-        first, *others = lane.rows
+        first, *following = lane.rows
         count = len(first.values)
         if count == 1 or refusal.code in TOPIC_REFUSALS:
             self._on_refused(lane.topic, first, refusal)
             lane.renumbered += 1
-            parts = others
+            parts = following
         else:
-            parts = [first.slice(0, count // 2), first.slice(count // 2, count), *others]
+            parts = [first.slice(0, count // 2), first.slice(count // 2, count), *following]
         waited = sum(batch.records_count for batch in lane.waiting)
         lane.sender = lane.sender.before(waited)
         lane.waiting.clear()

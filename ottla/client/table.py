@@ -133,6 +133,6 @@ class _Bounds:
                 for partition, latest in self._latest.items()
             }
         raise ConfigError(
-            f"{position!r} is no position: use 'earliest', 'latest', an offset, a datetime, or a "
+            f"{position!r} is not a position: use 'earliest', 'latest', an offset, a datetime, or a "
             "mapping of partitions to offsets"
         )

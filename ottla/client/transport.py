@@ -252,6 +252,8 @@ class RecordConsumer:
 
 
 _error_of: Callable[[Any], KafkaError | None] = librdkafka.Message.error
+value_of: Callable[[Any], Any] = librdkafka.Message.value
+"""Returns the value of librdkafka's message."""
 LibrdkafkaError = KafkaException
 """The exception that librdkafka's objects raise; its first argument is for `translate`."""
 EARLIEST, LATEST = librdkafka.OFFSET_BEGINNING, librdkafka.OFFSET_END

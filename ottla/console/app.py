@@ -2,11 +2,15 @@
 
 from ottla.console.api.routes import api_routes
 from ottla.console.pages import (
+    alerts,
     brokers,
+    history,
     overview,
     reassignments,
+    sql,
     start,
     streams,
+    timeline,
     transactions,
     zookeeper,
 )
@@ -20,6 +24,7 @@ PAGES = (
     *start.PAGES,
     *overview.PAGES,
     *brokers.PAGES,
+    *timeline.PAGES,
     *reassignments.PAGES,
     *listing.PAGES,
     *topic.PAGES,
@@ -32,17 +37,22 @@ PAGES = (
     *acls.PAGES,
     *quotas.PAGES,
     *zookeeper.PAGES,
+    *sql.PAGES,
+    *alerts.PAGES,
     *accounts.PAGES,
     *audit.PAGES,
 )
 SOURCES = (
     *start.SOURCES,
     *overview.SOURCES,
+    *history.SOURCES,
     *topic.SOURCES,
     *messages.SOURCES,
     *groups.SOURCES,
     *offsets.SOURCES,
+    *streams.SOURCES,
     *audit.SOURCES,
+    *sql.SOURCES,
 )
 
 

@@ -49,20 +49,20 @@ def duration(seconds: float | None) -> str:
         return f"{seconds * 1000:.0f} ms"
     if seconds < _MINUTE_S:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
-    whole = int(seconds)
-    for unit, text, rest, rest_text in (
+    total_s = int(seconds)
+    for unit, text, smaller, smaller_text in (
         (_DAY_S, "d", _HOUR_S, "h"),
         (_HOUR_S, "h", _MINUTE_S, "min"),
         (_MINUTE_S, "min", 1, "s"),
     ):
-        if whole >= unit:
-            parts = whole % unit // rest
+        if total_s >= unit:
+            smaller_count = total_s % unit // smaller
             return (
-                f"{whole // unit} {text} {parts} {rest_text}"
-                if parts
-                else f"{whole // unit} {text}"
+                f"{total_s // unit} {text} {smaller_count} {smaller_text}"
+                if smaller_count
+                else f"{total_s // unit} {text}"
             )
-    return f"{whole} s"
+    return f"{total_s} s"
 
 
 def moment(time_ms: int | None) -> str:
@@ -76,11 +76,11 @@ def moment(time_ms: int | None) -> str:
     return at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
-def share(part: float | None, whole: float | None) -> int:
+def share(part: float | None, total: float | None) -> int:
     """Return a part in percent of a whole, between 0 and 100, for bars."""
-    if not part or not whole or part < 0 or whole < 0:
+    if not part or not total or part < 0 or total < 0:
         return 0
-    return min(100, max(1, round(100 * part / whole)))
+    return min(100, max(1, round(100 * part / total)))
 
 
 def as_json(value: Any) -> str:

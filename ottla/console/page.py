@@ -1,4 +1,4 @@
-"""The parts of a page: what it needs, its data, and the changes it offers.
+"""Pages of the console: their inputs, their data, and the actions of their forms.
 
 A page is a function from a `View` to the data of a template, and a table of actions. Neither knows
 HTTP or HTML: `web/` decides who may call them, writes the audit log, and renders the result.

@@ -10,9 +10,16 @@ from ottla.console.accounts.database import Database
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
+from ottla.console.alerts.addresses import Network
+from ottla.console.alerts.alerting import Alerts
+from ottla.console.history.sampler import EVERY_S, Sampler
+from ottla.console.history.store import History
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
+from ottla.console.sql.queries import Queries
+from ottla.console.streams.uploads import TopologyUploads
+from ottla.console.timeline.store import TimelineStore
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080
@@ -25,7 +32,8 @@ class ConsoleSettings:
 
     `database` may be `:memory:`. With `is_read_only` no user may change a cluster. Port 0 is any
     free port. `first_password` is the password of the first admin; without one it is random. A page
-    waits `timeout_s` for a cluster.
+    waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
+    Alert channels reach loopback and link-local addresses only in `allowed_networks`.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -35,6 +43,8 @@ class ConsoleSettings:
     is_read_only: bool = False
     first_password: str | None = None
     timeout_s: float = 5.0
+    sample_s: float = EVERY_S
+    allowed_networks: tuple[Network, ...] = ()
 
 
 @dataclass(slots=True)
@@ -50,12 +60,21 @@ class Console:
     audit: AuditLog
     masking: Masking
     plans: Plans
+    history: History
+    alerts: Alerts
+    queries: Queries
+    sampler: Sampler
+    timeline: TimelineStore
+    topologies: TopologyUploads
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
 
     def close(self) -> None:
-        """Close the connections and the file."""
+        """Stop the samples, and close the connections and the file."""
+        self.queries.close()
+        self.sampler.stop()
+        self.alerts.close()
         self.clusters.close()
         self.database.close()
 
@@ -68,6 +87,8 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     clusters = ClusterCatalogue()
     for cluster in settings.clusters:
         clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
+    history = History(database)
+    alerts = Alerts(database, clusters, clock, settings.allowed_networks)
     return Console(
         settings,
         clock,
@@ -78,5 +99,11 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         AuditLog(database, clock),
         Masking(database),
         Plans(clock),
+        history,
+        alerts,
+        Queries(clock),
+        Sampler(clusters, [history, alerts], clock, settings.sample_s),
+        TimelineStore(database),
+        TopologyUploads(database, clock),
         one_time_password=users.create_first(settings.first_password),
     )

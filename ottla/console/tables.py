@@ -30,17 +30,19 @@ def arrange(
     `q` filters by `text_of`, ignoring case; `sort` is a key of `sorts`, whose first is the default.
     Unknown values (None) are last in either direction.
     """
-    wanted = query.text("q").lower()
-    found = [row for row in rows if wanted in text_of(row).lower()] if wanted else list(rows)
+    text = query.text("q").lower()
+    matching = [row for row in rows if text in text_of(row).lower()] if text else list(rows)
     sort = query.text("sort")
     if sort not in sorts:
         sort = next(iter(sorts))
     descending = query.text("order") == "desc"
     value = sorts[sort]
-    known = sorted((row for row in found if value(row) is not None), key=value, reverse=descending)
-    found = known + [row for row in found if value(row) is None]
-    pages = max(1, -(-len(found) // ROWS_PER_PAGE))
+    known = sorted(
+        (row for row in matching if value(row) is not None), key=value, reverse=descending
+    )
+    matching = known + [row for row in matching if value(row) is None]
+    pages = max(1, -(-len(matching) // ROWS_PER_PAGE))
     page = min(query.integer("page", 1, least=1), pages)
-    shown = found[(page - 1) * ROWS_PER_PAGE : page * ROWS_PER_PAGE]
-    table = Table(shown, len(found), page, pages)
+    rows_of_page = matching[(page - 1) * ROWS_PER_PAGE : page * ROWS_PER_PAGE]
+    table = Table(rows_of_page, len(matching), page, pages)
     return {"table": table, "sort": sort, "descending": descending, "q": query.text("q")}

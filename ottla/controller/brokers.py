@@ -134,9 +134,9 @@ class Brokers:
         self._shutting_down[broker_id] = broker_epoch
         before = context.image
         await context.retried(partial(self._shut_down, broker_id))
-        left = shutdown.remaining(context.image, broker_id)
-        _log.info("broker shuts down broker=%d remaining=%d", broker_id, len(left))
-        return events.Reply(left, context.send(before) if context.image is not before else ())
+        remaining = shutdown.remaining(context.image, broker_id)
+        _log.info("broker shuts down broker=%d remaining=%d", broker_id, len(remaining))
+        return events.Reply(remaining, context.send(before) if context.image is not before else ())
 
     async def _shut_down(self, broker_id: int) -> None:
         context = self._context

@@ -146,9 +146,9 @@ class Leadership:
         outcomes: list[PartitionOutcome] = []
         for requests in by_topic.values():
             for start in range(0, len(requests), reassignment.MOVES_MAX):
-                some = requests[start : start + reassignment.MOVES_MAX]
+                chunk = requests[start : start + reassignment.MOVES_MAX]
                 outcomes += await context.retried(
-                    partial(self._reassign_topic, some, may_change_factor)
+                    partial(self._reassign_topic, chunk, may_change_factor)
                 )
         if context.image is before:
             return events.Reply(outcomes)

@@ -111,9 +111,14 @@ def _summary(reading: Reading) -> Family:
         _Samples(partial(_quantiles, rows, _labels)),
         {
             "_count": _Samples(
-                lambda: ((at.text, it.values_count) for at, it in _distributions(rows))
+                lambda: (
+                    (at.text, distribution.values_count)
+                    for at, distribution in _distributions(rows)
+                )
             ),
-            "_sum": _Samples(lambda: ((at.text, it.sum) for at, it in _distributions(rows))),
+            "_sum": _Samples(
+                lambda: ((at.text, distribution.sum) for at, distribution in _distributions(rows))
+            ),
         },
     )
 

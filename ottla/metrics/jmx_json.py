@@ -27,11 +27,11 @@ def attributes_of(
 
 def _attributes(name: str, value: Value, rates: MeterRates, now: float) -> Attributes:
     if isinstance(value, Idle):
-        shown = _meter(name, value.nanoseconds / _NANOSECONDS, "percent", rates, now)
-        return shown | {"Count": value.nanoseconds, "OneMinuteRate": value.share}
+        meter = _meter(name, value.nanoseconds / _NANOSECONDS, "percent", rates, now)
+        return meter | {"Count": value.nanoseconds, "OneMinuteRate": value.share}
     if isinstance(value, Distribution):
         mean = value.sum / value.values_count if value.values_count else 0.0
-        percentiles = (0.0 if each != each else each for each in value.quantiles)
+        percentiles = (0.0 if quantile != quantile else quantile for quantile in value.quantiles)
         return {
             "Count": value.values_count,
             "Mean": mean,
@@ -41,13 +41,13 @@ def _attributes(name: str, value: Value, rates: MeterRates, now: float) -> Attri
 
 
 def _meter(name: str, count: float, events: str, rates: MeterRates, now: float) -> Attributes:
-    shown = rates.of(name, count, now)
+    rate = rates.of(name, count, now)
     return {
         "Count": count,
         "EventType": events,
         "RateUnit": "SECONDS",
-        "MeanRate": shown.mean,
-        "OneMinuteRate": shown.one_minute,
-        "FiveMinuteRate": shown.five_minutes,
-        "FifteenMinuteRate": shown.fifteen_minutes,
+        "MeanRate": rate.mean,
+        "OneMinuteRate": rate.one_minute,
+        "FiveMinuteRate": rate.five_minutes,
+        "FifteenMinuteRate": rate.fifteen_minutes,
     }

@@ -62,7 +62,7 @@ class Pattern:
             match = _PROPERTY.match(rest, position)
             if match is None:
                 raise ValueError(
-                    f"invalid object name {text!r}: {rest[position:]!r} is no property"
+                    f"invalid object name {text!r}: {rest[position:]!r} is not a property"
                 )
             any_more, key, value = match.groups()
             if any_more:
@@ -103,5 +103,5 @@ def _wildcards(text: str) -> re.Pattern[str]:
 def _glob(character: str) -> str:
     """Return a character, with the backslash before it, in the syntax of fnmatch."""
     if character.startswith("\\"):
-        return "\\" + "".join(f"[{each}]" if each in "*?[" else each for each in character[1:])
+        return "\\" + "".join(f"[{part}]" if part in "*?[" else part for part in character[1:])
     return "[[]" if character == "[" else character

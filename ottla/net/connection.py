@@ -147,7 +147,6 @@ class Connection(SendHalf):
         self._endpoint = endpoint
         self.budget = endpoint.budget
         self._shared = endpoint.buffers.shared
-        # The endpoint's handler, as soon as it serves requests.
         self._handle = _not_serving
         self._frame_bytes_max = endpoint.limits.frame_bytes_max
         self._unsent_bytes_high = endpoint.limits.unsent_bytes_high
@@ -189,11 +188,9 @@ class Connection(SendHalf):
         is_admitted = endpoint.admit(self)
         # uvloop starts to read after this method even if it is paused: only frames are held back.
         self._is_reading = True
-        handler = endpoint.handler
-        if handler is not None:
-            # `serve` may have been called since this object was constructed.
-            self._handle = handler.frame
-        self._takes_requests = handler is not None and self._mute.timer is None
+        if endpoint.handler is not None:
+            self._handle = endpoint.handler.frame
+        self._takes_requests = endpoint.handler is not None and self._mute.timer is None
         if peer_address is None:
             # The peer reset the connection before it was accepted, so there is no address to log.
             self.abort()
@@ -445,9 +442,8 @@ class Connection(SendHalf):
 
     def _unmute(self) -> None:
         self._mute.end()
-        self._takes_requests = (
-            self._peer_reads and not self._queue and self._endpoint.handler is not None
-        )
+        is_served = self._handle is not _not_serving
+        self._takes_requests = is_served and self._peer_reads and not self._queue
         self._go_on()
 
     def _pause(self) -> None:

@@ -224,10 +224,10 @@ class Endpoint:
         for connection in list(self._connections):
             connection.drain()
         await self._wait_until_all_gone(0 if self._is_hurried else drain_seconds)
-        left = list(self._connections)
-        if left:
-            _log.warning("connections aborted at shutdown count=%d", len(left))
-        for connection in left:
+        remaining = list(self._connections)
+        if remaining:
+            _log.warning("connections aborted at shutdown count=%d", len(remaining))
+        for connection in remaining:
             connection.abort()
         await self._wait_until_all_gone(drain_seconds)
 

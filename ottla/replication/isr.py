@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 UNKNOWN_OFFSET = -1
+# A follower fetches at least every replica.fetch.wait.max.ms (0.5 s) from a leader it knows.
+SILENT_SECONDS = 1.0
 UNKNOWN_EPOCH = -1
 
 
@@ -130,6 +132,11 @@ class IsrMachine:
         """Return the registration with which a follower fetched; -1 for this broker or if unknown."""
         position = self.followers.get(replica)
         return UNKNOWN_EPOCH if position is None else position.broker_epoch
+
+    def is_deserted(self, now: float) -> bool:
+        """Return True if no follower in sync has fetched lately: another leader may be elected."""
+        members = [item for replica, item in self.followers.items() if replica in self.isr]
+        return bool(members) and all(now - item.fetched_at > SILENT_SECONDS for item in members)
 
     def effective_min_isr(self, min_insync_replicas: int) -> int:
         """Return min.insync.replicas, or the number of replicas if that is smaller (KIP-966)."""

@@ -243,6 +243,13 @@ class Partition:
             info = log.append_as_leader(records, self.leader_epoch, from_client=from_client)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        except ApiError as error:
+            # A leader that was replaced and does not know it lacks the producer's last records. For
+            # a client, this error would mean that acknowledged records are lost.
+            is_gap = error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            if is_gap and isr.is_deserted(self._clock.monotonic()):
+                raise self._not_leader() from error
+            raise
         self.appended_bytes += info.size_bytes
         self.appended_records += info.records_count
         self.appends_count += 1

@@ -43,6 +43,7 @@ from ottla.streams.application.instance import (
 from ottla.streams.application.metrics import DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.application.metrics_server import MetricsServer
 from ottla.streams.application.progress import Progress, ProgressLine
+from ottla.streams.application.published_topology import encode_topology
 from ottla.streams.application.states import State, StateListener, StateMachine
 from ottla.streams.application.topic_checks import check_topics
 from ottla.streams.model.errors import StreamsError, TopologyError
@@ -128,7 +129,12 @@ class KafkaStreams(SnakeCase):
                 settings.session_timeout_ms,
                 settings.heartbeat_interval_ms,
             ),
-            Candidate(self._instance_id, _now_ms(), settings.application_server),
+            Candidate(
+                self._instance_id,
+                _now_ms(),
+                settings.application_server,
+                topology=encode_topology(str(topology.describe())),
+            ),
             self._instance.wake,
         )
         self._elector = _Elector(self._election)

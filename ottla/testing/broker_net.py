@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from ottla.net.listener import RealListener, RealNet
 from ottla.net.port import ProtocolFactory
 
-# Closed connections are forgotten after so many accepted ones.
+# Closed connections are forgotten after this number of accepted ones.
 _PRUNED_AFTER = 1_000
 
 

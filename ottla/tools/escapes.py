@@ -12,13 +12,13 @@ def unescape(text: str) -> bytes:
     """Return the bytes that `text` denotes; an unknown escape is its own character."""
     parts: list[bytes] = []
     position = 0
-    for found in _ESCAPE.finditer(text):
-        parts.append(text[position : found.start()].encode())
-        word = found.group(1)
+    for escape in _ESCAPE.finditer(text):
+        parts.append(text[position : escape.start()].encode())
+        word = escape.group(1)
         if len(word) == 3:
             parts.append(bytes([int(word[1:], 16)]))
         else:
             parts.append(_NAMED.get(word, word.encode()))
-        position = found.end()
+        position = escape.end()
     parts.append(text[position:].encode())
     return b"".join(parts)

@@ -17,149 +17,132 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.tools.lazy import LazyGroup, Verb
 
-_TOPIC = LazyGroup(
-    "topic",
-    {
-        "create": Verb("ottla.tools.topic.create", "Create a topic."),
-        "list": Verb("ottla.tools.topic.list", "List the topics."),
-        "describe": Verb("ottla.tools.topic.describe", "Show partitions, leaders and offsets."),
-        "config": Verb("ottla.tools.topic.config", "Show or change a topic's configuration."),
-        "delete": Verb("ottla.tools.topic.delete", "Delete topics and their records."),
-        "search": Verb("ottla.tools.topic.search", "Find records by key, value, header or JSON."),
-        "copy": Verb("ottla.tools.topic.copy", "Copy a topic, also to another cluster."),
-        "trim": Verb("ottla.tools.topic.trim", "Delete the records before a position."),
-        "load": Verb("ottla.tools.topic.load", "Load rows of files as records (Spark)."),
-        "export": Verb("ottla.tools.topic.export", "Export records to files (Spark)."),
-    },
-    help="Manage topics.",
-)
-_GROUP = LazyGroup(
-    "group",
-    {
-        "list": Verb("ottla.tools.group.list", "List the consumer groups."),
-        "describe": Verb("ottla.tools.group.describe", "Show members, offsets and lag."),
-        "seek": Verb("ottla.tools.group.seek", "Move a group to a position (dry run by default)."),
-        "reset": Verb("ottla.tools.group.reset", "Reset a group's offsets (dry run by default)."),
-        "delete": Verb("ottla.tools.group.delete", "Delete groups and their offsets."),
-    },
-    help="Manage consumer groups and their offsets.",
-)
-_LOG = LazyGroup(
-    "log",
-    {"dump": Verb("ottla.tools.log.dump", "Print segments, indexes, snapshots, checkpoints.")},
-    help="Inspect the files of a log directory.",
-)
-_ZOOKEEPER = LazyGroup(
-    "zookeeper",
-    {
-        "start": Verb("ottla.tools.zookeeper.start", "Run a ZooKeeper on this machine."),
-        "shell": Verb("ottla.tools.zookeeper.shell", "Show and change nodes."),
-        "export": Verb(
-            "ottla.tools.zookeeper.exporting", "Copy from a log directory to ZooKeeper."
-        ),
-        "import": Verb(
-            "ottla.tools.zookeeper.importing", "Copy from ZooKeeper to a log directory."
-        ),
-    },
-    help="Run ZooKeeper, look into it, and copy a cluster's metadata.",
-)
-_REPLICA = LazyGroup(
-    "replica",
-    {"verify": Verb("ottla.tools.replica.verify", "Compare replicas byte by byte.")},
-    help="Compare the replicas of partitions.",
-)
-_BROKER = LazyGroup(
-    "broker",
-    {
-        "start": Verb("ottla.tools.broker.start", "Run one broker of a cluster."),
-        "stop": Verb("ottla.tools.broker.stop", "Stop a broker of this machine cleanly."),
-    },
-    help="Run and stop the brokers of a cluster.",
-)
-_PIPELINE = LazyGroup(
-    "pipeline",
-    {
-        "check": Verb("ottla.tools.pipeline.check", "Report all problems of a file."),
-        "run": Verb("ottla.tools.pipeline.run", "Run a pipeline on Spark."),
-        "explain": Verb("ottla.tools.pipeline.explain", "Describe a pipeline."),
-    },
-    help="Check, explain and run YAML pipelines.",
-)
-_SPARK = LazyGroup(
-    "spark",
-    {"warm": Verb("ottla.tools.spark.warm", "Make Spark start faster.")},
-    help="Manage Spark on this machine.",
-)
-_STREAMS = LazyGroup(
-    "streams",
-    {
-        "run": Verb("ottla.tools.streams.run", "Run a topology on Spark."),
-        "list": Verb("ottla.tools.streams.list", "List the applications with their lag."),
-        "describe": Verb("ottla.tools.streams.describe", "Show offsets, lag and instances."),
-        "reset": Verb("ottla.tools.streams.reset", "Reset an application (dry run by default)."),
-    },
-    help="Run and manage stream applications.",
-)
-_GENERATE = LazyGroup(
-    "generate",
-    {
-        "grafana-dashboard": Verb("ottla.tools.generate.grafana_dashboard", "A dashboard."),
-        "prometheus-config": Verb(
-            "ottla.tools.generate.prometheus_config", "A scrape configuration."
-        ),
-        "alert-rules": Verb("ottla.tools.generate.alert_rules", "Alerts for Prometheus."),
-        "systemd": Verb("ottla.tools.generate.systemd", "A unit that runs a broker."),
-    },
-    help="Write files for Grafana, Prometheus and systemd.",
-)
-_CLUSTER = LazyGroup(
-    "cluster",
-    {
-        "info": Verb("ottla.tools.cluster.info", "Show the cluster and its brokers."),
-        "health": Verb("ottla.tools.cluster.health", "Check brokers, leaders and replicas."),
-        "move": Verb("ottla.tools.cluster.move", "Move replicas between brokers."),
-    },
-    help="Show a cluster, check it, and move its replicas.",
-)
-_PROFILE = LazyGroup(
-    "profile",
-    {
-        "create": Verb("ottla.tools.profile.create", "Name a cluster."),
-        "use": Verb("ottla.tools.profile.use", "Make a profile the current one."),
-        "list": Verb("ottla.tools.profile.list", "List the profiles."),
-        "delete": Verb("ottla.tools.profile.delete", "Delete a profile."),
-    },
-    help="Name clusters, so that commands need no --bootstrap.",
-)
-_QUOTA = LazyGroup(
-    "quota",
-    {
-        "list": Verb("ottla.tools.quota.list", "List quotas."),
-        "set": Verb("ottla.tools.quota.set", "Set and remove quotas."),
-    },
-    help="Limit users, clients and addresses.",
-)
-_DEBUG = LazyGroup(
-    "debug",
-    {"bundle": Verb("ottla.tools.debug.bundle", "Collect facts for a report, without secrets.")},
-    help="Collect what is needed to find a problem.",
-)
-_GROUPS = {
-    "generate": _GENERATE,
-    "cluster": _CLUSTER,
-    "profile": _PROFILE,
-    "quota": _QUOTA,
-    "debug": _DEBUG,
-    "streams": _STREAMS,
-    "pipeline": _PIPELINE,
-    "spark": _SPARK,
-    "topic": _TOPIC,
-    "group": _GROUP,
-    "log": _LOG,
-    "replica": _REPLICA,
-    "broker": _BROKER,
-    "zookeeper": _ZOOKEEPER,
+# Each noun has a help text, and a help text for each verb. The command `ottla topic create` is in
+# ottla/tools/topic/create.py.
+_NOUNS: dict[str, tuple[str, dict[str, str]]] = {
+    "topic": (
+        "Manage topics.",
+        {
+            "create": "Create a topic.",
+            "list": "List the topics.",
+            "describe": "Show partitions, leaders and offsets.",
+            "config": "Show or change a topic's configuration.",
+            "delete": "Delete topics and their records.",
+            "search": "Find records by key, value, header or JSON.",
+            "copy": "Copy a topic, also to another cluster.",
+            "trim": "Delete the records before a position.",
+            "load": "Load rows of files as records (Spark).",
+            "export": "Export records to files (Spark).",
+        },
+    ),
+    "group": (
+        "Manage consumer groups and their offsets.",
+        {
+            "list": "List the consumer groups.",
+            "describe": "Show members, offsets and lag.",
+            "seek": "Move a group to a position (dry run by default).",
+            "reset": "Reset a group's offsets (dry run by default).",
+            "delete": "Delete groups with their offsets.",
+        },
+    ),
+    "log": (
+        "Inspect the files of a log directory.",
+        {"dump": "Print segments, indexes, snapshots, checkpoints."},
+    ),
+    "zookeeper": (
+        "Run ZooKeeper, show its znodes, and copy a cluster's metadata.",
+        {
+            "start": "Run ZooKeeper servers on this machine.",
+            "shell": "Show and change znodes.",
+            "export": "Copy the metadata of a log directory to ZooKeeper.",
+            "import": "Copy the metadata in ZooKeeper to a log directory.",
+        },
+    ),
+    "replica": (
+        "Compare the replicas of partitions.",
+        {"verify": "Compare replicas byte by byte."},
+    ),
+    "broker": (
+        "Run and stop the brokers of a cluster.",
+        {
+            "start": "Run one broker of a cluster.",
+            "stop": "Stop a broker of this machine cleanly.",
+        },
+    ),
+    "pipeline": (
+        "Check, explain and run YAML pipelines.",
+        {
+            "check": "Report all problems of a file.",
+            "run": "Run a pipeline on Spark.",
+            "explain": "Describe a pipeline.",
+        },
+    ),
+    "spark": ("Manage Spark on this machine.", {"warm": "Make Spark start faster."}),
+    "streams": (
+        "Run and manage stream applications.",
+        {
+            "run": "Run a topology on Spark.",
+            "list": "List the applications with their lag.",
+            "describe": "Show offsets, lag and instances.",
+            "reset": "Reset an application (dry run by default).",
+        },
+    ),
+    "generate": (
+        "Write files for Grafana, Prometheus and systemd.",
+        {
+            "grafana-dashboard": "Write a Grafana dashboard.",
+            "prometheus-config": "Write a configuration for Prometheus.",
+            "alert-rules": "Write alert rules for Prometheus.",
+            "systemd": "Write a systemd unit for a broker.",
+        },
+    ),
+    "cluster": (
+        "Show a cluster, check it, and move its replicas.",
+        {
+            "info": "Show the cluster and its brokers.",
+            "health": "Check brokers, leaders and replicas.",
+            "move": "Move replicas between brokers.",
+        },
+    ),
+    "profile": (
+        "Name clusters, so that commands need no --bootstrap.",
+        {
+            "create": "Store a cluster's address under a name.",
+            "use": "Make a profile the current one.",
+            "list": "List the profiles.",
+            "delete": "Delete a profile.",
+        },
+    ),
+    "quota": (
+        "Limit users, clients and addresses.",
+        {
+            "list": "List quotas.",
+            "set": "Set and remove quotas.",
+        },
+    ),
+    "debug": (
+        "Collect facts for the report of a problem.",
+        {"bundle": "Collect facts for a report, without secrets."},
+    ),
 }
+# `import` is a keyword of Python: no module can have that name.
+_OTHER_MODULES: dict[tuple[str, str], str] = {
+    ("zookeeper", "export"): "exporting",
+    ("zookeeper", "import"): "importing",
+}
+
+
+def _group(noun: str) -> LazyGroup:
+    help, verbs = _NOUNS[noun]
+    modules = {verb: _OTHER_MODULES.get((noun, verb), verb.replace("-", "_")) for verb in verbs}
+    return LazyGroup(
+        noun,
+        {verb: Verb(f"ottla.tools.{noun}.{modules[verb]}", text) for verb, text in verbs.items()},
+        help=help,
+    )
+
+
+_GROUPS = {noun: _group(noun) for noun in _NOUNS}
 
 
 def _noun(name: str) -> Verb:
@@ -181,8 +164,8 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
         {
             "up": Verb("ottla.tools.broker.up", "Start brokers on this machine."),
             "broker": _noun("broker"),
-            "produce": Verb("ottla.tools.record.produce", "Write lines as records."),
-            "consume": Verb("ottla.tools.record.consume", "Write records as lines."),
+            "produce": Verb("ottla.tools.record.produce", "Write records, one per line of input."),
+            "consume": Verb("ottla.tools.record.consume", "Read records and print them."),
             "topic": _noun("topic"),
             "group": _noun("group"),
             "cluster": _noun("cluster"),
@@ -199,7 +182,7 @@ root = click.version_option(ottla.__version__, message="ottla %(version)s")(
             "doctor": Verb(
                 "ottla.tools.doctor.command", "Diagnose problems of clients and brokers."
             ),
-            "learn": Verb("ottla.tools.learn.command", "Answer questions by experiments."),
+            "learn": Verb("ottla.tools.learn.command", "Show how Kafka works, by experiments."),
             "debug": _noun("debug"),
             "scripts": Verb("ottla.tools.scripts.command", "Install Apache Kafka's scripts."),
             "completion": Verb("ottla.tools.shell.completion", "Set up completion in a shell."),

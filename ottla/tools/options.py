@@ -25,7 +25,7 @@ bootstrap = click.option(
     metavar="HOST:PORT",
     envvar="OTTLA_BOOTSTRAP",
     default=_default_bootstrap,
-    show_default="that of the profile, or 127.0.0.1:9092",
+    show_default="the profile's, or 127.0.0.1:9092",
     show_envvar=True,
     help="The cluster's address.",
 )
@@ -83,8 +83,8 @@ def parse_pairs(
     """Convert the values of options like `--config key=value` to a dictionary (a click callback)."""
     pairs = {}
     for text in values:
-        name, found, value = text.partition("=")
-        if not found or not name.strip():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
             raise click.BadParameter(f"{text!r} is not of the form name=value", context, parameter)
         pairs[name.strip()] = value.strip()
     return pairs
@@ -119,7 +119,7 @@ def _complete(subject: str, context: click.Context, incomplete: str) -> list[Com
     # Imported only for completion: no other call needs this module.
     names = getattr(importlib.import_module("ottla.tools.shell.names"), subject)
     try:
-        found = names(context.params.get("bootstrap") or _default_bootstrap())
+        known = names(context.params.get("bootstrap") or _default_bootstrap())
     except OttlaError:
         return []
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in known if name.startswith(incomplete)]

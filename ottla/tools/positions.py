@@ -1,8 +1,8 @@
 """Offset expressions of every command: `start`, `end`, `stored`, `42`, `-10`, `+5`, `@2026-02-14`,
 `@-1h`.
 
-Parsing is pure; `start_offsets` and `end_offsets` look up the offset of a position in each
-partition. kcat's `s@…` and `e@…` are accepted, too.
+Parsing is pure; `resolve` looks up the offset of a position in each partition. kcat's `s@…` and
+`e@…` are accepted, too.
 """
 
 import re
@@ -63,7 +63,7 @@ def parse_position(text: str, now_ms: int) -> Position:
         return Position(Anchor.HEAD, int(text))
     raise ValueError(
         f"{text!r} is not a position: use beginning, end, stored, an offset (42), "
-        "the last so many (-10), so many after the beginning (+5), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
+        "the last ten records (-10), after the first five (+5), or a time (@2026-02-14T12:00:00Z, @-1h, @ms)"
     )
 
 
@@ -72,9 +72,9 @@ def parse_range(texts: Sequence[str], now_ms: int) -> tuple[Position | None, Pos
     start: Position | None = None
     end: Position | None = None
     for text in texts:
-        kind, found, rest = text.partition("@")
-        if found and kind in ("s", "e"):
-            position = parse_position("@" + rest, now_ms)
+        kind, at_sign, remainder = text.partition("@")
+        if at_sign and kind in ("s", "e"):
+            position = parse_position("@" + remainder, now_ms)
             is_end = kind == "e"
         else:
             position = parse_position(text, now_ms)
@@ -101,17 +101,15 @@ def resolve(
     latest = offsets.list_offsets(brokers, dict.fromkeys(partitions, offsets.LATEST))
     match position.anchor:
         case Anchor.BEGINNING | Anchor.STORED:
-            targets: Mapping[Partition, int] = {
-                key: found.offset for key, found in earliest.items()
-            }
+            targets: Mapping[Partition, int] = {key: row.offset for key, row in earliest.items()}
         case Anchor.END:
-            targets = {key: found.offset for key, found in latest.items()}
+            targets = {key: row.offset for key, row in latest.items()}
         case Anchor.OFFSET:
             targets = dict.fromkeys(partitions, position.value)
         case Anchor.TAIL:
-            targets = {key: found.offset - position.value for key, found in latest.items()}
+            targets = {key: row.offset - position.value for key, row in latest.items()}
         case Anchor.HEAD:
-            targets = {key: found.offset + position.value for key, found in earliest.items()}
+            targets = {key: row.offset + position.value for key, row in earliest.items()}
         case Anchor.TIME:
             targets = offsets.offsets_at(brokers, partitions, position.value)
     return {

@@ -418,7 +418,7 @@ def test_polls_return_batches_of_bounded_size(cluster: Cluster, topic: str) -> N
     collection.
     """
     fill(cluster, topic, [b"a"] * 1000)
-    for settings, most in (({}, 330), ({"max_poll_records": 7}, 7)):
+    for settings, most in (({}, 500), ({"max_poll_records": 7}, 7)):
         with consumer_of(cluster, **settings) as consumer:
             consumer.assign([(topic, number) for number in range(3)])
             sizes = []

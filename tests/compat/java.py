@@ -164,8 +164,8 @@ def free_ports(count: int) -> list[int]:
 class KafkaNode:
     """An Apache Kafka broker that is its own KRaft controller, with its data below `folder`."""
 
-    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
-        self.class_path = kafka_class_path()
+    def __init__(self, folder: Path, options: Sequence[str] = (), version: str = KAFKA) -> None:
+        self.class_path = kafka_class_path(version)
         self.folder = folder
         self.data = folder / "data"
         self.port, controller = free_ports(2)

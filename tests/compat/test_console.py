@@ -1,4 +1,4 @@
-"""The console's model against Apache Kafka 4.3.0: what it reads and changes is the same there."""
+"""The console's model with Apache Kafka 4.3.0: it reads and changes the same as with Ottla."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterConnection]:
     """Return a connection to Apache Kafka with an authorizer and the topic orders."""
     options = [f"authorizer.class.name={_AUTHORIZER}", "super.users=User:ANONYMOUS"]
-    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options)
+    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options, "4.3.0")
     node.start()
     connection = ClusterConnection(ClusterSettings("kafka", node.bootstrap), timeout_s=30.0)
     try:

@@ -11,6 +11,7 @@ from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
 from tests.console.chromium import Watched, chromium
 from tests.console.conftest import HOSTILE, PASSWORD, commit
+from tests.unit.console.streams.test_describe_text import WORDS
 
 # Half a minute: only a browser runs the scripts, and shows barriers and errors of its own.
 pytestmark = pytest.mark.slow
@@ -24,6 +25,7 @@ PAGES = {
     "broker-settings": "/c/local/brokers/1/settings?q=retention&edit=log.retention.ms",
     "broker-apis": "/c/local/brokers/1/apis",
     "broker-defaults": "/c/local/brokers/defaults",
+    "timeline": "/c/local/timeline?topic=orders&minutes=15",
     "reassignments": "/c/local/reassignments",
     "topics": "/c/local/topics?internal=1",
     "topic-new": "/c/local/topics/new",
@@ -44,6 +46,8 @@ PAGES = {
     "transaction": "/c/local/transaction?id=settlement",
     "acls": "/c/local/acls",
     "quotas": "/c/local/quotas",
+    "sql": "/c/local/sql?sql=SELECT+1",
+    "alerts": "/alerts",
     "audit": "/audit",
     "users": "/users",
     "account": "/account",
@@ -232,6 +236,70 @@ def test_charts_draw_what_they_read(page: Page, watched: Watched, cluster: Clust
     page.goto("/c/local/topics/orders")
     expect(page.locator(".chart canvas")).to_be_visible()
     expect(page.locator(".chart .u-legend")).to_contain_text("records/s")
+
+
+def test_the_history_of_a_group_is_drawn(page: Page, console: ConsoleServer) -> None:
+    """The charts of the stored history have a canvas, for each period that has points."""
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    page.goto("/c/local/group?id=billing")
+    expect(page.locator("#history canvas")).to_have_count(3)
+    expect(page.locator("#history .u-legend").first).to_contain_text("lag (records)")
+    page.get_by_role("link", name="7 days").click()
+    expect(page.locator("#history .empty").first).to_be_visible()
+
+
+def test_a_topology_is_uploaded_and_drawn(page: Page, watched: Watched) -> None:
+    """The text of Kafka's describe becomes boxes and lines, and a table."""
+    page.goto("/c/local/streams")
+    page.locator("summary", has_text="Upload a topology").click()
+    page.get_by_label("Application id").fill("word-count")
+    page.get_by_label("The output of Topology#describe").fill(WORDS)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("status")).to_have_text("The topology is stored.")
+    expect(page.locator("svg.topology rect")).to_have_count(15)
+    expect(page.locator("svg.topology path")).to_have_count(13)
+    page.goto("/c/local/stream?id=word-count")
+    assert watched.violations() == []
+    watched.picture("stream")
+    page.locator("summary", has_text="As a table").click()
+    expect(page.get_by_role("cell", name="rates-store")).to_be_visible()
+
+
+def test_an_alert_is_made_fires_and_is_deleted(page: Page, console: ConsoleServer) -> None:
+    """The forms of rules and channels show the fields of their kind."""
+    page.goto("/alerts")
+    page.locator("summary", has_text="Add a channel").click()
+    page.get_by_label("Kind").select_option("mail")
+    expect(page.get_by_label("Mail server")).to_be_visible()
+    expect(page.get_by_label("URL")).to_be_hidden()
+    page.locator("summary", has_text="Add a rule").click()
+    page.get_by_label("Name", exact=True).first.fill("Billing is late")
+    page.get_by_label("After seconds", exact=True).fill("0")
+    page.get_by_role("button", name="Add").first.click()
+    expect(page.get_by_role("status")).to_have_text("The rule Billing is late is added.")
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    page.goto("/alerts")
+    expect(page.get_by_text("Group billing is 40 records behind")).to_be_visible()
+    page.get_by_role("button", name="Delete").first.click()
+    expect(page.get_by_text("Nothing fires.")).to_be_visible()
+
+
+def test_a_statement_is_run_and_its_result_is_drawn(page: Page, watched: Watched) -> None:
+    """The table, the chart and the downloads appear; Ctrl+Enter runs the statement again."""
+    page.goto("/c/local/sql")
+    statement = page.get_by_label("Statement (DuckDB's SELECT)")
+    statement.fill('SELECT _time, _partition, _offset, "order".id FROM orders ORDER BY _time')
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#result tbody tr")).to_have_count(60)
+    expect(page.locator(".chart canvas")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Parquet").click()
+    assert download.value.suggested_filename == "result.parquet"
+    watched.picture("sql")
+    assert watched.violations() == []
+    statement.fill("SELECT _partition AS p, count(*) FROM orders GROUP BY 1")
+    statement.press("Control+Enter")
+    expect(page.locator("#result tbody tr")).to_have_count(2)
 
 
 def test_theme_and_language_are_kept(page: Page) -> None:

@@ -108,11 +108,12 @@ class Tour:
             pause.wait(0.05)
 
     def end(self) -> None:
-        """Stop everything."""
-        for process in self.brokers.values():
+        """Stop everything; print what the brokers have logged, which pytest shows if a test fails."""
+        for number, process in self.brokers.items():
             # Leaving the context closes the pipe and waits for the end.
             with process:
                 process.kill()
+            print(f"--- broker {number}\n{(self.folder / f'broker{number}.stderr').read_text()}")
         if self.zookeeper.connect:
             self.zookeeper.stop()
 

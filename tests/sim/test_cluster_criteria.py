@@ -28,9 +28,9 @@ seconds = [1.0, 1.0]
 DEAD = 5.0
 # 1.5 sessions and two seconds, as for Apache Kafka.
 SILENT = 1.5 * SESSION_SECONDS + 2
-# A leader that hears nobody removes all others from the ISR, and is then its last member: until it
-# is back, no replica is known to have every committed record (the same in Apache Kafka with
-# ZooKeeper).
+# A leader without requests from followers removes all of them from the ISR, and is then its last
+# member: until it is back, no replica is known to have every committed record (the same in Apache
+# Kafka with ZooKeeper).
 UNTIL_HEALED = 12.0 + 2.0
 
 
@@ -70,7 +70,7 @@ CRITERIA = {
     "a leader sends nothing to anyone": Criterion(
         (Fault(1.0, "cut_outgoing", "leader 0", 12.0, 2),), SILENT, seconds=14.0
     ),
-    "nobody reaches a leader": Criterion(
+    "a leader receives nothing from anyone": Criterion(
         (Fault(1.0, "cut_incoming", "leader 0", 12.0, 2),), UNTIL_HEALED, seconds=14.0
     ),
     "the ensemble is unreachable for three sessions": Criterion(

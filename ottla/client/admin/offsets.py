@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ottla.base.errors import ErrorCode
 from ottla.client.admin.answers import check
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.list_offsets import (
@@ -70,11 +71,13 @@ def list_offsets(
     timestamps: Mapping[TopicPartition, int],
     *,
     isolation_level: int = READ_UNCOMMITTED,
+    omits_unknown: bool = False,
 ) -> dict[TopicPartition, FoundOffset]:
     """Return for each partition the first offset at or after its timestamp (ms, LATEST, EARLIEST…).
 
     LATEST is where consumers can read up to: the high watermark, or with READ_COMMITTED the last
-    stable offset.
+    stable offset. A new leader does not know it while fewer than min.insync.replicas are in sync:
+    with `omits_unknown` the result lacks that partition, without it the call retries.
     """
 
     def attempt() -> dict[TopicPartition, FoundOffset]:
@@ -86,8 +89,9 @@ def list_offsets(
             remaining = {key: timestamps[key] for key in keys}
             request = _list_offsets_request(remaining, isolation_level)
             response = brokers.ask_node(leader, request, ListOffsetsResponse)
-            offsets.update(_found_offsets(response))
-        return {key: offsets[key] for key in timestamps}
+            offsets.update(_found_offsets(response, omits_unknown=omits_unknown))
+        wanted = [key for key in timestamps if key in offsets or not omits_unknown]
+        return {key: offsets[key] for key in wanted}
 
     return brokers.retry(attempt)
 
@@ -173,10 +177,14 @@ def _list_offsets_request(
     )
 
 
-def _found_offsets(response: ListOffsetsResponse) -> dict[TopicPartition, FoundOffset]:
+def _found_offsets(
+    response: ListOffsetsResponse, *, omits_unknown: bool
+) -> dict[TopicPartition, FoundOffset]:
     offsets = {}
     for topic in response.topics:
         for row in topic.partitions:
+            if omits_unknown and row.error_code == ErrorCode.OFFSET_NOT_AVAILABLE:
+                continue
             check(row.error_code, subject=f"{topic.name}-{row.partition_index}")
             offsets[topic.name, row.partition_index] = FoundOffset(
                 row.offset, row.timestamp, row.leader_epoch

@@ -15,7 +15,7 @@ from ottla.client.config.settings import Config, read_settings
 from ottla.client.consumer.assigned import AssignedPartitions, Partitions
 from ottla.client.consumer.commits import Commits, Committed, Offsets, OnCommit, next_offsets
 from ottla.client.consumer.departures import Departures
-from ottla.client.consumer.deserialization import Deserialization
+from ottla.client.consumer.deserialization import Deserialization, plain_records
 from ottla.client.consumer.interceptors import ConsumerInterceptors
 from ottla.client.consumer.lookups import Lookups
 from ottla.client.consumer.membership import Membership, RebalanceListener
@@ -32,9 +32,9 @@ _API_TIMEOUT_MS = 60_000
 _STEP_S = 0.1
 _BATCH_S = 0.01
 _BUSY_RECORDS = 16
-# CPython collects garbage after 700 new objects, and a record is two of them: a larger batch would
-# cost a collection, which takes longer than reading the records.
-_BATCH_RECORDS = 330
+# CPython collects garbage after 700 new objects, and librdkafka creates one for each record: a
+# larger batch would cost a collection, which takes longer than reading the records.
+_BATCH_RECORDS = 500
 
 
 class Consumer(AssignedPartitions):
@@ -160,7 +160,7 @@ class Consumer(AssignedPartitions):
         if not messages:
             return []
         if self._is_plain:
-            return list(map(ConsumerRecord, messages))
+            return plain_records(messages)
         self._undecoded = messages
         records = self._deserialization.records(messages)
         self._undecoded = messages[len(records) :]
@@ -268,11 +268,11 @@ class Consumer(AssignedPartitions):
         if messages or timeout <= 0:
             return messages
         deadline = time.monotonic() + timeout
-        while (left := deadline - time.monotonic()) > 0:
-            first = self._consumer.poll(min(_STEP_S, left))
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            first = self._consumer.poll(min(_STEP_S, remaining_s))
             if first is not None:
-                rest = self._consumer.consume(limit - 1, 0) if limit > 1 else []
-                messages = self._good([first, *rest])
+                following = self._consumer.consume(limit - 1, 0) if limit > 1 else []
+                messages = self._good([first, *following])
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break

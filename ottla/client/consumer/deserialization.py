@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ottla.client import transport
 from ottla.client.config.serialization import UNFIT, function_from
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import DeserializationError
@@ -21,7 +22,7 @@ class Deserialization:
     def records(self, messages: Sequence[Any]) -> list[ConsumerRecord]:
         """Return the records up to the first that cannot be deserialized; raise if it is the first."""
         if self.is_plain:
-            return [ConsumerRecord(message) for message in messages]
+            return plain_records(messages)
         records: list[ConsumerRecord] = []
         for message in messages:
             try:
@@ -46,4 +47,9 @@ class Deserialization:
             key = self._key(topic, key)
         if self._value is not None:
             value = self._value(topic, value)
-        return DeserializedRecord(message, key, value)
+        return DeserializedRecord(message, value, key)
+
+
+def plain_records(messages: Sequence[Any]) -> list[ConsumerRecord]:
+    """Return the records with keys and values as bytes, without a Python call for each."""
+    return list(map(ConsumerRecord, messages, map(transport.value_of, messages)))

@@ -122,13 +122,13 @@ class Membership:
             self._consumer.incremental_assign(rows)
             return
         known = {TopicPartition(row.topic, row.partition): row for row in rows}
-        others = [
+        unchanged = [
             row
             for row in self._consumer.position(
                 transport.partitions(dict.fromkeys(self.assignment - known.keys(), STORED))
             )
         ]
-        self._consumer.assign([*rows, *others])
+        self._consumer.assign([*rows, *unchanged])
 
     def _with_stored(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         if self._store is None:

@@ -116,14 +116,14 @@ class RetryingConsumer:
         """Poll once and handle its records; return how many were handled."""
         self._resume_due()
         handled = 0
-        held: set[TopicPartition] = set()
+        paused: set[TopicPartition] = set()
         for record in self._consumer.poll(_POLL_S):
             key = record.topic_partition
-            if key in held or self._is_stopped:
+            if key in paused or self._is_stopped:
                 continue
             due_ms = self.plan.due_ms(record)
             if due_ms > self._clock_ms():
-                held.add(key)
+                paused.add(key)
                 self._hold(record, due_ms)
                 continue
             self._handle(record)

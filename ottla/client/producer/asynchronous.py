@@ -122,9 +122,11 @@ class AsyncProducer:
         """
         self._check_open()
         deadline = None if timeout is None else self._now() + timeout
-        while left := len(self._producer):
+        while unacknowledged := len(self._producer):
             if deadline is not None and self._now() > deadline:
-                raise TimedOut(f"{left} records were not acknowledged within {timeout:g} s")
+                raise TimedOut(
+                    f"{unacknowledged} records were not acknowledged within {timeout:g} s"
+                )
             # librdkafka stops lingering while a flush is under way; 1 ms at most blocks the loop.
             try:
                 self._producer.flush(0.001)

@@ -125,7 +125,7 @@ class DeliveryFuture(Future[RecordMetadata]):
     def _wait(self, timeout: float | None) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
         while self._state is not _FINISHED:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            remaining_s = None if deadline is None else deadline - time.monotonic()
+            if remaining_s is not None and remaining_s <= 0:
                 raise TimeoutError
-            self._server.wait_for(self, left)
+            self._server.wait_for(self, remaining_s)

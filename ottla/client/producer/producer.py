@@ -97,9 +97,9 @@ class Producer:
         Errors of single records are in their futures.
         """
         self._check_open()
-        left = self._server.flush(timeout)
-        if left:
-            raise TimedOut(f"{left} records were not acknowledged within {timeout:g} s")
+        unacknowledged = self._server.flush(timeout)
+        if unacknowledged:
+            raise TimedOut(f"{unacknowledged} records were not acknowledged within {timeout:g} s")
 
     def partitions_for(self, topic: str) -> list[int]:
         """Return the partitions of a topic; ApiError if there is none."""

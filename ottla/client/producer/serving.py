@@ -110,10 +110,10 @@ class ReportServer:
         """Send everything now and serve its reports; return the number of unacknowledged records."""
         self._check_thread("flush()")
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while left := len(self._producer):
+        while unacknowledged := len(self._producer):
             remaining = _STEP_S if deadline is None else deadline - time.monotonic()
             if remaining <= 0:
-                return left
+                return unacknowledged
             try:
                 with self.exclusive(), self.user_code:
                     self._producer.flush(min(_STEP_S, remaining))

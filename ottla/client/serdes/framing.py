@@ -38,12 +38,12 @@ def schema_id_of(data: bytes) -> int:
 
 def _varint(number: int) -> bytes:
     # Indexes are never negative: zigzag only doubles them.
-    left = number << 1
+    remaining = number << 1
     result = bytearray()
-    while left > 0x7F:
-        result.append(left & 0x7F | 0x80)
-        left >>= 7
-    result.append(left)
+    while remaining > 0x7F:
+        result.append(remaining & 0x7F | 0x80)
+        remaining >>= 7
+    result.append(remaining)
     return bytes(result)
 
 

@@ -35,8 +35,8 @@ class LoginAttempts:
     def failed(self, address: str, user: str, now: float) -> None:
         """Count a failure."""
         for key in (("address", address), ("user", user)):
-            found = self._failures.pop(key, None)
-            count = 0 if found is None or now - found.at > FORGET_S else found.number
+            failures = self._failures.pop(key, None)
+            count = 0 if failures is None or now - failures.at > FORGET_S else failures.number
             self._failures[key] = _Failures(count + 1, now)
         while len(self._failures) > _MAX_ENTRIES:
             self._failures.popitem(last=False)
@@ -47,8 +47,8 @@ class LoginAttempts:
         self._failures.pop(("user", user), None)
 
     def _wait(self, key: tuple[str, str], now: float) -> float:
-        found = self._failures.get(key)
-        if found is None or found.number < FREE_FAILURES or now - found.at > FORGET_S:
+        failures = self._failures.get(key)
+        if failures is None or failures.number < FREE_FAILURES or now - failures.at > FORGET_S:
             return 0.0
-        doublings = min(found.number - FREE_FAILURES, 10)
-        return max(0.0, found.at + min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**doublings) - now)
+        doublings = min(failures.number - FREE_FAILURES, 10)
+        return max(0.0, failures.at + min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**doublings) - now)

@@ -6,7 +6,7 @@ The packages that store something (accounts, history, alerts) each create their 
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ FILE_NAME = "console.sqlite3"
 _OWNER_ONLY = 0o600
 
 Row = sqlite3.Row
+Values = Sequence[Any] | Mapping[str, Any]
+"""The values of a statement, by position or by name."""
 
 
 class Database:
@@ -41,21 +43,26 @@ class Database:
         with self._lock:
             self._connection.executescript(statements)
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """Return all rows of a query."""
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
-    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+    def row(self, statement: str, values: Values = ()) -> Row | None:
         """Return the first row of a query, or None."""
         with self._lock:
             row: Row | None = self._connection.execute(statement, values).fetchone()
             return row
 
-    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
+    def change(self, statement: str, values: Values = ()) -> int:
         """Run a statement that changes rows; return how many it changed."""
         with self._lock:
             return self._connection.execute(statement, values).rowcount
+
+    def change_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement that changes rows once for each row of values."""
+        with self._lock:
+            self._connection.executemany(statement, rows)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -29,8 +29,8 @@ def hash_password(password: str) -> str:
 def is_password(password: str, hashed: str) -> bool:
     """Compare a password with a hash in constant time."""
     _, cost, block, parallel, salt, digest = hashed.split("$")
-    found = _scrypt(password, _decode(salt), int(cost), int(block), int(parallel))
-    return hmac.compare_digest(found, _decode(digest))
+    computed = _scrypt(password, _decode(salt), int(cost), int(block), int(parallel))
+    return hmac.compare_digest(computed, _decode(digest))
 
 
 def one_time_password() -> str:

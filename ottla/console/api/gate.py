@@ -66,6 +66,8 @@ def authorize(console: Console, caller: Caller, operation: Operation, cluster: s
         )
     if not operation.is_change:
         return
+    if not operation.has_cluster:
+        return
     is_read_only = console.settings.is_read_only
     if is_read_only or console.clusters.get(cluster).settings.is_read_only:
         raise Denied(
@@ -85,10 +87,21 @@ def run(
 ) -> Any:
     """Run an operation that `authorize` has allowed, and write changes to the audit log."""
     connection = console.clusters.get(cluster) if operation.has_cluster else None
+    passed = {
+        "connection": connection,
+        "masking": caller.masking,
+        "catalogue": console.clusters,
+        "history": console.history,
+        "timeline": console.timeline,
+        "topologies": console.topologies,
+        "alerts": console.alerts,
+        "queries": console.queries,
+        "caller": caller.actor.user,
+    }
     if not operation.is_change:
-        return operation.run(connection, arguments, caller.masking, console.clusters)
+        return operation.run(arguments, passed)
     try:
-        result = operation.run(connection, arguments, caller.masking, console.clusters)
+        result = operation.run(arguments, passed)
     except (OttlaError, OSError) as error:
         _audit_failure(console, caller, operation, connection, error)
         raise

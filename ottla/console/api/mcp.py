@@ -91,9 +91,9 @@ def _call(console: Console, caller: Caller, message: Json, *, with_changes: bool
 
 
 def _initialize(params: Json) -> Json:
-    asked = params.get("protocolVersion")
+    version = params.get("protocolVersion")
     return {
-        "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
+        "protocolVersion": version if version in VERSIONS else VERSIONS[0],
         "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": {"name": "ottla-console", "version": ottla.__version__},
         "instructions": _INSTRUCTIONS,
@@ -139,7 +139,7 @@ def _failed(failure: Failure) -> Json:
 
 def _content(value: Any, *, is_error: bool) -> Json:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    found: Json = {"content": [{"type": "text", "text": text}], "isError": is_error}
+    result: Json = {"content": [{"type": "text", "text": text}], "isError": is_error}
     if isinstance(value, dict):
-        found["structuredContent"] = value
-    return found
+        result["structuredContent"] = value
+    return result

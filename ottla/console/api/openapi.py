@@ -138,7 +138,7 @@ def _operation(operation: Operation, schemas: Schemas) -> Json:
     ]
     if operation.is_list:
         parameters += _PAGING
-    found: Json = {
+    fields: Json = {
         "operationId": operation.name,
         "summary": operation.summary,
         "description": operation.description,
@@ -152,11 +152,11 @@ def _operation(operation: Operation, schemas: Schemas) -> Json:
     }
     if operation.body:
         body = _body_schema(operation.body, schemas)
-        found["requestBody"] = {
+        fields["requestBody"] = {
             "required": bool(body["required"]),
             "content": {"application/json": {"schema": body}},
         }
-    return found
+    return fields
 
 
 def _style(row: Parameter) -> Json:

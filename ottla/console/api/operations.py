@@ -14,15 +14,22 @@ from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.api.values import from_json, from_text
 from ottla.console.model.changes import Change
-from ottla.console.model.connections import ClusterCatalogue, ClusterConnection
-from ottla.console.model.messages.masking import MaskingRule
 
 PREFIX = "/api/v1"
 CLUSTER_PATH = "/clusters/{cluster}"
-# Passed by the server, not by the caller.
-_CONNECTION = "connection"
-_MASKING = "masking"
-_CATALOGUE = "catalogue"
+# Parameters of functions that the server passes, not the caller.
+# Parameters of functions that the server passes, not the caller.
+PASSED = (
+    "connection",
+    "masking",
+    "caller",
+    "catalogue",
+    "history",
+    "timeline",
+    "topologies",
+    "alerts",
+    "queries",
+)
 _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 
@@ -41,9 +48,10 @@ class Parameter:
 class Operation:
     """One operation.
 
-    `call` is a function whose first parameter may be `connection`; `masking` receives the rules
-    that apply to the caller. `is_change` marks operations that change the cluster, which a
-    read-only console refuses; `is_dry_run` those whose POST changes nothing.
+    `call` is a function that may have the parameters `PASSED`: `masking` receives the rules that
+    apply to the caller, and `caller` their name; the others are objects of the console.
+    `is_change` marks operations that change the cluster, which a read-only console refuses;
+    `is_dry_run` those whose POST changes nothing.
     """
 
     method: str
@@ -100,9 +108,7 @@ class Operation:
         found = []
         for name, parameter in inspect.signature(self.call).parameters.items():
             hint = hints[name]
-            if name in (_CONNECTION, _MASKING, _CATALOGUE) or get_origin(hint) is get_origin(
-                Callable[[], Any]
-            ):
+            if name in PASSED or get_origin(hint) is get_origin(Callable[[], Any]):
                 continue
             place = "body" if self.method in _BODY_METHODS else "query"
             if f"{{{name}}}" in self.path:
@@ -154,19 +160,14 @@ class Operation:
                 f"there is no parameter {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}"
             )
 
-    def run(
-        self,
-        connection: ClusterConnection | None,
-        arguments: Mapping[str, Any],
-        masking: tuple[MaskingRule, ...],
-        catalogue: ClusterCatalogue,
-    ) -> Any:
-        """Call the function; blocks while the cluster answers."""
-        given = dict(arguments)
-        passed = {_CONNECTION: connection, _MASKING: masking, _CATALOGUE: catalogue}
+    def run(self, arguments: Mapping[str, Any], passed: Mapping[str, object]) -> Any:
+        """Call the function, with those of the objects of `PASSED` that it has parameters for.
+
+        Blocks while the cluster answers.
+        """
         names = inspect.signature(self.call).parameters
-        given.update((name, value) for name, value in passed.items() if name in names)
-        return self.call(**given)
+        own = {name: value for name, value in passed.items() if name in names}
+        return self.call(**arguments, **own)
 
 
 def _fields(body: Any) -> Mapping[str, Any]:

@@ -5,8 +5,9 @@ Each function raises Unsupported if the cluster lacks the API; `supported` lists
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.answers import check
@@ -49,6 +50,8 @@ from ottla.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
 )
 from ottla.wire.schema import Message
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +149,20 @@ def list_acls(connection: ClusterConnection) -> list[Acl]:
             key=lambda acl: (acl.resource_type, acl.resource_name, acl.principal, acl.operation),
         )
 
-    with connection.brokers() as brokers:
-        return brokers.retry(lambda: attempt(brokers))
+    return _retried(connection, attempt)
 
 
 def create_acl(connection: ClusterConnection, acl: Acl) -> Change:
     """Add an ACL; ConfigError for an unknown word."""
+    codes = _codes_of(acl)
     creation = AclCreation(
-        resource_type=_code(_RESOURCE_TYPES, acl.resource_type, "resource type"),
+        resource_type=codes.resource_type,
         resource_name=acl.resource_name,
-        resource_pattern_type=_code(_PATTERN_TYPES, acl.pattern_type, "pattern type"),
+        resource_pattern_type=codes.pattern_type,
         principal=acl.principal,
         host=acl.host,
-        operation=_code(_OPERATIONS, acl.operation, "operation"),
-        permission_type=_code(_PERMISSIONS, acl.permission, "permission"),
+        operation=codes.operation,
+        permission_type=codes.permission,
     )
 
     def attempt(brokers: Brokers) -> None:
@@ -167,21 +170,21 @@ def create_acl(connection: ClusterConnection, acl: Acl) -> Change:
         (row,) = brokers.ask_controller(request, CreateAclsResponse).results
         check(row.error_code, row.error_message)
 
-    with connection.brokers() as brokers:
-        brokers.retry(lambda: attempt(brokers))
+    _retried(connection, attempt)
     return Change(connection.name, "acl.create", acl.resource_name, after=_audited(acl))
 
 
 def delete_acl(connection: ClusterConnection, acl: Acl) -> Change:
     """Delete exactly this ACL; ConfigError if there is none."""
+    codes = _codes_of(acl)
     exact = DeleteAclsFilter(
-        resource_type_filter=_code(_RESOURCE_TYPES, acl.resource_type, "resource type"),
+        resource_type_filter=codes.resource_type,
         resource_name_filter=acl.resource_name,
-        pattern_type_filter=_code(_PATTERN_TYPES, acl.pattern_type, "pattern type"),
+        pattern_type_filter=codes.pattern_type,
         principal_filter=acl.principal,
         host_filter=acl.host,
-        operation=_code(_OPERATIONS, acl.operation, "operation"),
-        permission_type=_code(_PERMISSIONS, acl.permission, "permission"),
+        operation=codes.operation,
+        permission_type=codes.permission,
     )
 
     def attempt(brokers: Brokers) -> int:
@@ -192,9 +195,8 @@ def delete_acl(connection: ClusterConnection, acl: Acl) -> Change:
             check(row.error_code, row.error_message)
         return len(result.matching_acls)
 
-    with connection.brokers() as brokers:
-        if not brokers.retry(lambda: attempt(brokers)):
-            raise ConfigError("there is no such ACL: it may have been deleted already")
+    if not _retried(connection, attempt):
+        raise ConfigError("there is no such ACL: it may have been deleted already")
     return Change(connection.name, "acl.delete", acl.resource_name, before=_audited(acl))
 
 
@@ -218,8 +220,7 @@ def list_users(connection: ClusterConnection) -> list[UserRow]:
             if not row.error_code
         ]
 
-    with connection.brokers() as brokers:
-        return brokers.retry(lambda: attempt(brokers))
+    return _retried(connection, attempt)
 
 
 def set_password(
@@ -272,8 +273,7 @@ def list_quotas(connection: ClusterConnection) -> list[QuotaRow]:
             for entry in response.entries or []
         ]
 
-    with connection.brokers() as brokers:
-        rows = brokers.retry(lambda: attempt(brokers))
+    rows = _retried(connection, attempt)
     return sorted(rows, key=lambda row: _entity_text(row.entity))
 
 
@@ -304,8 +304,7 @@ def alter_quota(
         (row,) = brokers.ask_controller(request, AlterClientQuotasResponse).entries
         check(row.error_code, row.error_message)
 
-    with connection.brokers() as brokers:
-        brokers.retry(lambda: attempt(brokers))
+    _retried(connection, attempt)
     return Change(
         connection.name,
         "quota.alter",
@@ -359,6 +358,31 @@ def _is_served(connection: Connection, request: type[Message]) -> bool:
     return True
 
 
+def _retried(connection: ClusterConnection, attempt: Callable[[Brokers], T]) -> T:
+    """Return the result of an attempt, which is repeated while the cluster settles."""
+    with connection.brokers() as brokers:
+        return brokers.retry(lambda: attempt(brokers))
+
+
+class _Codes(NamedTuple):
+    """The words of an ACL as the protocol's numbers."""
+
+    resource_type: int
+    pattern_type: int
+    operation: int
+    permission: int
+
+
+def _codes_of(acl: Acl) -> _Codes:
+    """Return the numbers of an ACL; ConfigError for an unknown word."""
+    return _Codes(
+        _code(_RESOURCE_TYPES, acl.resource_type, "resource type"),
+        _code(_PATTERN_TYPES, acl.pattern_type, "pattern type"),
+        _code(_OPERATIONS, acl.operation, "operation"),
+        _code(_PERMISSIONS, acl.permission, "permission"),
+    )
+
+
 def _acl(resource: DescribeAclsResource, row: AclDescription) -> Acl:
     return Acl(
         resource_type=_word(_RESOURCE_TYPES, resource.resource_type),
@@ -377,13 +401,15 @@ def _word(codes: Mapping[str, int], code: int) -> str:
 
 def _code(codes: Mapping[str, int], word: str, subject: str) -> int:
     if word not in codes:
-        raise ConfigError(f"{word!r} is no {subject}: choose one of {', '.join(codes)}")
+        raise ConfigError(f"{word!r} is not a known {subject}: choose one of {', '.join(codes)}")
     return codes[word]
 
 
 def _mechanism(name: str) -> tuple[int, str]:
     if name not in _MECHANISMS:
-        raise ConfigError(f"{name!r} is no mechanism: choose one of {', '.join(_MECHANISMS)}")
+        raise ConfigError(
+            f"{name!r} is not a known mechanism: choose one of {', '.join(_MECHANISMS)}"
+        )
     return _MECHANISMS[name]
 
 
@@ -392,8 +418,7 @@ def _alter_users(connection: ClusterConnection, request: AlterUserScramCredentia
         for row in brokers.ask_controller(request, AlterUserScramCredentialsResponse).results:
             check(row.error_code, row.error_message, subject=f"User {row.user!r}")
 
-    with connection.brokers() as brokers:
-        brokers.retry(lambda: attempt(brokers))
+    _retried(connection, attempt)
 
 
 def _audited(acl: Acl) -> dict[str, str]:

@@ -112,14 +112,14 @@ def list_brokers(connection: ClusterConnection) -> list[BrokerRow]:
 
 def describe_broker(connection: ClusterConnection, node_id: int) -> BrokerDetail:
     """Return a broker; ApiError BROKER_NOT_AVAILABLE if it is not running."""
-    found = next((row for row in list_brokers(connection) if row.node_id == node_id), None)
-    if found is None:
+    broker = next((row for row in list_brokers(connection) if row.node_id == node_id), None)
+    if broker is None:
         raise ApiError(
             ErrorCode.BROKER_NOT_AVAILABLE,
             f"Broker {node_id} is not running. Start it, or choose another one from the list.",
         )
     directories = read_directories(connection, is_fresh=True).get(node_id, [])
-    return BrokerDetail(found, tuple(_directory_row(row) for row in directories))
+    return BrokerDetail(broker, tuple(_directory_row(row) for row in directories))
 
 
 def list_api_versions(connection: ClusterConnection, node_id: int) -> list[ApiVersionRow]:

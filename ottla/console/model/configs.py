@@ -150,7 +150,7 @@ def alter_config(
 
 def _type_and_name(resource: ConfigResource) -> tuple[int, str]:
     if resource.kind is ConfigKind.BROKER and not resource.name.isdecimal():
-        raise ConfigError(f"{resource.name!r} is no broker: give its id, a number")
+        raise ConfigError(f"{resource.name!r} is not a broker: give its id, a number")
     if resource.kind is not ConfigKind.CLUSTER and not resource.name:
         raise ConfigError(f"the name of the {resource.kind} is missing")
     return _TYPES[resource.kind], resource.name

@@ -75,7 +75,7 @@ class ClusterSettings:
         """Return the settings of `NAME=HOST:PORT[,HOST:PORT…]`; ConfigError if it is malformed."""
         name, equals, bootstrap = text.partition("=")
         if not equals:
-            raise ConfigError(f"{text!r} is no cluster: write NAME=HOST:PORT, as in local=:9092")
+            raise ConfigError(f"{text!r} is not a cluster: write NAME=HOST:PORT, as in local=:9092")
         return cls(name.strip(), bootstrap.strip())
 
 

@@ -29,6 +29,7 @@ class GroupRow:
 
     `type` is "classic", "consumer" (KIP-848), "share", "streams" or "". `lag` is the number of
     records between committed and end offsets, None if nothing is committed or offsets are unknown.
+    `assignor` is empty except for a classic group, if the list includes members.
     """
 
     group_id: str
@@ -40,6 +41,7 @@ class GroupRow:
     coordinator: int | None
     lag: int | None
     error: str = ""
+    assignor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +119,13 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A group in a sample; lags are None if unknown."""
+    """A group in a sample; `position` is the sum of its committed offsets. None if unknown."""
 
     group_id: str
     state: str
     lag: int | None
     lag_s: float | None
+    position: int | None
 
 
 def list_groups(
@@ -214,8 +217,10 @@ def summarize_groups(connection: ClusterConnection, ends: Mapping[Key, int]) -> 
     for group_id, offsets in committed.items():
         lags = {key: ends[key] - row.offset for key, row in offsets.items() if key in ends}
         behind = sorted((key for key in lags if lags[key] > 0), key=lags.__getitem__, reverse=True)
-        oldest[group_id] = behind[:_AGED_PARTITIONS]
-        positions.update({(group_id, key): offsets[key].offset for key in oldest[group_id]})
+        if behind or 0 < len(lags) == len(offsets):
+            # Otherwise a partition without a leader may be behind: the seconds are unknown.
+            oldest[group_id] = behind[:_AGED_PARTITIONS]
+        positions.update({(group_id, key): offsets[key].offset for key in oldest.get(group_id, ())})
     seconds = _ages_by_group(connection, positions)
     return [
         GroupSummary(
@@ -223,6 +228,11 @@ def summarize_groups(connection: ClusterConnection, ends: Mapping[Key, int]) -> 
             state=row.state,
             lag=_lag(committed.get(row.group_id, {}), ends),
             lag_s=_largest_age(row.group_id, oldest.get(row.group_id), seconds),
+            position=_total(
+                offset.offset
+                for key, offset in committed.get(row.group_id, {}).items()
+                if key in ends
+            ),
         )
         for row in listings
     ]
@@ -300,6 +310,7 @@ def _row(
         topics=tuple(sorted({*read, *(topic for topic, _ in committed)})),
         coordinator=listing.coordinator,
         lag=_lag(committed, ends),
+        assignor=membership.assignor if membership else "",
     )
 
 
@@ -360,13 +371,13 @@ def _ages_by_group(
 ) -> dict[tuple[str, Key], float]:
     """Return ages by group and partition; groups at the same partition take turns."""
     ages: dict[tuple[str, Key], float] = {}
-    rest = dict(positions)
-    while rest:
+    remaining = dict(positions)
+    while remaining:
         batch: dict[Key, tuple[str, int]] = {}
-        for (group_id, key), offset in list(rest.items()):
+        for (group_id, key), offset in list(remaining.items()):
             if key not in batch:
                 batch[key] = group_id, offset
-                del rest[group_id, key]
+                del remaining[group_id, key]
         offsets = {key: offset for key, (_, offset) in batch.items()}
         for key, age in ages_of(connection, _leaders(connection), offsets).items():
             if age.seconds is not None:

@@ -192,11 +192,11 @@ def _epochs(
     ends: list[tuple[int, int]] = []
     epoch = row.leader_epoch
     while epoch >= 0 and len(ends) < _EPOCHS_MAX:
-        found = _end_of_epoch(connection, key, row.leader, epoch)
-        if found is None or found[0] < 0 or found[1] < start_offset:
+        epoch_and_end = _end_of_epoch(connection, key, row.leader, epoch)
+        if epoch_and_end is None or epoch_and_end[0] < 0 or epoch_and_end[1] < start_offset:
             break
-        ends.append(found)
-        epoch = found[0] - 1
+        ends.append(epoch_and_end)
+        epoch = epoch_and_end[0] - 1
     ends.reverse()
     starts = [start_offset, *(end for _, end in ends)]
     return tuple(
@@ -216,8 +216,8 @@ def _end_of_epoch(
 
     def ask(brokers: Brokers, node: int) -> tuple[int, int] | None:
         response = brokers.ask_node(node, request, OffsetForLeaderEpochResponse)
-        found = response.topics[0].partitions[0]
-        return None if found.error_code else (found.leader_epoch, found.end_offset)
+        result = response.topics[0].partitions[0]
+        return None if result.error_code else (result.leader_epoch, result.end_offset)
 
     return ask_nodes(connection, [leader], ask).get(leader)
 

@@ -115,12 +115,12 @@ def plan_reset(connection: ClusterConnection, request: ResetRequest) -> OffsetPl
             f"{missing[0][0]}-{missing[0][1]} has no running leader: try again when it has one, or "
             "leave it out.",
         )
-    wanted = _targets(connection, request, leaders, bounds, committed)
+    targets = _targets(connection, request, leaders, bounds, committed)
     return OffsetPlan(
         group_id=request.group_id,
         strategy=request.strategy,
         differences=tuple(
-            _difference(key, committed.get(key), wanted[key], bounds) for key in sorted(leaders)
+            _difference(key, committed.get(key), targets[key], bounds) for key in sorted(leaders)
         ),
         obstacle=_obstacle(connection, request.group_id),
         planned_at_ms=connection.now_ms(),
@@ -240,7 +240,7 @@ def parse_duration(text: str) -> int:
     match = _DURATION.fullmatch(text.strip().upper())
     if match is None:
         raise ConfigError(
-            f"{text!r} is no duration: write ISO 8601, as in PT30M, PT1H30M, P1D or P2W"
+            f"{text!r} is not a duration: write ISO 8601, as in PT30M, PT1H30M, P1D or P2W"
         )
     parts = {name: float(value) for name, value in match.groupdict().items() if value}
     return int(timedelta(**parts).total_seconds() * 1000)
@@ -267,7 +267,7 @@ def request_of(
         try:
             argument = {name: int(value)}
         except ValueError:
-            raise ConfigError(f"{value!r} is no {name}: write a number") from None
+            raise ConfigError(f"{value!r} is not a number, as {name} needs") from None
     return ResetRequest(
         group_id,
         strategy,
@@ -283,7 +283,7 @@ def _require_argument(request: ResetRequest) -> None:
     if name is not None and getattr(request, name) in (None, {}):
         raise ConfigError(f"the strategy {request.strategy} needs a value for {name}")
     if request.offset is not None and request.offset < 0:
-        raise ConfigError(f"{request.offset} is no offset: use 0 or more, or to-latest")
+        raise ConfigError(f"{request.offset} is not an offset: use 0 or more, or to-latest")
 
 
 def _select(
@@ -349,23 +349,25 @@ def _targets(
     moment = request.timestamp_ms or 0
     if request.strategy is Strategy.BY_DURATION:
         moment = connection.now_ms() - parse_duration(request.duration or "")
-    found = find_offsets(connection, leaders, max(0, moment))
+    results = find_offsets(connection, leaders, max(0, moment))
     # No record is as young: the group continues at the end.
     return {
-        key: found[key].offset if key in found and found[key].offset >= 0 else bounds.ends[key]
+        key: results[key].offset
+        if key in results and results[key].offset >= 0
+        else bounds.ends[key]
         for key in leaders
     }
 
 
 def _difference(
-    key: Key, before: int | None, wanted: int | None, bounds: Bounds
+    key: Key, before: int | None, target: int | None, bounds: Bounds
 ) -> OffsetDifference:
     start, end = bounds.starts[key], bounds.ends[key]
-    after, note = wanted, ""
-    if wanted is not None and wanted < start:
-        after, note = start, f"{wanted} is deleted: moved to the log start offset {start}"
-    elif wanted is not None and wanted > end:
-        after, note = end, f"{wanted} is past the end: moved to the end {end}"
+    after, note = target, ""
+    if target is not None and target < start:
+        after, note = start, f"{target} is deleted: moved to the log start offset {start}"
+    elif target is not None and target > end:
+        after, note = end, f"{target} is past the end: moved to the end {end}"
     return OffsetDifference(
         topic=key[0],
         partition=key[1],

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ottla.client.admin.replicas import list_reassignments
 from ottla.console.model.brokers import list_brokers
@@ -53,7 +53,8 @@ class Sample:
     """Measurements of one moment, for histories, alerts and forecasts.
 
     `end_offsets`, `start_offsets` and `sizes_bytes` are by (topic, partition); `sizes_bytes` are
-    the leaders'. `group_lags` is records by group, `group_lags_s` seconds by group (None: unknown).
+    the leaders'. `group_lags` is records by group, `group_lags_s` seconds by group (None: unknown),
+    `group_positions` the sum of committed offsets by group.
     """
 
     cluster: str
@@ -69,6 +70,7 @@ class Sample:
     group_states: Mapping[str, str]
     group_lags: Mapping[str, int]
     group_lags_s: Mapping[str, float | None]
+    group_positions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,9 @@ def take_sample(connection: ClusterConnection, *, with_groups: bool = True) -> S
         group_states={group.group_id: group.state for group in groups},
         group_lags={group.group_id: group.lag for group in groups if group.lag is not None},
         group_lags_s={group.group_id: group.lag_s for group in groups},
+        group_positions={
+            group.group_id: group.position for group in groups if group.position is not None
+        },
     )
 
 

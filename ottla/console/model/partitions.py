@@ -77,8 +77,8 @@ class PartitionMap:
 
 def read_map(connection: ClusterConnection, topic: str) -> PartitionMap:
     """Return the partitions of a topic; ApiError UNKNOWN_TOPIC_OR_PARTITION if there is none."""
-    found = read_topic(connection, topic)
-    bounds = bounds_of(connection, leaders_of(found))
+    described = read_topic(connection, topic)
+    bounds = bounds_of(connection, leaders_of(described))
     directories = read_directories(connection)
     context = _Context(
         bounds=bounds,
@@ -86,8 +86,8 @@ def read_map(connection: ClusterConnection, topic: str) -> PartitionMap:
         min_isr=_min_isr(connection, [topic]),
         moving=_moving(connection),
     )
-    rows = tuple(_partition(topic, row, context) for row in found.partitions)
-    brokers = sorted({*read_metadata(connection).nodes, *_assigned(found)})
+    rows = tuple(_partition(topic, row, context) for row in described.partitions)
+    brokers = sorted({*read_metadata(connection).nodes, *_assigned(described)})
     loads = _loads(rows, brokers)
     return PartitionMap(
         topic=topic,

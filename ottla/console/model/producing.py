@@ -173,9 +173,11 @@ def _check(request: ProduceRequest) -> None:
     if not 1 <= request.count <= COUNT_MAX:
         raise ConfigError(f"{request.count} records are not possible: use 1 to {COUNT_MAX}")
     if request.codec not in CODECS:
-        raise ConfigError(f"{request.codec!r} is no codec: choose one of {', '.join(CODECS)}")
+        raise ConfigError(
+            f"{request.codec!r} is not a known codec: choose one of {', '.join(CODECS)}"
+        )
     if request.partition is not None and request.partition < 0:
-        raise ConfigError(f"{request.partition} is no partition: use 0 or more")
+        raise ConfigError(f"{request.partition} is not a partition: use 0 or more")
 
 
 def _send(

@@ -268,8 +268,8 @@ def _current(metadata: Metadata, request: ReassignmentRequest) -> Assignment:
         return {key: everything[key] for key in request.targets}
     for name in request.topics:
         metadata.topic(name)
-    wanted = set(request.topics or metadata.topics)
-    return {key: replicas for key, replicas in everything.items() if key[0] in wanted}
+    selected = set(request.topics or metadata.topics)
+    return {key: replicas for key, replicas in everything.items() if key[0] in selected}
 
 
 def _brokers(metadata: Metadata, request: ReassignmentRequest) -> tuple[int, ...]:

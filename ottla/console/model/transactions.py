@@ -91,8 +91,8 @@ def list_transactions(
 
     now_ms = connection.now_ms()
     results = ask_nodes(connection, read_metadata(connection).nodes, ask)
-    found = [row for rows in results.values() for row in rows]
-    return sorted(found, key=lambda row: row.transactional_id)
+    listed = [row for rows in results.values() for row in rows]
+    return sorted(listed, key=lambda row: row.transactional_id)
 
 
 def describe_transaction(connection: ClusterConnection, transactional_id: str) -> TransactionRow:

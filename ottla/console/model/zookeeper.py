@@ -45,7 +45,7 @@ def read_znode(connection: ClusterConnection, path: str = "/") -> Znode:
     ClusterUnavailable if no server of the ensemble responds.
     """
     if not path.startswith("/") or (path != "/" and path.endswith("/")) or "//" in path:
-        raise ConfigError(f"{path!r} is no path: write it as in /brokers/ids")
+        raise ConfigError(f"{path!r} is not a path: write it as in /brokers/ids")
     with _session(connection) as client:
         try:
             data, stat = client.get(path)
@@ -78,7 +78,7 @@ def run_four_letter_command(connection: ClusterConnection, command: str) -> str:
     Servers answer only the commands of their option 4lw.commands.whitelist.
     """
     if command not in COMMANDS:
-        raise ConfigError(f"{command!r} is no command: choose one of {', '.join(COMMANDS)}")
+        raise ConfigError(f"{command!r} is not a command: choose one of {', '.join(COMMANDS)}")
     with _session(connection) as client:
         try:
             return str(client.command(command.encode()))

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.console.history.points import Kind
 from ottla.console.model.brokers import list_brokers
 from ottla.console.model.overview import read_overview
 from ottla.console.model.partitions import list_troubled
 from ottla.console.model.topics import list_topics
 from ottla.console.page import Page, Source, View
+from ottla.console.pages.history import history_of
 
 _TOP_TOPICS = 8
 _MAX_TROUBLED = 100
@@ -23,6 +25,7 @@ def show(view: View) -> Mapping[str, Any]:
         "largest": sorted(topics, key=lambda row: -(row.size_bytes or 0))[:_TOP_TOPICS],
         "troubled": troubled[:_MAX_TROUBLED],
         "troubled_count": len(troubled),
+        **history_of(view, Kind.CLUSTER),
     }
 
 

@@ -97,10 +97,10 @@ def _request(form: Fields) -> ReassignmentRequest:
 def _targets(text: str) -> dict[Key, tuple[int, ...]]:
     targets = {}
     for line in filter(str.strip, text.splitlines()):
-        name, found, brokers = line.partition("=")
+        name, equals, brokers = line.partition("=")
         topic, dash, partition = name.strip().rpartition("-")
         numbers = brokers.replace(",", " ").split()
-        if not (found and dash and partition.isdigit() and all(map(str.isdigit, numbers))):
+        if not (equals and dash and partition.isdigit() and all(map(str.isdigit, numbers))):
             raise ConfigError(f"cannot read target {line.strip()!r}: write topic-0=1,2,3")
         targets[topic, int(partition)] = tuple(map(int, numbers))
     return targets

@@ -18,14 +18,14 @@ ResourceOf = Callable[[View], ConfigResource]
 
 def settings_table(view: View, rows: Sequence[ConfigRow]) -> dict[str, Any]:
     """Return the options that the query selects, and the one that is being edited."""
-    wanted = view.query.text("q").lower()
+    text = view.query.text("q").lower()
     only_changed = view.query.is_checked("changed")
     name = view.form.text("name") or view.query.text("edit")
     return {
         "options": [
             row
             for row in rows
-            if wanted in f"{row.name} {row.documentation}".lower()
+            if text in f"{row.name} {row.documentation}".lower()
             and not (only_changed and row.is_default)
         ],
         "edited": next((row for row in rows if row.name == name), None),

@@ -24,7 +24,11 @@ _PAGES = {
     "ACL & users": "acls",
     "Quotas": "quotas",
     "Reassign partitions": "reassignments",
+    "Leaders over time": "timeline",
+    "SQL": "sql",
 }
+# Pages of no cluster.
+_GLOBAL_PAGES = {"Alerts": "/alerts"}
 
 
 def show_clusters(view: View) -> Mapping[str, Any]:
@@ -45,10 +49,10 @@ def show_shortcuts(view: View) -> Mapping[str, Any]:
 
 def search(view: View) -> Mapping[str, Any]:
     """Return pages, topics, groups, brokers and options whose names contain a text."""
-    wanted = view.query.text("q").lower()
+    text = view.query.text("q").lower()
     results = []
-    for name, kind, url in _everything(view, bool(wanted)):
-        if wanted in name.lower():
+    for name, kind, url in _everything(view, bool(text)):
+        if text in name.lower():
             results.append({"name": name, "kind": view.say(kind), "url": url})
         if len(results) >= _MAX_RESULTS:
             break
@@ -58,6 +62,8 @@ def search(view: View) -> Mapping[str, Any]:
 def _everything(view: View, with_entities: bool) -> Iterator[tuple[str, str, str]]:
     for label, path in _PAGES.items():
         yield view.say(label), "page", view.url(*path.split("/"))
+    for label, path in _GLOBAL_PAGES.items():
+        yield view.say(label), "page", path
     if not with_entities:
         return
     for topic in list_topics(view.cluster, include_internal=True):

@@ -1,132 +1,105 @@
-"""Stream applications: those of `ottla.streams` and of Kafka Streams, with lag and instances.
+"""Stream applications: the list, and an application with topology, lag, rate and instances."""
 
-An application of `ottla.streams` commits its progress in the group of its name, and its instances
-are the members of the group `NAME-drivers`. Kafka Streams uses a group of type `streams`
-(KIP-1071), or a classic one whose members are assigned by its own assignor.
+from collections.abc import Mapping
+from typing import Any
 
-Not done: the topology itself, which applications do not publish. The drawing shows the topics that
-an application reads, and its own by their names.
-"""
-
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-from ottla.base.errors import ApiError, ErrorCode
-from ottla.console.model.groups import GroupDetail, GroupRow, describe_group, list_groups
-from ottla.console.model.topics import list_topics
-from ottla.console.page import Page, View
-
-_DRIVERS = "-drivers"
-_DRIVERS_PROTOCOL = "ottla-streams"
-_OWN_TOPICS = ("-changelog", "-repartition")
-# The drawing, in pixels.
-_ROW, _WIDTH, _GAP, _BOX = 40, 260, 70, 28
-
-
-class Application(NamedTuple):
-    """An application; `kind` is "ottla" or "kafka", and `instances` the number of its processes."""
-
-    name: str
-    kind: str
-    state: str
-    instances: int
-    topics: tuple[str, ...]
-    lag: int | None
-
-
-def list_applications(groups: Sequence[GroupRow]) -> list[Application]:
-    """Return the applications among the groups of a cluster."""
-    by_id = {row.group_id: row for row in groups}
-    found = []
-    for row in groups:
-        if row.protocol_type == _DRIVERS_PROTOCOL or row.group_id.endswith(_DRIVERS):
-            name = row.group_id.removesuffix(_DRIVERS)
-            progress = by_id.get(name)
-            members = row.members or 0
-            state = "Running" if members else "Stopped"
-            topics = progress.topics if progress else ()
-            lag = progress.lag if progress else None
-            found.append(Application(name, "ottla", state, members, topics, lag))
-        elif row.type == "streams":
-            found.append(
-                Application(row.group_id, "kafka", row.state, row.members or 0, row.topics, row.lag)
-            )
-    return sorted(found)
+from ottla.base.errors import ConfigError
+from ottla.console.formats import number
+from ottla.console.model.groups import describe_group
+from ottla.console.page import Action, Done, Page, Source, View
+from ottla.console.streams.applications import (
+    ApplicationDetail,
+    delete_topology,
+    describe_application,
+    list_applications,
+    upload_topology,
+)
+from ottla.console.streams.describe_text import NodeKind, Topology, TopologyNode
+from ottla.console.streams.drawing import draw_topology
 
 
 def show_applications(view: View) -> Mapping[str, Any]:
     """Return the applications of the cluster."""
-    return {"applications": list_applications(list_groups(view.cluster, with_lag=True))}
+    return {"applications": list_applications(view.cluster, view.console.topologies)}
 
 
 def show_application(view: View) -> Mapping[str, Any]:
-    """Return an application with its instances, partitions and topics."""
-    name = view.query.get("id", "")
-    progress, drivers = _group(view, name), _group(view, name + _DRIVERS)
-    if progress is None and drivers is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no application {name!r}.")
-    members = drivers.members if drivers else progress.members if progress else ()
-    partitions = progress.partitions if progress else ()
-    read = sorted({row.topic for row in partitions})
-    own = [
-        row.name
-        for row in list_topics(view.cluster, include_internal=True)
-        if row.name.startswith(name + "-") and row.name.endswith(_OWN_TOPICS)
-    ]
+    """Return an application with its topology and drawing."""
+    detail = describe_application(view.cluster, view.console.topologies, _name(view))
+    topology = detail.topology
+    # Without a description, at least the topics that are read and its own are known.
+    shown = topology or _known_topics(detail)
     return {
-        "name": name,
-        "progress": progress,
-        "members": members,
-        "partitions": partitions,
-        "drawing": draw([topic for topic in read if topic not in own], name, own),
+        "name": detail.name,
+        "application": detail,
+        "topology": topology,
+        "drawing": draw_topology(shown, _notes(view, detail)),
     }
 
 
-class Box(NamedTuple):
-    """A box of the drawing; `kind` is "topic" or "node"."""
-
-    x: float
-    y: float
-    text: str
-    kind: str
+def read_rate(view: View) -> Mapping[str, Any]:
+    """Return the sum of committed offsets of an application, from which the chart has its rate."""
+    detail = describe_group(view.cluster, _name(view), with_seconds=False)
+    total = sum(row.committed or 0 for row in detail.partitions)
+    return {"at_ms": view.cluster.now_ms(), "values": {view.say("records") + "/s": total}}
 
 
-def draw(inputs: Sequence[str], name: str, own: Sequence[str]) -> dict[str, Any]:
-    """Return boxes and lines of the drawing: inputs on the left, own topics on the right."""
-    height = max(len(inputs), len(own), 1) * _ROW + 10
-    middle = height / 2
-    step = _WIDTH + _GAP
-
-    def column(names: Sequence[str], x: float) -> list[Box]:
-        top = middle - len(names) * _ROW / 2 + (_ROW - _BOX) / 2
-        return [Box(x, top + index * _ROW, text, "topic") for index, text in enumerate(names)]
-
-    left, right = column(inputs, 10), column(own, 10 + 2 * step)
-    center = Box(10 + step, middle - _BOX / 2, name, "node")
-    half = _BOX / 2
-    return {
-        "width": 3 * _WIDTH + 2 * _GAP + 20,
-        "height": height,
-        "box_width": _WIDTH,
-        "box_height": _BOX,
-        "boxes": [*left, center, *right],
-        "lines": [
-            *((box.x + _WIDTH, box.y + half, center.x, middle) for box in left),
-            *((center.x + _WIDTH, middle, box.x, box.y + half) for box in right),
-        ],
-    }
+def upload(view: View) -> Done:
+    """Store the description of a topology."""
+    name = view.form.text("application") or _name(view)
+    if not name:
+        raise ConfigError("field 'application' is empty: fill it in")
+    text = view.form.get("text", "")
+    change = upload_topology(view.cluster, view.console.topologies, name, text=text)
+    return Done(view.say("The topology is stored."), view.url("stream", id=name), change)
 
 
-def _group(view: View, group_id: str) -> GroupDetail | None:
-    try:
-        return describe_group(view.cluster, group_id)
-    except ApiError as error:
-        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return None
-        raise
+def delete(view: View) -> Done:
+    """Delete an uploaded description."""
+    change = delete_topology(view.cluster, view.console.topologies, _name(view))
+    return Done(view.say("The topology is deleted."), view.url("streams"), change)
+
+
+def _name(view: View) -> str:
+    return view.query.get("id", "")
+
+
+def _known_topics(detail: ApplicationDetail) -> Topology:
+    """Return the application as one node between the topics that it reads and its own."""
+    read = {row.topic for row in detail.partitions} - set(detail.own_topics)
+    own = tuple(TopologyNode(topic, NodeKind.TOPIC, 0, ()) for topic in detail.own_topics)
+    names = detail.own_topics
+    node = TopologyNode(detail.name, NodeKind.SOURCE, 0, names, tuple(sorted(read)))
+    return Topology((node, *own))
+
+
+def _notes(view: View, detail: ApplicationDetail) -> dict[str, str]:
+    lags: dict[str, int] = {}
+    for row in detail.partitions:
+        if row.lag is not None:
+            lags[row.topic] = lags.get(row.topic, 0) + row.lag
+    return {topic: view.say("lag {lag}", lag=number(lag)) for topic, lag in lags.items()}
 
 
 PAGES = (
-    Page("/streams", "streams.html", show_applications, "streams", refresh_s=5),
-    Page("/stream", "stream.html", show_application, "streams", refresh_s=5),
+    Page(
+        "/streams",
+        "streams.html",
+        show_applications,
+        "streams",
+        actions={"upload": Action(upload, "topology.upload", "application")},
+        refresh_s=5,
+    ),
+    Page(
+        "/stream",
+        "stream.html",
+        show_application,
+        "streams",
+        actions={
+            "upload": Action(upload, "topology.upload", "application"),
+            "delete": Action(delete, "topology.delete"),
+        },
+        refresh_s=5,
+    ),
 )
+SOURCES = (Source("/stream/rate.json", read_rate),)

@@ -1,6 +1,8 @@
 // Charts, drawn by uPlot. A figure names its source:
 //   <figure class="chart" data-chart="URL" data-every-s="2"> returns {"at_ms": …, "values": {name: number}};
 //   a name that ends with "/s" is a counter, drawn as the rate between two readings.
+//   <figure class="chart" data-history="URL" data-empty="TEXT"> returns {"at_s": […], "series": {name: […]}, "step_s": …}
+//   and is read again after each step; a pause of more than three steps is a gap in the line.
 //   <figure class="chart" data-points='{"at_s": […], "series": {name: […]}}'> is drawn as it is.
 "use strict";
 
@@ -34,9 +36,11 @@
         spanGaps: false, points: { show: false },
       }))],
     };
-    const time = (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString([], { hour12: false }));
+    const isLong = () => data[0].length > 1 && data[0].at(-1) - data[0][0] > 100000;
+    const time = (_, ticks) => ticks.map((tick) => isLong() ? new Date(tick * 1000).toLocaleDateString([], { month: "numeric", day: "numeric" })
+      : new Date(tick * 1000).toLocaleTimeString([], { hour12: false }));
     options.axes[0] = { ...axis, values: time, space: 80 };
-    options.series[0] = { value: (_, at) => at ? new Date(at * 1000).toLocaleTimeString([], { hour12: false }) : "–" };
+    options.series[0] = { value: (_, at) => at ? new Date(at * 1000).toLocaleString([], isLong() ? { hour12: false } : { hour12: false, timeStyle: "medium" }) : "–" };
     return new uPlot(options, data, figure);
   }
 
@@ -81,11 +85,56 @@
     addEventListener("resize", () => plot?.setSize({ width: Math.max(260, figure.clientWidth - 2), height: plot.height }));
   }
 
+  // Points with an empty one in each gap, so that no line crosses it.
+  function withGaps(points) {
+    const columns = [points.at_s, ...Object.values(points.series)];
+    const result = columns.map(() => []);
+    points.at_s.forEach((at, row) => {
+      if (row && at - points.at_s[row - 1] > 3 * points.step_s) {
+        result.forEach((column, index) => column.push(index ? null : at - points.step_s));
+      }
+      columns.forEach((column, index) => result[index].push(column[row]));
+    });
+    return result;
+  }
+
+  function history(figure) {
+    let plot = null;
+    async function read() {
+      if (!figure.isConnected) return;
+      let pause = 10;
+      try {
+        const answer = await fetch(figure.dataset.history);
+        if (answer.ok) {
+          const points = await answer.json();
+          pause = points.step_s;
+          const data = withGaps(points);
+          figure.querySelector(".empty")?.remove();
+          if (!points.at_s.length) {
+            const note = document.createElement("p");
+            note.className = "empty";
+            note.textContent = figure.dataset.empty;
+            figure.append(note);
+          } else if (plot) {
+            plot.setData(data);
+          } else {
+            plot = draw(figure, Object.keys(points.series), data);
+          }
+        }
+      } catch { /* The page itself reports that the cluster does not answer. */ }
+      setTimeout(read, pause * 1000);
+    }
+    read();
+    addEventListener("resize", () => plot?.setSize({ width: Math.max(260, figure.clientWidth - 2), height: plot.height }));
+  }
+
   function prepare(root) {
     for (const figure of root.querySelectorAll("figure.chart:not([data-drawn])")) {
       figure.dataset.drawn = "1";
       if (figure.dataset.chart) {
         live(figure);
+      } else if (figure.dataset.history) {
+        history(figure);
       } else {
         const points = JSON.parse(figure.dataset.points);
         draw(figure, Object.keys(points.series), [points.at_s, ...Object.values(points.series)]);

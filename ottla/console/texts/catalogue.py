@@ -23,8 +23,8 @@ class Language(NamedTuple):
 
     def say(self, text: str, **values: object) -> str:
         """Translate a text and insert values for its `{names}`."""
-        found = self.texts.get(text, text)
-        return found.format(**values) if values else found
+        translation = self.texts.get(text, text)
+        return translation.format(**values) if values else translation
 
 
 @functools.cache

@@ -27,7 +27,7 @@ def _has_zookeeper(view: View) -> bool:
     return view.role is Role.ADMIN and has_tree(view.cluster)
 
 
-# In the order of the page. Later packages add theirs: SQL, alerts.
+# In the order of the page.
 SECTIONS = (
     Section("overview", "overview", "Overview", "o"),
     Section("brokers", "brokers", "Brokers", "b"),
@@ -38,6 +38,8 @@ SECTIONS = (
     Section("acls", "acls", "ACL & users", "a"),
     Section("quotas", "quotas", "Quotas", "q"),
     Section("zookeeper", "zookeeper", "ZooKeeper", "z", _has_zookeeper),
+    Section("sql", "sql", "SQL", "y"),
+    Section("alerts", "/alerts", "Alerts", "l", is_global=True),
     Section("audit", "/audit", "Audit", "u", lambda view: view.role is Role.ADMIN, True),
     Section("users", "/users", "Users", "p", lambda view: view.role is Role.ADMIN, True),
 )

@@ -1,7 +1,7 @@
 """The door to Starlette: routes for pages, sources and assets; requests and replies as values."""
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -150,7 +150,7 @@ def _response(reply: Reply, is_secure: bool) -> Response:
     elif isinstance(reply.body, str | bytes):
         response = Response(reply.body, reply.status, media_type=reply.media_type)
     else:
-        chunks = reply.body if reply.stop is None else _until_closed(reply.body, reply.stop)
+        chunks = _until_closed(reply.body, reply.stop or (lambda: None))
         response = StreamingResponse(chunks, reply.status, media_type=reply.media_type)
     response.headers.update(reply.headers)
     for cookie in reply.cookies:
@@ -173,6 +173,9 @@ async def _until_closed(chunks: Iterable[bytes], stop: Callable[[], None]) -> As
             yield chunk
     finally:
         stop()
+        # A search in a broker ends with its connection: now, not when the garbage is collected.
+        if isinstance(iterator, Generator):
+            iterator.close()
 
 
 def _answer_page(page: Page, console: Console, request: Request) -> Reply:

@@ -18,7 +18,7 @@ _FOLDER = Path(__file__).parent.parent / "templates"
 @functools.cache
 def environment() -> jinja2.Environment:
     """Return the environment; templates are compiled on first use."""
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -26,7 +26,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {
+    templates.filters |= {
         "size": formats.size,
         "number": formats.number,
         "duration": formats.duration,
@@ -36,7 +36,7 @@ def environment() -> jinja2.Environment:
         "json": formats.as_json,
         "pretty": formats.pretty,
     }
-    return made
+    return templates
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:

@@ -88,14 +88,14 @@ class RemoteBroker:
         return codes
 
     async def _send_states(
-        self, fence: Fence, some: Sequence[PartitionState]
+        self, fence: Fence, sent_states: Sequence[PartitionState]
     ) -> dict[TopicPartition, ErrorCode]:
-        leaders = {state.leader for state in some}
+        leaders = {state.leader for state in sent_states}
         request = LeaderAndIsrRequest(
             controller_id=fence.controller_id,
             controller_epoch=fence.controller_epoch,
             broker_epoch=fence.broker_epoch,
-            topic_states=states.leader_states(some, fence.controller_epoch),
+            topic_states=states.leader_states(sent_states, fence.controller_epoch),
             live_leaders=[
                 LeaderAndIsrLiveLeader(broker_id=broker.id, host_name=broker.host, port=broker.port)
                 for broker in self._sent.brokers.values()
@@ -104,7 +104,7 @@ class RemoteBroker:
         )
         response = await self._request(request, LEADER_AND_ISR_VERSION, LeaderAndIsrResponse)
         _check(response.error_code)
-        names = {state.topic_id: state.topic for state in some}
+        names = {state.topic_id: state.topic for state in sent_states}
         return {
             (names[bytes(topic.topic_id)], item.partition_index): known_code(item.error_code)
             for topic in response.topics

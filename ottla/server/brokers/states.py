@@ -153,12 +153,12 @@ def in_chunks(
     count = 0
     for change in changes:
         for start in range(0, len(change.partitions), partitions_max):
-            some = change.partitions[start : start + partitions_max]
-            if chunk and count + len(some) > partitions_max:
+            partitions = change.partitions[start : start + partitions_max]
+            if chunk and count + len(partitions) > partitions_max:
                 yield chunk
                 chunk, count = [], 0
-            chunk.append(_topic_state(change, some, controller_epoch))
-            count += len(some)
+            chunk.append(_topic_state(change, partitions, controller_epoch))
+            count += len(partitions)
     if chunk:
         yield chunk
 

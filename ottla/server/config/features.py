@@ -69,8 +69,8 @@ class Features:
         levels, status = FeatureNode.decode(data)
         self.levels = levels if status == FeatureNode.ENABLED else {}
         self.epoch = version
-        shown = ",".join(f"{name}={level}" for name, level in sorted(self.levels.items()))
-        _log.info("features finalized epoch=%d levels=%s", version, shown)
+        listed = ",".join(f"{name}={level}" for name, level in sorted(self.levels.items()))
+        _log.info("features finalized epoch=%d levels=%s", version, listed)
 
     async def update(
         self, updates: Sequence[Update], broker_id: int, *, validate_only: bool

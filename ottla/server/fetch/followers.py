@@ -178,7 +178,7 @@ class _FollowerFetch:
     def read(self, *, only_if_cached: bool = True) -> None:
         """Read every partition of the plan up to the end of its log."""
         self._start()
-        left = min(
+        remaining_bytes = min(
             self._request.max_bytes, RESPONSE_BYTES_MAX, self._context.connection.answer_room_bytes
         )
         for fetch in self._plan.partitions:
@@ -186,16 +186,18 @@ class _FollowerFetch:
                 refused = self._refused.get(fetch)
                 if refused is not None:
                     raise refused
-                answer = self._read(fetch, left, only_if_cached=only_if_cached)
+                answer = self._read(fetch, remaining_bytes, only_if_cached=only_if_cached)
             except ApiError as error:
                 answer = failure(self._context, fetch, error)
                 self._is_urgent = True
             size_bytes = len(answer.records or b"")
-            left -= size_bytes
+            remaining_bytes -= size_bytes
             self._size_bytes += size_bytes
             self._answers.append((fetch, answer))
 
-    def _read(self, fetch: PartitionFetch, left: int, *, only_if_cached: bool) -> PartitionData:
+    def _read(
+        self, fetch: PartitionFetch, remaining_bytes: int, *, only_if_cached: bool
+    ) -> PartitionData:
         partition = self._find(fetch)
         self._partitions[fetch] = partition
         log = partition.log
@@ -216,7 +218,7 @@ class _FollowerFetch:
             return answer
         if self._is_throttled and partition.throttled.as_leader and not self._is_in_sync(partition):
             return answer
-        max_bytes = min(fetch.max_bytes, left)
+        max_bytes = min(fetch.max_bytes, remaining_bytes)
         is_first = self._size_bytes == 0
         if max_bytes > 0 or is_first:
             records = self._records(partition, fetch.offset, max_bytes, only_if_cached, is_first)

@@ -19,14 +19,14 @@ class AwaitedBytes:
         self._missing_bytes = self._min_bytes - size_bytes
 
     def may_suffice(self, grown_bytes: int) -> bool:
-        """Return True if the fetch has to read, because so many bytes were appended."""
+        """Return True if the fetch has to read, now that `grown_bytes` were appended."""
         self._missing_bytes -= grown_bytes
         # A change without new bytes is of another kind: records were committed, or the leader is
         # gone.
         return not grown_bytes or self._missing_bytes <= 0
 
     def suffice(self, size_bytes: int) -> bool:
-        """Return True if so many bytes are enough for a response."""
+        """Return True if `size_bytes` are enough for a response."""
         if size_bytes >= self._min_bytes:
             return True
         # The appended bytes are not committed yet, or exceed a limit of the request.

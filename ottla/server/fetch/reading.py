@@ -155,10 +155,10 @@ def read(
         only_if_cached,
         context.api_version >= FIRST_VERSION_OF_FOLLOWERS,
     )
-    left = bytes_max(broker, context.connection, request.max_bytes)
+    remaining_bytes = bytes_max(broker, context.connection, request.max_bytes)
     if context.usage is not None:
         # A larger response would certainly be throttled, so its records would never be sent.
-        left = int(min(left, context.usage.fetch_bytes_max))
+        remaining_bytes = int(min(remaining_bytes, context.usage.fetch_bytes_max))
     is_rack_aware = options.or_follower and selects_by_rack(broker, request)
     reading = FetchPass()
     for fetch in plan.partitions:
@@ -168,8 +168,8 @@ def read(
             reading.answers.append((fetch, ended[1]))
             continue
         max_bytes = fetch.max_bytes
-        if max_bytes > left:
-            max_bytes = left
+        if max_bytes > remaining_bytes:
+            max_bytes = remaining_bytes
         try:
             partition = get(fetch.topic_id if has_topic_ids else fetch.topic, fetch.partition)
             if is_rack_aware:
@@ -198,7 +198,7 @@ def read(
         records = fetched.records
         if records:
             size_bytes = len(records)
-            left -= size_bytes
+            remaining_bytes -= size_bytes
             reading.size_bytes += size_bytes
             reading.read.append((partition, fetched))
         elif records is None:

@@ -323,11 +323,11 @@ class LoneFetch:
         if not self._awaited.may_suffice(grown_bytes):
             return
         connection, known, shortcut = self._connection, self._known, self._shortcut
-        left = bytes_max(shortcut.broker, connection, self._max_bytes)
+        remaining_bytes = bytes_max(shortcut.broker, connection, self._max_bytes)
         try:
             fetched = partition.fetch(
                 self._offset,
-                min(self._size, left),
+                min(self._size, remaining_bytes),
                 known.leader_epoch,
                 new_options(
                     (self._isolation, connection.range_bytes_min, True, shortcut.or_follower)

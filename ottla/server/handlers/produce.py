@@ -279,15 +279,15 @@ def _append(
     try:
         info = target.append_as_leader(records, acks=acks)
     except HeavyBatchError:
-        held = records if type(records) is bytearray else bytearray(records)
-        item.records = held
+        owned_records = records if type(records) is bytearray else bytearray(records)
+        item.records = owned_records
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if unwritten is not None:
             unwritten.append(written)
         work = _append_heavy(context, target, item, request, answer, written)
         work = counted(work, context.usage, context.broker.clock)
         done = context.broker.tasks.spawn(work, f"heavy batch of {context.client_id}")
-        context.connection.budget.hold_until(len(held), done)
+        context.connection.budget.hold_until(len(owned_records), done)
         # Later requests of the same client must not overtake the batch.
         context.keeps_order = True
         waits.append((answer, done))
@@ -395,17 +395,17 @@ def _when_committed(
     response: ProduceResponse | None, waits: Waits
 ) -> "asyncio.Future[ProduceResponse | None]":
     answered: asyncio.Future[ProduceResponse | None] = asyncio.get_running_loop().create_future()
-    left = len(waits)
+    pending_count = len(waits)
 
     def committed(answer: PartitionProduceResponse, done: "asyncio.Future[ErrorCode]") -> None:
-        nonlocal left
-        left -= 1
+        nonlocal pending_count
+        pending_count -= 1
         if done.cancelled() or done.exception() is not None:
             # The broker is stopping, or there is a bug, which is logged elsewhere.
             answered.cancel()
             return
         settle(answer, done.result())
-        if left == 0 and not answered.done():
+        if pending_count == 0 and not answered.done():
             answered.set_result(response)
 
     for answer, future in waits:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import ClusterImage
 from ottla.replication.replicas import Replicas
-from ottla.server.lag.questions import Leaders, Place, by_leader
+from ottla.server.lag.questions import Leaders, PartitionKey, by_leader
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -19,16 +19,16 @@ _CONSUMER = -1
 
 
 async def high_watermarks(
-    image: ClusterImage, replicas: Replicas, leaders: Leaders, places: Collection[Place]
-) -> dict[Place, int]:
+    image: ClusterImage, replicas: Replicas, leaders: Leaders, partitions: Collection[PartitionKey]
+) -> dict[PartitionKey, int]:
     """Return the high watermark of each partition that has one.
 
     If a leader does not answer, the end of this broker's replica takes its place: the high
     watermark that a follower knows may be older than the group's offset.
     """
-    ends: dict[Place, int] = {}
-    elsewhere: list[Place] = []
-    for topic, number in places:
+    ends: dict[PartitionKey, int] = {}
+    elsewhere: list[PartitionKey] = []
+    for topic, number in partitions:
         partition = replicas.find(topic, b"", number)
         if partition is not None and not partition.is_offline:
             is_leader = partition.is_leader
@@ -38,8 +38,8 @@ async def high_watermarks(
         if partition is None or not partition.is_leader:
             elsewhere.append((topic, number))
     questions = [
-        (leader, _request(asked))
-        for leader, asked in by_leader(image, elsewhere).items()
+        (leader, _request(keys))
+        for leader, keys in by_leader(image, elsewhere).items()
         if leader != replicas.node_id
     ]
     for answer in await leaders.ask(questions, _VERSION, ListOffsetsResponse):
@@ -50,11 +50,11 @@ async def high_watermarks(
     return ends
 
 
-def _request(places: Collection[Place]) -> ListOffsetsRequest:
+def _request(partitions: Collection[PartitionKey]) -> ListOffsetsRequest:
     topics: dict[str, ListOffsetsTopic] = {}
-    for topic, partition in places:
+    for topic, partition in partitions:
         if topic not in topics:
             topics[topic] = ListOffsetsTopic(name=topic, partitions=[])
-        asked = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
-        topics[topic].partitions.append(asked)
+        item = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+        topics[topic].partitions.append(item)
     return ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values()))

@@ -15,18 +15,20 @@ _log = logging.getLogger(__name__)
 # A scrape does not wait longer for another broker, in seconds.
 PATIENCE_SECONDS = 1.0
 
-Place = tuple[str, int]
+PartitionKey = tuple[str, int]
 R = TypeVar("R", bound=Message)
 
 
-def by_leader(image: ClusterImage, places: Iterable[Place]) -> Mapping[int, list[Place]]:
+def by_leader(
+    image: ClusterImage, partitions: Iterable[PartitionKey]
+) -> Mapping[int, list[PartitionKey]]:
     """Return the partitions by leader; those without one are under NO_LEADER, or left out."""
-    found: dict[int, list[Place]] = {}
-    for topic, partition in places:
-        known = image.partition(topic, partition)
-        if known is not None:
-            found.setdefault(known.leader, []).append((topic, partition))
-    return found
+    keys_by_leader: dict[int, list[PartitionKey]] = {}
+    for topic, partition in partitions:
+        state = image.partition(topic, partition)
+        if state is not None:
+            keys_by_leader.setdefault(state.leader, []).append((topic, partition))
+    return keys_by_leader
 
 
 class Leaders:

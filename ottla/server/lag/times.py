@@ -4,6 +4,9 @@ The time is read from the log itself, not estimated from offsets. A committed of
 move is read once. If this broker has a replica, it reads that; otherwise it fetches a single batch
 from the leader.
 
+`server.search.lag` is a second implementation: it finds the next record exactly, with its offset
+and behind control batches, but only on the leader and at the cost of decompression.
+
 Not done: record formats before version 2 (Kafka 0.11) have no lag in seconds.
 """
 
@@ -108,16 +111,16 @@ class RecordTimes:
     async def _ask(
         self, image: ClusterImage, node_id: int, positions: Collection[Position]
     ) -> dict[Position, int]:
-        asked: list[Position] = []
+        requested: list[Position] = []
         questions: list[tuple[int, FetchRequest]] = []
         for position in positions:
-            known = image.partition(position[0], position[1])
-            if known is not None and known.leader not in (NO_LEADER, node_id):
-                asked.append(position)
-                questions.append((known.leader, _request(position)))
+            state = image.partition(position[0], position[1])
+            if state is not None and state.leader not in (NO_LEADER, node_id):
+                requested.append(position)
+                questions.append((state.leader, _request(position)))
         answers = await self._leaders.ask(questions, _VERSION, FetchResponse)
         times: dict[Position, int] = {}
-        for position, answer in zip(asked, answers, strict=True):
+        for position, answer in zip(requested, answers, strict=True):
             batch = b"" if answer is None else _batch(answer)
             timestamp = await self._timestamp(batch, position[2])
             if timestamp is not None:
@@ -127,24 +130,24 @@ class RecordTimes:
 
 def _first_batch(replica: Partition, offset: int, *, only_if_cached: bool) -> bytes | None:
     """Return the batch that contains an offset; None only if `only_if_cached` and it is cold."""
-    found = replica.log.read(
+    fetched = replica.log.read(
         offset,
         1,
         max_offset=replica.high_watermark,
         at_least_one=True,
         only_if_cached=only_if_cached,
     )
-    if found is None:
+    if fetched is None:
         return None
-    records = found.records
+    records = fetched.records
     return records.read() if isinstance(records, FileRange) else bytes(records)
 
 
 def _request(position: Position) -> FetchRequest:
     topic, number, offset = position
     # The first batch is returned however large it is (KIP-74).
-    asked = FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1)
-    return FetchRequest(max_bytes=1, topics=[FetchTopic(topic=topic, partitions=[asked])])
+    item = FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1)
+    return FetchRequest(max_bytes=1, topics=[FetchTopic(topic=topic, partitions=[item])])
 
 
 def _batch(answer: FetchResponse) -> bytes:

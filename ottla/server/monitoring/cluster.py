@@ -57,11 +57,16 @@ _CLOSED = _sockets.total("connection-close-total", "Connections that were closed
 
 def _connections(endpoints: Sequence[Endpoint]) -> Iterator[Reading]:
     # The event loop is the only network processor.
-    rows = [(Properties(listener=each.name, networkProcessor=0), each) for each in endpoints]
-    yield _CONNECTIONS.of([(listener, each.connections_count) for listener, each in rows])
-    yield _CREATED.of([(listener, each.accepted_count) for listener, each in rows])
+    rows = [
+        (Properties(listener=endpoint.name, networkProcessor=0), endpoint) for endpoint in endpoints
+    ]
+    yield _CONNECTIONS.of([(listener, endpoint.connections_count) for listener, endpoint in rows])
+    yield _CREATED.of([(listener, endpoint.accepted_count) for listener, endpoint in rows])
     yield _CLOSED.of(
-        [(listener, each.accepted_count - each.connections_count) for listener, each in rows]
+        [
+            (listener, endpoint.accepted_count - endpoint.connections_count)
+            for listener, endpoint in rows
+        ]
     )
 
 
@@ -149,7 +154,10 @@ async def exported(broker: Broker, pace: Pace) -> list[Family]:
         gauge(
             "kafka_broker_info",
             "Brokers of the cluster, by id and address.",
-            [(labels(id=each.id, address=f"{each.host}:{each.port}"), 1) for each in brokers],
+            [
+                (labels(id=member.id, address=f"{member.host}:{member.port}"), 1)
+                for member in brokers
+            ],
         ),
         gauge("kafka_topic_partitions", "Partitions of a topic.", rows),
     ]
@@ -180,9 +188,17 @@ def waiting(broker: Broker) -> Iterator[Reading]:
     yield _EVICTIONS.of(sessions.evictions_count)
 
 
+def own_controller(broker: Broker) -> list[Family]:
+    """Return Ottla's own figures of the controller, if this broker is it."""
+    epoch: list[Sample] = (
+        [("", broker.image.controller_epoch)] if broker.controller.is_active else []
+    )
+    return [gauge("ottla_controller_epoch", "Epoch of this controller.", epoch)]
+
+
 def coordinators(broker: Broker) -> list[Family]:
     """Return Ottla's own figures of the coordinators."""
-    states = Counter(each.state.shown for each in broker.transactions.transactions())
+    states = Counter(transaction.state.shown for transaction in broker.transactions.transactions())
     return [
         counter(
             "ottla_coordinator_skipped_records_total",
@@ -234,8 +250,11 @@ _DIRECTORY_OFFLINE = _log_manager.gauge("LogDirectoryOffline", "The directory ha
 def directories(broker: Broker, now: float) -> Iterator[Reading]:
     """Yield the state of the log directories, and the durations of flushes."""
     yield _FLUSHES.of([(NONE, distribution(broker.replicas.directories.flush_times, now))])
-    found = broker.replicas.directories.directories()
-    states = [(Properties(logDirectory=each.path), int(each.failure is not None)) for each in found]
+    log_directories = broker.replicas.directories.directories()
+    states = [
+        (Properties(logDirectory=item.path), int(item.failure is not None))
+        for item in log_directories
+    ]
     yield _OFFLINE_DIRECTORIES.of(sum(state for _, state in states))
     yield _DIRECTORY_OFFLINE.of([(directory, state) for directory, state in states])
 

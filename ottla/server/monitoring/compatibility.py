@@ -44,12 +44,12 @@ class Collections:
 
 def jvm(files: FileSystem, collections: Collections) -> Iterator[Family]:
     """Yield memory, threads and garbage collections; memory and threads only if they are known."""
-    found = process.status(files)
-    if found is not None:
-        areas = [(labels(area="heap"), found.resident_bytes), (labels(area="nonheap"), 0)]
+    status = process.status(files)
+    if status is not None:
+        areas = [(labels(area="heap"), status.resident_bytes), (labels(area="nonheap"), 0)]
         yield gauge("jvm_memory_used_bytes", "Memory of the process.", areas)
         yield gauge("jvm_memory_committed_bytes", "Memory of the process.", areas)
-        yield gauge("jvm_threads_current", "Threads of the process.", found.threads_count)
+        yield gauge("jvm_threads_current", "Threads of the process.", status.threads_count)
     counts: list[Sample] = []
     sums: list[Sample] = []
     for generation, count in enumerate(collections.counts):

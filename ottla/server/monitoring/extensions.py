@@ -69,9 +69,9 @@ class Extensions:
     async def _counted(self, search: Search) -> AsyncGenerator[bytes, None]:
         self._searches += 1
         try:
-            async with aclosing(search.stream()) as found:
-                async for row in found:
-                    yield row
+            async with aclosing(search.stream()) as lines:
+                async for line in lines:
+                    yield line
         finally:
             self._searches -= 1
 

@@ -17,7 +17,7 @@ from ottla.metrics.beans import Beans, Properties, Reading
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.server.context import Broker
 from ottla.server.lag.ends import high_watermarks
-from ottla.server.lag.questions import Leaders, Place
+from ottla.server.lag.questions import Leaders, PartitionKey
 from ottla.server.lag.times import RecordTimes
 from ottla.server.monitoring.sources import Pace
 from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
@@ -91,13 +91,13 @@ def counts(groups: GroupCoordinator) -> Iterator[Reading]:
     listed = groups.list_groups(ListGroupsRequest()).groups
     yield _NUM_GROUPS.of(len(listed))
     for state, bean in _STATES.items():
-        yield bean.of(sum(each.group_state == state for each in listed))
+        yield bean.of(sum(group.group_state == state for group in listed))
     yield _NUM_OFFSETS.of(sum(len(offsets) for _, offsets in groups.committed_offsets()))
-    types = [each.group_type for each in listed]
+    types = [group.group_type for group in listed]
     yield _GROUPS.of(
         [(Properties(protocol=kind), types.count(kind)) for kind in (_CLASSIC, _CONSUMER)]
     )
-    states = [each.group_state for each in listed if each.group_type == _CONSUMER]
+    states = [group.group_state for group in listed if group.group_type == _CONSUMER]
     yield _CONSUMER_GROUPS.of(
         [(Properties(state=state.lower()), states.count(state)) for state in _CONSUMER_STATES]
     )
@@ -106,7 +106,7 @@ def counts(groups: GroupCoordinator) -> Iterator[Reading]:
 async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
     """Return the groups of this coordinator with the ends of the partitions that they consume."""
     groups = broker.groups
-    offsets: list[tuple[str, Place, int]] = []
+    offsets: list[tuple[str, PartitionKey, int]] = []
     for group_id, of_group in groups.committed_offsets():
         for partition, committed in list(of_group.items()):
             await pace.rest()
@@ -126,42 +126,42 @@ async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
         if described is not None:
             members[group.group_id] = len(described)
             for owner, owned in described:
-                owners |= {(group.group_id, *place): owner for place in owned}
+                owners |= {(group.group_id, *partition_key): owner for partition_key in owned}
     return Groups(listed, rows, members, owners)
 
 
 def _members(
     groups: GroupCoordinator, group: ListedGroup
-) -> list[tuple[Owner, list[Place]]] | None:
+) -> list[tuple[Owner, list[PartitionKey]]] | None:
     """Return the members of a group, and their partitions; None while it is being changed."""
     if group.group_type == _CONSUMER:
-        found = groups.describe_consumer_group(group.group_id)
-        if isinstance(found, asyncio.Future):
+        description = groups.describe_consumer_group(group.group_id)
+        if isinstance(description, asyncio.Future):
             return None
         return [
             (
-                Owner(each.client_host, each.member_id, each.client_id),
+                Owner(member.client_host, member.member_id, member.client_id),
                 [
                     (topic.topic_name, partition)
-                    for topic in each.assignment.topic_partitions
+                    for topic in member.assignment.topic_partitions
                     for partition in topic.partitions
                 ],
             )
-            for each in found.members
+            for member in description.members
         ]
     request = DescribeGroupsRequest(groups=[group.group_id])
     (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
     is_consumer = described.protocol_type == PROTOCOL_TYPE
     return [
         (
-            Owner(each.client_host, each.member_id, each.client_id),
-            _assigned(each.member_assignment) if is_consumer else [],
+            Owner(member.client_host, member.member_id, member.client_id),
+            _assigned(member.member_assignment) if is_consumer else [],
         )
-        for each in described.members
+        for member in described.members
     ]
 
 
-def _assigned(assignment: bytes) -> list[Place]:
+def _assigned(assignment: bytes) -> list[PartitionKey]:
     try:
         assigned = decode_assignment(assignment).assigned_partitions if assignment else []
     except ProtocolError:
@@ -176,36 +176,37 @@ def _assigned(assignment: bytes) -> list[Place]:
 def exported(groups: Groups) -> list[Family]:
     """Return the groups under the names of kafka_exporter."""
     rows = [
-        (labels(consumergroup=each.group, topic=each.topic, partition=each.partition), each)
-        for each in groups.committed
+        (labels(consumergroup=row.group, topic=row.topic, partition=row.partition), row)
+        for row in groups.committed
     ]
     sums: defaultdict[tuple[str, str], list[Committed]] = defaultdict(list)
-    for each in groups.committed:
-        sums[each.group, each.topic].append(each)
+    for row in groups.committed:
+        sums[row.group, row.topic].append(row)
     totals = [
-        (labels(consumergroup=group, topic=topic), found) for (group, topic), found in sums.items()
+        (labels(consumergroup=group, topic=topic), committed)
+        for (group, topic), committed in sums.items()
     ]
     members = [(labels(consumergroup=group), count) for group, count in groups.members.items()]
     prefix = "kafka_consumergroup_"
     return [
         gauge(f"{prefix}members", "Members.", members),
         gauge(
-            f"{prefix}current_offset", "Committed offset.", ((at, each.offset) for at, each in rows)
+            f"{prefix}current_offset", "Committed offset.", ((at, row.offset) for at, row in rows)
         ),
         gauge(
             f"{prefix}lag",
             "Records between the committed offset and the high watermark; -1 if unknown.",
-            ((at, each.lag) for at, each in rows),
+            ((at, row.lag) for at, row in rows),
         ),
         gauge(
             f"{prefix}current_offset_sum",
             "Committed offsets of a topic.",
-            ((at, sum(each.offset for each in found)) for at, found in totals),
+            ((at, sum(row.offset for row in committed)) for at, committed in totals),
         ),
         gauge(
             f"{prefix}lag_sum",
             "Lag in a topic.",
-            ((at, sum(max(each.lag, 0) for each in found)) for at, found in totals),
+            ((at, sum(max(row.lag, 0) for row in committed)) for at, committed in totals),
         ),
     ]
 
@@ -217,21 +218,21 @@ async def lag_seconds(
     broker: Broker, record_times: RecordTimes, groups: Groups, pace: Pace
 ) -> list[Family]:
     """Return the lag of each group in seconds."""
-    behind = [each for each in groups.committed if each.lag > 0]
-    positions = {(each.topic, each.partition, each.offset) for each in behind}
+    behind = [row for row in groups.committed if row.lag > 0]
+    positions = {(row.topic, row.partition, row.offset) for row in behind}
     times = await record_times.find(broker.image, broker.replicas, positions, pace.rest)
     now_ms = broker.clock.time_ms()
     rows: list[Sample] = []
     highest: dict[str, float] = {}
-    for each in groups.committed:
+    for row in groups.committed:
         seconds = 0.0
-        if each.lag:
-            time_ms = times.get((each.topic, each.partition, each.offset))
+        if row.lag:
+            time_ms = times.get((row.topic, row.partition, row.offset))
             if time_ms is None:
                 continue
             seconds = max(now_ms - time_ms, 0) / 1000
-        rows.append((_labels(broker, groups, each), seconds))
-        highest[each.group] = max(highest.get(each.group, 0.0), seconds)
+        rows.append((_labels(broker, groups, row), seconds))
+        highest[row.group] = max(highest.get(row.group, 0.0), seconds)
     prefix = "kafka_consumergroup_group_"
     return [
         gauge(
@@ -243,26 +244,28 @@ async def lag_seconds(
 
 def lag_exporter(broker: Broker, groups: Groups) -> list[Family]:
     """Return the other families of kafka-lag-exporter."""
-    rows = [(_labels(broker, groups, each), each) for each in groups.committed]
+    rows = [(_labels(broker, groups, row), row) for row in groups.committed]
     lags: defaultdict[str, list[int]] = defaultdict(list)
     of_topics: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for each in groups.committed:
-        lags[each.group].append(max(each.lag, 0))
-        of_topics[each.group, each.topic] += max(each.lag, 0)
+    for row in groups.committed:
+        lags[row.group].append(max(row.lag, 0))
+        of_topics[row.group, row.topic] += max(row.lag, 0)
     prefix = "kafka_consumergroup_group_"
     cluster = broker.cluster_id
     return [
-        gauge(f"{prefix}offset", "Committed offset.", ((at, each.offset) for at, each in rows)),
-        gauge(f"{prefix}lag", "Lag in records.", ((at, it.lag) for at, it in rows if it.lag >= 0)),
+        gauge(f"{prefix}offset", "Committed offset.", ((at, row.offset) for at, row in rows)),
+        gauge(
+            f"{prefix}lag", "Lag in records.", ((at, row.lag) for at, row in rows if row.lag >= 0)
+        ),
         gauge(
             f"{prefix}max_lag",
             "Largest lag of a group.",
-            _of_groups(broker, {group: max(found) for group, found in lags.items()}),
+            _of_groups(broker, {group: max(values) for group, values in lags.items()}),
         ),
         gauge(
             f"{prefix}sum_lag",
             "Lag of a group.",
-            _of_groups(broker, {group: sum(found) for group, found in lags.items()}),
+            _of_groups(broker, {group: sum(values) for group, values in lags.items()}),
         ),
         gauge(
             f"{prefix}topic_sum_lag",

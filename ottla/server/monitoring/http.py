@@ -136,8 +136,8 @@ class HttpServer:
 def _host(head: list[bytes]) -> str | None:
     """Return the value of the Host header."""
     for line in head[1:]:
-        name, found, value = line.partition(b":")
-        if found and name.strip().lower() == b"host":
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"host":
             return value.strip().decode("latin-1")
     return None
 

@@ -55,33 +55,33 @@ class JmxPages:
 
     async def servlet(self, request: Request) -> Answer:
         """Return the beans, or one attribute, as JMXJsonServlet does."""
-        wanted = request.parameters.get("get")
+        requested = request.parameters.get("get")
         try:
-            if wanted is None:
-                found = await self._select(request.parameters.get("qry") or ANY)
+            if requested is None:
+                beans = await self._select(request.parameters.get("qry") or ANY)
             else:
-                found = await self._attribute(wanted)
+                beans = await self._attribute(requested)
         except _Refusal as refusal:
             return _answer({"result": "ERROR", "message": str(refusal)}, refusal.status)
         pace = Pace(self._node.clock)
         pieces = [b'{"beans": [\n']
-        for name, attributes in found.items():
+        for name, attributes in beans.items():
             await pace.rest()
             bean = {"name": name, "modelerType": "ottla", **attributes}
             pieces.append(b",\n" * (len(pieces) > 1) + json.dumps(bean).encode())
         return Answer(200, _JSON, [*pieces, b"\n]}\n"])
 
-    async def _attribute(self, wanted: str) -> Beans:
-        name, separator, attribute = wanted.partition("::")
+    async def _attribute(self, text: str) -> Beans:
+        name, separator, attribute = text.partition("::")
         if not separator:
             raise _Refusal(_UNKNOWN, "query format is not as expected: NAME::ATTRIBUTE.", 400)
-        found = await self._select(name)
-        for attributes in found.values():
+        beans = await self._select(name)
+        for attributes in beans.values():
             if attribute not in attributes:
                 raise _Refusal(_NO_ATTRIBUTE, f"No attribute {attribute!r}.", 404)
-        if not found:
+        if not beans:
             raise _Refusal(_MISSING, f"No bean {name!r}.", 404)
-        return {name: {attribute: found[name][attribute]} for name in found}
+        return {name: {attribute: beans[name][attribute]} for name in beans}
 
     # -- Jolokia ----------------------------------------------------------------------------------
 
@@ -97,11 +97,11 @@ class JmxPages:
             "search": self._search,
             "list": self._list,
         }
-        asked = {
+        echo = {
             "type": verb or "version",
             **dict(zip(("mbean", "attribute"), parts, strict=False)),
         }
-        body: dict[str, object] = {"request": asked, "timestamp": self._now_ms() // 1000}
+        body: dict[str, object] = {"request": echo, "timestamp": self._now_ms() // 1000}
         try:
             if verb not in verbs:
                 raise _Refusal(_UNKNOWN, f"Unknown request {verb!r}: use {', '.join(verbs)}.", 400)
@@ -122,30 +122,31 @@ class JmxPages:
     async def _read(self, parts: list[str]) -> object:
         if not parts:
             raise _Refusal(_UNKNOWN, "read needs the name of a bean.", 400)
-        name, *rest = parts
-        found = await self._select(name)
-        if not found:
+        name, *remainder = parts
+        beans = await self._select(name)
+        if not beans:
             raise _Refusal(_MISSING, f"No bean {name!r}.", 404)
-        wanted = rest[0].split(",") if rest else []
-        chosen = {each: _chosen(attributes, wanted) for each, attributes in found.items()}
+        names = remainder[0].split(",") if remainder else []
+        chosen = {bean_name: _chosen(attributes, names) for bean_name, attributes in beans.items()}
         if not Pattern(name).is_exact:
-            return {each: attributes for each, attributes in chosen.items() if attributes}
+            return {bean_name: attributes for bean_name, attributes in chosen.items() if attributes}
         (attributes,) = chosen.values()
-        if wanted and not attributes:
-            raise _Refusal(_NO_ATTRIBUTE, f"No attribute {rest[0]!r}.", 404)
-        return attributes[wanted[0]] if len(wanted) == 1 else attributes
+        if names and not attributes:
+            raise _Refusal(_NO_ATTRIBUTE, f"No attribute {remainder[0]!r}.", 404)
+        return attributes[names[0]] if len(names) == 1 else attributes
 
     async def _search(self, parts: list[str]) -> object:
         return list(await self._select(parts[0] if parts else ANY))
 
     async def _list(self, parts: list[str]) -> object:
-        found = await self._select(f"{parts[0]}:*" if parts else ANY)
+        beans = await self._select(f"{parts[0]}:*" if parts else ANY)
         domains: dict[str, dict[str, object]] = {}
-        for name, attributes in found.items():
+        for name, attributes in beans.items():
             domain, _, properties = name.partition(":")
             domains.setdefault(domain, {})[properties] = {
                 "attr": {
-                    each: {"rw": False, "type": _type(attributes[each])} for each in attributes
+                    attribute: {"rw": False, "type": _type(attributes[attribute])}
+                    for attribute in attributes
                 },
                 "desc": "",
             }
@@ -164,7 +165,7 @@ class JmxPages:
             raise _Refusal(_MALFORMED, str(error), 400) from error
         clock = self._node.clock
         pace, now = Pace(clock), clock.monotonic()
-        found: Beans = {}
+        beans: Beans = {}
         replicas = await replica_rows(self._node, pace)
         for bean, rows in await readings(self._node, replicas, pace):
             if not pattern.may_contain(bean):
@@ -174,12 +175,12 @@ class JmxPages:
                 name = object_name(bean, properties)
                 if name in pattern:
                     attributes = attributes_of(bean, name, value, self._node.rates, now)
-                    found.setdefault(str(name), {}).update(attributes)
-        return found
+                    beans.setdefault(str(name), {}).update(attributes)
+        return beans
 
 
-def _chosen(attributes: Attributes, wanted: Collection[str]) -> Attributes:
-    return {name: attributes[name] for name in wanted or attributes if name in attributes}
+def _chosen(attributes: Attributes, names: Collection[str]) -> Attributes:
+    return {name: attributes[name] for name in names or attributes if name in attributes}
 
 
 def _type(value: object) -> str:

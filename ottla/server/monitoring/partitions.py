@@ -94,7 +94,7 @@ async def rows(partitions: Sequence[Partition], pace: Pace) -> Rows:
 
 def every_partition(online: Rows) -> list[Reading]:
     """Return the beans that have a value for each partition; they are read when written."""
-    led = [(properties, each) for properties, each in online if each.is_leader]
+    led = [(properties, replica) for properties, replica in online if replica.is_leader]
     return [
         *(bean.of(_OfPartitions(online, value)) for bean, value in _OF_LOGS),
         *(bean.of(_OfPartitions(led, value)) for bean, value in _OF_LEADERS),
@@ -116,7 +116,7 @@ class _OfPartitions(Computed[Partition]):
 
 def exported(online: Rows) -> list[Family]:
     """Return the partitions that this broker leads under the names of kafka_exporter."""
-    led = [(properties, each) for properties, each in online if each.is_leader]
+    led = [(properties, replica) for properties, replica in online if replica.is_leader]
     prefix = "kafka_topic_partition_"
     return [
         gauge(f"{prefix}{name}", meaning, _samples(led, value))
@@ -127,20 +127,20 @@ def exported(online: Rows) -> list[Family]:
 def lag_exporter(online: Rows, cluster_id: str) -> list[Family]:
     """Return the ends of the partitions that this broker leads, as kafka-lag-exporter names them."""
     led = [
-        (labels(cluster_name=cluster_id, topic=each.topic, partition=each.partition), each)
-        for _, each in online
-        if each.is_leader
+        (labels(cluster_name=cluster_id, topic=replica.topic, partition=replica.partition), replica)
+        for _, replica in online
+        if replica.is_leader
     ]
     return [
         gauge(
             "kafka_partition_latest_offset",
             "High watermark.",
-            ((written, each.high_watermark) for written, each in led),
+            ((written, replica.high_watermark) for written, replica in led),
         ),
         gauge(
             "kafka_partition_earliest_offset",
             "First offset.",
-            ((written, each.log.log_start_offset) for written, each in led),
+            ((written, replica.log.log_start_offset) for written, replica in led),
         ),
     ]
 

@@ -72,14 +72,14 @@ def status(files: FileSystem) -> Status | None:
 
 
 def _statistics(files: FileSystem) -> Iterator[Family]:
-    found = status(files)
-    if found is None:
+    process_status = status(files)
+    if process_status is None:
         return
-    yield counter("process_cpu_seconds_total", "Processor time.", found.cpu_seconds)
-    started = found.started_seconds
+    yield counter("process_cpu_seconds_total", "Processor time.", process_status.cpu_seconds)
+    started = process_status.started_seconds
     yield gauge("process_start_time_seconds", "Start time in seconds since 1970.", started)
-    yield gauge("process_virtual_memory_bytes", "Address space.", found.virtual_bytes)
-    yield gauge("process_resident_memory_bytes", "Memory.", found.resident_bytes)
+    yield gauge("process_virtual_memory_bytes", "Address space.", process_status.virtual_bytes)
+    yield gauge("process_resident_memory_bytes", "Memory.", process_status.resident_bytes)
 
 
 def open_count(files: FileSystem) -> int:

@@ -102,7 +102,8 @@ def own_families(node: Sources) -> list[Family]:
         families += compatibility.jvm(node.files, node.collections)
     families += coordination.tree(node.tree_size())
     if broker is not None:
-        families += [*cluster.coordinators(broker), *cluster.own_directories(broker)]
+        families += [*cluster.own_controller(broker), *cluster.coordinators(broker)]
+        families += cluster.own_directories(broker)
         if node.cleaner is not None:
             families += cluster.own_log_cleaner(node.cleaner)
     return families

@@ -60,13 +60,13 @@ class MonitoringService:
     async def _client_metrics(self, _: Request) -> Answer:
         """Return the metrics that clients have pushed to this broker, for Prometheus."""
         pace = Pace(self._node.clock)
-        found = ClientFamilies(_CLIENT_SAMPLES_MAX)
+        families = ClientFamilies(_CLIENT_SAMPLES_MAX)
         for pushed in self._pushed():
             for figure in readable(pushed):
                 await pace.rest()
-                found.add(pushed, figure)
+                families.add(pushed, figure)
         pieces = []
-        for piece in render(found.families()):
+        for piece in render(families.families()):
             pieces.append(piece.encode())
             await pace.rest_if_due()
         return Answer(200, CONTENT_TYPE, pieces)
@@ -75,15 +75,15 @@ class MonitoringService:
         """Return the clients that have pushed metrics to this broker; `client_id` selects some."""
         clock = self._node.clock
         pace, now_ms = Pace(clock), clock.monotonic() * 1000
-        wanted = request.parameters.get("client_id")
+        client_id = request.parameters.get("client_id")
         pieces = [b'{"clients": [\n']
         for pushed in self._pushed():
-            if wanted in (None, pushed.attributes.get("client_id")):
-                found = []
+            if client_id in (None, pushed.attributes.get("client_id")):
+                figures = []
                 for figure in readable(pushed):
                     await pace.rest()
-                    found.append(figure)
-                client = json.dumps(client_json(pushed, found, now_ms)).encode()
+                    figures.append(figure)
+                client = json.dumps(client_json(pushed, figures, now_ms)).encode()
                 pieces.append(b",\n" * (len(pieces) > 1) + client)
         return Answer(200, "application/json; charset=utf-8", [*pieces, b"\n]}\n"])
 

@@ -240,13 +240,13 @@ class Admission:
                     return self._settled(write, code)
             elif verdict is not None:
                 return verdict
-            left = deadline - loop.time()
-            if left <= 0:
+            remaining_s = deadline - loop.time()
+            if remaining_s <= 0:
                 return self._settled(write, ErrorCode.CONCURRENT_TRANSACTIONS)
             ended = self._transactions.ended(write.transactional_id)
             if ended is not None:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(left):
+                    async with asyncio.timeout(remaining_s):
                         await ended
             verdict = self._judge(write)
 

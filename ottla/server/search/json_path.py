@@ -47,16 +47,16 @@ def parse_condition(text: str, *, ignore_case: bool = False) -> Condition:
         raise ConfigError(f"json {text!r} does not begin with $: {_FORM}")
     at = 1
     steps: list[str | int] = []
-    while (found := _STEP.match(cleaned, at)) is not None:
-        name, index, single, double = found.groups()
+    while (step := _STEP.match(cleaned, at)) is not None:
+        name, index, single, double = step.groups()
         steps.append(int(index) if index is not None else name or single or double or "")
-        at = found.end()
-    rest = cleaned[at:].strip()
-    if not rest:
+        at = step.end()
+    comparison = cleaned[at:].strip()
+    if not comparison:
         return Condition(tuple(steps), None)
-    compared = _OPERATOR.fullmatch(rest)
+    compared = _OPERATOR.fullmatch(comparison)
     if compared is None:
-        raise ConfigError(f"json {text!r} cannot be read from {rest!r} on: {_FORM}")
+        raise ConfigError(f"json {text!r} cannot be read from {comparison!r} on: {_FORM}")
     try:
         literal = json.loads(compared.group(2))
     except ValueError:

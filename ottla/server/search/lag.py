@@ -1,5 +1,8 @@
 """The lag of groups in seconds: how old the next record is that a group will read, by the log's own
 timestamps.
+
+`server.lag.times` is a second implementation: /metrics measures every partition at every scrape, so
+it remembers times and decompresses little. Here the record that a consumer gets is found exactly.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -21,7 +24,7 @@ from ottla.wire.records.records import iterate_batch
 _CHUNK_BYTES = 4 * 1024
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position in a partition; `group` is None if the caller named the position."""
 
     group: str | None
@@ -55,65 +58,67 @@ class LagReport:
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield a row for each partition of a group, or for each position."""
         count = 0
-        for group in sorted(set(self._groups) - {place.group for place in self._places()}):
+        for group in sorted(
+            set(self._groups) - {position.group for position in self._all_positions()}
+        ):
             yield rows.line("elsewhere", group=group)
-        for place in list(self._places()):
+        for position in list(self._all_positions()):
             count += 1
-            yield await self._row(place)
+            yield await self._row(position)
         yield rows.line("end", now=self._broker.clock.time_ms(), rows=count)
 
-    def _places(self) -> Iterator[Place]:
+    def _all_positions(self) -> Iterator[Position]:
         for topic, partition, offset in self._positions:
-            yield Place(None, topic, partition, offset)
+            yield Position(None, topic, partition, offset)
         if self._positions and not self._groups:
             return
         for group, offsets in self._broker.groups.committed_offsets():
             if self._groups and group not in self._groups:
                 continue
             for (topic, number), committed in sorted(offsets.items()):
-                yield Place(group, topic, number, committed.offset)
+                yield Position(group, topic, number, committed.offset)
 
-    async def _row(self, place: Place) -> bytes:
-        fields: dict[str, Any] = {} if place.group is None else {"group": place.group}
+    async def _row(self, position: Position) -> bytes:
+        fields: dict[str, Any] = {} if position.group is None else {"group": position.group}
         fields |= {
-            "topic": place.topic,
-            "partition": place.partition,
-            "committed_offset": place.offset,
+            "topic": position.topic,
+            "partition": position.partition,
+            "committed_offset": position.offset,
         }
-        known = self._broker.image.partition(place.topic, place.partition)
+        known = self._broker.image.partition(position.topic, position.partition)
         if known is None:
             return rows.line("lag", **fields, error="UNKNOWN_TOPIC_OR_PARTITION")
         try:
-            partition = self._broker.replicas.get(place.topic, place.partition)
+            partition = self._broker.replicas.get(position.topic, position.partition)
             partition.check_leader()
         except ApiError:
             is_here = known.leader == self._broker.node_id
             return rows.line("lag", **fields, leader=NO_LEADER if is_here else known.leader)
         try:
-            return rows.line("lag", **fields, **await self._measure(partition, place.offset))
+            return rows.line("lag", **fields, **await self._measure(partition, position.offset))
         except (ApiError, StorageError) as error:
             return rows.line("lag", **fields, error=as_api_error(error).code.name)
 
     async def _measure(self, partition: Partition, offset: int) -> dict[str, Any]:
         end = partition.high_watermark
         fields: dict[str, Any] = {"end_offset": end, "lag": max(end - offset, 0)}
-        found = await self._next(partition, offset, end) if offset < end else None
-        if found is None:
+        record = await self._next(partition, offset, end) if offset < end else None
+        if record is None:
             return {**fields, "seconds": 0}
-        fields["next_offset"] = found.offset
-        if found.timestamp < 0:
+        fields["next_offset"] = record.offset
+        if record.timestamp < 0:
             return {**fields, "ts": None, "seconds": None}
-        age_ms = max(self._broker.clock.time_ms() - found.timestamp, 0)
-        return {**fields, "ts": found.timestamp, "seconds": age_ms / 1000}
+        age_ms = max(self._broker.clock.time_ms() - record.timestamp, 0)
+        return {**fields, "ts": record.timestamp, "seconds": age_ms / 1000}
 
     async def _next(self, partition: Partition, offset: int, end: int) -> Next | None:
         """Return the first record at or after an offset that a consumer gets."""
         at = max(offset, partition.log.log_start_offset)
         while at < end:
             data = await read_chunk(partition, at, end, max_bytes=_CHUNK_BYTES)
-            found, after = await self._files.in_background(partial(first_record, data, at))
-            if found is not None or after <= at:
-                return found
+            record, after = await self._files.in_background(partial(first_record, data, at))
+            if record is not None or after <= at:
+                return record
             at = after
         return None
 

@@ -54,54 +54,58 @@ class SearchRequest:
 
 def parse_search(query: str) -> SearchRequest:
     """Return the search that a query string asks for."""
-    found = _parameters(query, _SINGLE, _REPEATED)
-    one = {name: values[0] for name, values in found.items()}
-    if not one.get("topic"):
+    values_by_name = _parameters(query, _SINGLE, _REPEATED)
+    single = {name: values[0] for name, values in values_by_name.items()}
+    if not single.get("topic"):
         raise ConfigError(
             "topic is missing: name the topic, as in /search?topic=orders&value=refund"
         )
     filters = Filters(
-        key=one.get("key", ""),
-        value=one.get("value", ""),
-        key_regex=one.get("key_regex", ""),
-        value_regex=one.get("value_regex", ""),
-        headers=tuple(found.get("header", ())),
-        json=tuple(found.get("json", ())),
-        ignore_case=_choice("ignore_case", one.get("ignore_case", "false"), _FLAGS),
+        key=single.get("key", ""),
+        value=single.get("value", ""),
+        key_regex=single.get("key_regex", ""),
+        value_regex=single.get("value_regex", ""),
+        headers=tuple(values_by_name.get("header", ())),
+        json=tuple(values_by_name.get("json", ())),
+        ignore_case=_choice("ignore_case", single.get("ignore_case", "false"), _FLAGS),
     )
     return SearchRequest(
-        topic=one["topic"],
-        partitions=tuple(_number("partition", text) for text in found.get("partition", ())),
-        start=_position("from", one.get("from", Anchor.BEGINNING.value)),
-        end=_position("to", one.get("to", Anchor.END.value)),
+        topic=single["topic"],
+        partitions=tuple(
+            _number("partition", text) for text in values_by_name.get("partition", ())
+        ),
+        start=_position("from", single.get("from", Anchor.BEGINNING.value)),
+        end=_position("to", single.get("to", Anchor.END.value)),
         filters=filters,
-        read_committed=_choice("isolation", one.get("isolation", "read_uncommitted"), _ISOLATION),
-        limit=_number("limit", one.get("limit", str(_LIMIT))),
-        value_limit=_number("value_limit", one.get("value_limit", "0")),
+        read_committed=_choice(
+            "isolation", single.get("isolation", "read_uncommitted"), _ISOLATION
+        ),
+        limit=_number("limit", single.get("limit", str(_LIMIT))),
+        value_limit=_number("value_limit", single.get("value_limit", "0")),
     )
 
 
 def parse_lag(query: str) -> tuple[list[str], list[tuple[str, int, int]]]:
     """Return the groups, and the positions (topic, partition, offset) that a query string names."""
-    found = _parameters(query, (), ("group", "position"))
-    places = []
-    for text in found.get("position", ()):
+    values_by_name = _parameters(query, (), ("group", "position"))
+    positions = []
+    for text in values_by_name.get("position", ()):
         parts = text.rsplit(":", 2)
         if len(parts) != 3 or not parts[0]:
             raise ConfigError(f"position {text!r} is not of the form TOPIC:PARTITION:OFFSET")
-        places.append((parts[0], _number("position", parts[1]), _number("position", parts[2])))
-    return list(found.get("group", ())), places
+        positions.append((parts[0], _number("position", parts[1]), _number("position", parts[2])))
+    return list(values_by_name.get("group", ())), positions
 
 
 def _parameters(query: str, single: Sequence[str], repeated: Sequence[str]) -> Parameters:
-    found = parse_qs(query, keep_blank_values=True)
-    for name, values in found.items():
+    parameters = parse_qs(query, keep_blank_values=True)
+    for name, values in parameters.items():
         if name not in single and name not in repeated:
             known = ", ".join((*single, *repeated))
             raise ConfigError(f"{name!r} is not a parameter; known parameters: {known}")
         if name in single and len(values) > 1:
             raise ConfigError(f"{name} is given {len(values)} times: give it once")
-    return found
+    return parameters
 
 
 def _number(name: str, text: str) -> int:
@@ -126,10 +130,10 @@ def _position(name: str, text: str) -> Position:
         (r"([0-9]{1,18})", lambda value: Position(Anchor.OFFSET, value)),
     )
     for form, build in forms:
-        found = re.fullmatch(form, text)
-        if found is not None:
-            return build(int(found.group(1)))
+        match = re.fullmatch(form, text)
+        if match is not None:
+            return build(int(match.group(1)))
     raise ConfigError(
-        f"{name} {text!r} is not a position: use beginning, end, an offset (42), the last so many "
+        f"{name} {text!r} is not a position: use beginning, end, an offset (42), the last ten "
         "records (-10), or a time in milliseconds (@1767225600000)"
     )

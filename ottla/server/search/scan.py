@@ -73,14 +73,14 @@ class Step:
     def run(self, seconds: float) -> list[bytes]:
         """Scan for about this long; return the rows that were found."""
         ends = self._now() + seconds
-        found: list[bytes] = []
+        lines: list[bytes] = []
         for row in self._events:
             if row:
-                found.append(row)
+                lines.append(row)
             if self._now() >= ends:
-                return found
+                return lines
         self.is_done = True
-        return found
+        return lines
 
 
 def _scan(plan: Plan, data: memoryview, aborted: Aborted) -> Iterator[bytes]:
@@ -113,11 +113,11 @@ def _scan_batch(
 ) -> Iterator[bytes]:
     batch.check_crc(data, position, header)
     kind = "logappend" if header.has_log_append_time else "create"
-    found = iterate_batch(
+    candidates = iterate_batch(
         data, position, header, max_bytes=BODY_BYTES_MAX, is_wanted=plan.matcher.can_match
     )
     count = 0
-    for record in found:
+    for record in candidates:
         if not plan.next_offset <= record.offset < plan.end_offset:
             continue
         count += 1

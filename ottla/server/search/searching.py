@@ -104,8 +104,8 @@ class Search:
         for row in self._problems:
             yield row
         for plan in self._plans:
-            async with aclosing(self._scan(plan)) as found:
-                async for row in found:
+            async with aclosing(self._scan(plan)) as lines:
+                async for row in lines:
                     if row:
                         yield row
                     now = clock.monotonic()
@@ -151,17 +151,17 @@ class Search:
     def _aborted(self, partition: Partition, plan: Plan) -> Aborted:
         if not self._request.read_committed:
             return ()
-        found = partition.log.aborted_transactions(plan.next_offset, plan.end_offset)
-        return [(item.producer_id, item.first_offset, item.last_offset) for item in found]
+        aborted = partition.log.aborted_transactions(plan.next_offset, plan.end_offset)
+        return [(item.producer_id, item.first_offset, item.last_offset) for item in aborted]
 
     async def _run(self, step: Step) -> list[bytes]:
         clock = self._broker.clock
         started, cpu = clock.monotonic(), clock.cpu_seconds()
-        found = await self._files.in_background(partial(step.run, STEP_SECONDS))
+        lines = await self._files.in_background(partial(step.run, STEP_SECONDS))
         seconds = clock.monotonic() - started
         is_busy = clock.cpu_seconds() - cpu > _BUSY_SHARE * seconds
         await clock.sleep(_REST * seconds if is_busy else 0)
-        return found
+        return lines
 
     def _start_row(self) -> bytes:
         ranges: Iterator[dict[str, int]] = (
@@ -213,10 +213,10 @@ def _offset(log: Log, position: Position, start: int, end: int) -> int:
         case Anchor.END:
             return end
         case Anchor.OFFSET:
-            wanted = position.value
+            offset = position.value
         case Anchor.TAIL:
-            wanted = end - position.value
+            offset = end - position.value
         case Anchor.TIME:
-            found = log.offset_for_timestamp(position.value)
-            wanted = end if found is None else found.offset
-    return min(max(wanted, start), end)
+            later = log.offset_for_timestamp(position.value)
+            offset = end if later is None else later.offset
+    return min(max(offset, start), end)

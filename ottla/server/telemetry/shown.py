@@ -32,7 +32,7 @@ def readable(pushed: Pushed) -> Iterator[Figure]:
         _log.debug("payload of a client is damaged client=%s error=%s", pushed.instance_id, error)
 
 
-def client_json(pushed: Pushed, found: Iterable[Figure], now_ms: float) -> dict[str, object]:
+def client_json(pushed: Pushed, samples: Iterable[Figure], now_ms: float) -> dict[str, object]:
     """Return a client with its latest metrics; a value that is not finite is null."""
     return {
         "instance_id": pushed.instance_id,
@@ -48,7 +48,7 @@ def client_json(pushed: Pushed, found: Iterable[Figure], now_ms: float) -> dict[
                 "value": figure.value if math.isfinite(figure.value) else None,
                 "is_delta": figure.is_sum,
             }
-            for figure in found
+            for figure in samples
         ],
     }
 

@@ -74,17 +74,27 @@ class Candidate:
     """If True, all instances must shut down."""
     metrics: str = ""
     """The address (host:port) of its metrics; empty if it does not serve them."""
+    topology: str = ""
+    """The encoded description of its topology (published_topology.py); empty if there is none."""
 
     def encode(self) -> bytes:
         """Return the encoded candidate."""
         return json.dumps(self.fields()).encode()
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields; `metrics` only if it is set, because older instances do not know it."""
+        """Return the fields; `metrics` and `topology` only if they are set."""
         fields = asdict(self)
-        if not self.metrics:
-            del fields["metrics"]
-        return fields
+        return {
+            name: value
+            for name, value in fields.items()
+            if value or name not in ("metrics", "topology")
+        }
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> "Candidate":
+        """Return a candidate; fields of newer instances are ignored."""
+        known = cls.__dataclass_fields__
+        return cls(**{name: value for name, value in fields.items() if name in known})
 
 
 @dataclass(frozen=True)
@@ -96,15 +106,15 @@ class ElectionResult:
     is_shutdown: bool = False
 
     def encode(self) -> bytes:
-        """Return the encoded result."""
-        instances = [instance.fields() for instance in self.instances]
+        """Return the encoded result, without topologies: it is sent to every instance."""
+        instances = [replace(instance, topology="").fields() for instance in self.instances]
         return json.dumps({**asdict(self), "instances": instances}).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "ElectionResult":
         """Decode a result that was encoded with `encode`."""
         known = json.loads(data)
-        instances = tuple(Candidate(**item) for item in known["instances"])
+        instances = tuple(Candidate.read(item) for item in known["instances"])
         return cls(known["active"], instances, known["is_shutdown"])
 
 
@@ -321,6 +331,6 @@ class _Membership:
 
 
 def _assign(metadata: Mapping[str, bytes]) -> list[SyncGroupRequestAssignment]:
-    candidates = [Candidate(**json.loads(bytes(item))) for item in metadata.values()]
+    candidates = [Candidate.read(json.loads(bytes(item))) for item in metadata.values()]
     result = elect(candidates).encode()
     return [SyncGroupRequestAssignment(member_id=item, assignment=result) for item in metadata]

@@ -69,5 +69,6 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
 
 
 def _instance(member: Member, active: str | None) -> Instance:
-    candidate = Candidate(**json.loads(member.metadata)) if member.metadata else Candidate("", -1)
+    fields = json.loads(member.metadata) if member.metadata else {}
+    candidate = Candidate.read(fields) if fields else Candidate("", -1)
     return Instance(candidate, member.host, candidate.instance == active)

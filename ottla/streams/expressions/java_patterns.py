@@ -47,7 +47,7 @@ def of_java(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(parts), re.ASCII)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
 
 
 def replaced(match: re.Match[str], replacement: str) -> str:

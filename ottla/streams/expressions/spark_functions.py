@@ -40,7 +40,7 @@ def _arithmetic(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
         if isinstance(left, float):
             return function(left, right)
         if not (is_whole(left) and is_whole(right)):
-            raise TypeError(f"{left!r} and {right!r} are no numbers of 64 bits: cast them")
+            raise TypeError(f"{left!r} and {right!r} are not 64-bit numbers: cast them")
         return fitting(function(left, right))
 
     return apply
@@ -61,7 +61,7 @@ def _bits(value: Any) -> int:
     implicitly.
     """
     if not is_whole(value):
-        raise TypeError(f"{value!r} is no whole number: cast it")
+        raise TypeError(f"{value!r} is not a whole number: cast it")
     return int(value)
 
 

@@ -104,12 +104,12 @@ class Stage:
         with self.cluster.admin() as brokers:
             groups.remove_members(brokers, groups.describe_group(brokers, group))
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def until(self, condition: Callable[[], bool], description: str) -> None:
         """Wait until a condition is true; OttlaError names it after 20 s."""
         deadline = time.monotonic() + _PATIENCE_S
         while not condition():
             if time.monotonic() > deadline:
-                raise OttlaError(f"this did not happen within {_PATIENCE_S:g} s: {what}")
+                raise OttlaError(f"this did not happen within {_PATIENCE_S:g} s: {description}")
             time.sleep(_POLL_S / 4)
 
     # -- clients ----------------------------------------------------------------------------------
@@ -169,11 +169,11 @@ class Stage:
 
     def settle(self, members: Iterable[Consumer], sizes: Iterable[int]) -> None:
         """Poll the members of a group until they own this many partitions, in any order."""
-        crew, wanted = list(members), sorted(sizes)
+        crew, expected = list(members), sorted(sizes)
 
         def is_settled() -> bool:
             for member in crew:
                 member.poll(_POLL_S / len(crew))
-            return sorted(len(member.assignment) for member in crew) == wanted
+            return sorted(len(member.assignment) for member in crew) == expected
 
-        self.until(is_settled, f"the members own {wanted} partitions")
+        self.until(is_settled, f"the members own {expected} partitions")

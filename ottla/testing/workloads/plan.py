@@ -149,18 +149,18 @@ def _check(plan: Plan) -> None:
 
 
 def _topic(name: str, table: "_Table") -> TopicPlan:
-    found = TopicPlan(
+    plan = TopicPlan(
         name=name,
         partitions=table.number("partitions", 1, least=1),
         replication_factor=table.number("replication_factor", 1, least=1),
         config=table.texts("config"),
     )
     table.close()
-    return found
+    return plan
 
 
 def _produce(table: "_Table") -> ProducePlan:
-    found = ProducePlan(
+    plan = ProducePlan(
         topic=table.text("topic"),
         records=table.number("records", 1000, least=1),
         rate=float(table.number("rate", 0, least=0)),
@@ -169,22 +169,22 @@ def _produce(table: "_Table") -> ProducePlan:
         settings=table.texts("settings"),
     )
     table.close()
-    return found
+    return plan
 
 
 def _consume(table: "_Table") -> ConsumePlan:
-    found = ConsumePlan(
+    plan = ConsumePlan(
         topic=table.text("topic"), group=table.text("group", ""), settings=table.texts("settings")
     )
     table.close()
-    return found
+    return plan
 
 
 def _fault(table: "_Table") -> FaultPlan:
     action = table.text("action")
     if action not in ACTIONS:
         raise ConfigError(f"{table.name}: action {action!r} is not one of {', '.join(ACTIONS)}")
-    found = FaultPlan(
+    plan = FaultPlan(
         at=table.seconds("at"),
         action=action,
         broker=table.broker(),
@@ -192,7 +192,7 @@ def _fault(table: "_Table") -> FaultPlan:
         amount=table.seconds("delay") if action == "slow_disk" else 0.0,
     )
     table.close()
-    return found
+    return plan
 
 
 class _Table:
@@ -217,48 +217,48 @@ class _Table:
     def tables(self, key: str) -> "list[_Table]":
         """Return a list of tables."""
         self._read.add(key)
-        found = self._values.get(key, [])
-        if not isinstance(found, list):
+        items = self._values.get(key, [])
+        if not isinstance(items, list):
             raise ConfigError(f"write [[{key}]] instead of [{key}]: there may be several")
-        return [_Table(f"[[{key}]]", item) for item in found]
+        return [_Table(f"[[{key}]]", item) for item in items]
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a text."""
-        found = self._get(key, default)
-        if not isinstance(found, str):
-            raise ConfigError(f"{self.name}: {key} must be a text, not {found!r}")
-        return found
+        value = self._get(key, default)
+        if not isinstance(value, str):
+            raise ConfigError(f"{self.name}: {key} must be a text, not {value!r}")
+        return value
 
     def number(self, key: str, default: int, *, least: int) -> int:
         """Return an integer of at least `least`."""
-        found = self._get(key, default)
-        if not isinstance(found, int) or isinstance(found, bool) or found < least:
-            raise ConfigError(f"{self.name}: {key} must be an integer of at least {least}, not {found!r}")  # fmt: skip
-        return found
+        value = self._get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ConfigError(f"{self.name}: {key} must be an integer of at least {least}, not {value!r}")  # fmt: skip
+        return value
 
     def seconds(self, key: str, default: float | None = None) -> float:
         """Return a duration such as 500ms, 10s or 2m in seconds."""
-        found = self._get(key, default)
-        if isinstance(found, float) and key not in self._values:
-            return found
-        parsed = _DURATION.fullmatch(found) if isinstance(found, str) else None
+        value = self._get(key, default)
+        if isinstance(value, float) and key not in self._values:
+            return value
+        parsed = _DURATION.fullmatch(value) if isinstance(value, str) else None
         if parsed is None:
-            raise ConfigError(f"{self.name}: {key} must be a duration such as 500ms or 10s, not {found!r}")  # fmt: skip
+            raise ConfigError(f"{self.name}: {key} must be a duration such as 500ms or 10s, not {value!r}")  # fmt: skip
         return float(parsed.group(1)) * _SECONDS[parsed.group(2)]
 
     def texts(self, key: str) -> dict[str, str]:
         """Return a table of texts."""
-        found = self._get(key, {})
-        if not isinstance(found, dict) or not all(isinstance(item, str) for item in found.values()):
-            raise ConfigError(f"{self.name}: {key} must be a table of texts, not {found!r}")
-        return found
+        value = self._get(key, {})
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+            raise ConfigError(f"{self.name}: {key} must be a table of texts, not {value!r}")
+        return value
 
     def broker(self) -> str:
         """Return the target of a fault."""
-        found = str(self._get("broker", None))
-        if not found.isdecimal() and _TARGET.fullmatch(found) is None:
-            raise ConfigError(f"{self.name}: broker {found!r} must be a number, controller or leader:TOPIC:PARTITION")  # fmt: skip
-        return found
+        target = str(self._get("broker", None))
+        if not target.isdecimal() and _TARGET.fullmatch(target) is None:
+            raise ConfigError(f"{self.name}: broker {target!r} must be a number, controller or leader:TOPIC:PARTITION")  # fmt: skip
+        return target
 
     def close(self) -> None:
         """Raise ConfigError if a key was never read."""
@@ -269,7 +269,7 @@ class _Table:
 
     def _get(self, key: str, default: Any) -> Any:
         self._read.add(key)
-        found = self._values.get(key, default)
-        if found is None:
+        value = self._values.get(key, default)
+        if value is None:
             raise ConfigError(f"{self.name}: {key} is missing")
-        return found
+        return value

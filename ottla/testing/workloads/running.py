@@ -39,15 +39,19 @@ class Produced:
 
     def facts(self) -> dict[str, Any]:
         """Return the result as plain values, with latencies in ms."""
-        found = sorted(self.latencies)
+        latencies = sorted(self.latencies)
         return {
             "topic": self.plan.topic,
             "sent": self.sent,
             "acknowledged": len(self.acknowledged),
             "errors": dict(self.errors),
-            "records_per_second": round(len(found) / self.seconds, 1) if self.seconds else 0.0,
-            "latency_ms_median": round(statistics.median(found) * 1000, 2) if found else None,
-            "latency_ms_p99": round(found[int(len(found) * 0.99)] * 1000, 2) if found else None,
+            "records_per_second": round(len(latencies) / self.seconds, 1) if self.seconds else 0.0,
+            "latency_ms_median": round(statistics.median(latencies) * 1000, 2)
+            if latencies
+            else None,
+            "latency_ms_p99": round(latencies[int(len(latencies) * 0.99)] * 1000, 2)
+            if latencies
+            else None,
         }
 
 

@@ -16,18 +16,18 @@ _USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
 def run(name: str, words: list[str]) -> int:
     """Run or check a workload; the exit code is 1 if an acknowledged record is missing."""
     is_json = "--output" in words and words[words.index("--output") + 1 :][:1] == ["json"]
-    rest = [word for word in words if word not in ("--output", "json")]
-    if len(rest) != 2 or rest[0] not in ("run", "check"):
-        if rest[:1] and rest[0] in ("agent", "coordinator", "client"):
+    arguments = [word for word in words if word not in ("--output", "json")]
+    if len(arguments) != 2 or arguments[0] not in ("run", "check"):
+        if arguments[:1] and arguments[0] in ("agent", "coordinator", "client"):
             err(
-                f"There is no Trogdor {rest[0]} here: one process runs a workload and its brokers. "
+                f"There is no Trogdor {arguments[0]} here: one process runs a workload and its brokers. "
                 "Write the specification as TOML (ottla/testing/workloads/plan.py shows the keys)."
             )
         err(_USAGE)
         return 1
-    plan = parse_plan(Path(rest[1]).read_text(encoding="utf-8"))
-    if rest[0] == "check":
-        out(f"{rest[1]}: no problems found.")
+    plan = parse_plan(Path(arguments[1]).read_text(encoding="utf-8"))
+    if arguments[0] == "check":
+        out(f"{arguments[1]}: no problems found.")
         return 0
     report = _run_plan(plan, err)
     facts = report.facts()

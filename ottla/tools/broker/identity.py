@@ -39,8 +39,8 @@ def _stored_id(directories: list[str]) -> str | None:
     for directory in directories:
         path = Path(directory, META_PROPERTIES_FILE)
         if path.exists():
-            found = parse_properties(path.read_bytes())
-            return found.get("broker.id", found.get("node.id"))
+            properties = parse_properties(path.read_bytes())
+            return properties.get("broker.id", properties.get("node.id"))
     return None
 
 

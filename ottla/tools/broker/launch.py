@@ -59,9 +59,13 @@ def start(
     refuse_unknown_names(settings)
     file = parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
-    whole = with_identity({**file, **settings})
-    node = _SupervisedNode(whole) if supervised else Node(whole)
-    data = whole.get("log.dirs") or whole.get("log.dir") or "ottla-data"
+    settings_with_identity = with_identity({**file, **settings})
+    node = _SupervisedNode(settings_with_identity) if supervised else Node(settings_with_identity)
+    data = (
+        settings_with_identity.get("log.dirs")
+        or settings_with_identity.get("log.dir")
+        or "ottla-data"
+    )
 
     def nodes_of(node: Node) -> list[Node]:
         if isinstance(node, _SupervisedNode):

@@ -32,14 +32,14 @@ def parse_levels(texts: Sequence[str]) -> Levels:
     levels = Levels(LEVELS[DEFAULT], {})
     for text in texts:
         name, equals, level = text.rpartition("=")
-        found = LEVELS.get(level.lower())
-        if found is None or (equals and not name):
+        number = LEVELS.get(level.lower())
+        if number is None or (equals and not name):
             raise ConfigError(
                 f"unknown log level {text!r}: use one of {', '.join(LEVELS)}, "
                 f"or LOGGER=LEVEL like ottla.controller=debug"
             )
         if name:
-            levels.single[name] = found
+            levels.single[name] = number
         else:
-            levels = levels._replace(level=found)
+            levels = levels._replace(level=number)
     return levels

@@ -71,10 +71,10 @@ def free_port(is_any: bool) -> int:
 
 def _state_words(bootstrap: str, count: int) -> list[str]:
     with Brokers(bootstrap) as client:
-        found = describe_cluster(client)
+        described = describe_cluster(client)
         partitions = [row for topic in list_topics(client) for row in topic.partitions]
     under_replicated = sum(len(row.isr) < len(row.replicas) for row in partitions)
-    cluster = Cluster(len(found.brokers), count, under_replicated, found.controller_id)
+    cluster = Cluster(len(described.brokers), count, under_replicated, described.controller_id)
     return [f"{len(partitions):,} partitions", *cluster_words(cluster)]
 
 
@@ -204,13 +204,13 @@ class _Processes:
     async def _start_all(self) -> None:
         starting = [asyncio.ensure_future(broker.start()) for broker in self._brokers]
         stopped = asyncio.ensure_future(self._stopped.wait())
-        whole = asyncio.gather(*starting, return_exceptions=True)
-        waiting: list[asyncio.Future[Any]] = [whole, stopped]
+        started = asyncio.gather(*starting, return_exceptions=True)
+        waiting: list[asyncio.Future[Any]] = [started, stopped]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        if not whole.done():
+        if not started.done():
             return
-        for error in await whole:
+        for error in await started:
             if isinstance(error, BaseException):
                 raise error
 

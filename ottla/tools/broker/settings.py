@@ -49,8 +49,8 @@ def broker_settings(command_line: UpOptions) -> dict[str, str]:
     ):
         host = DEFAULT_HOST if command_line.host is None else command_line.host
         port = DEFAULT_PORT if command_line.port is None else command_line.port
-        shown = f"[{host}]" if ":" in host else host
-        settings["listeners"] = f"PLAINTEXT://{shown}:{port}"
+        url_host = f"[{host}]" if ":" in host else host
+        settings["listeners"] = f"PLAINTEXT://{url_host}:{port}"
     if command_line.data is not None or not settings.keys() & {"log.dirs", "log.dir"}:
         settings["log.dirs"] = DEFAULT_DATA if command_line.data is None else command_line.data
     if command_line.metrics_port is not None:
@@ -86,14 +86,14 @@ def cluster_settings(command_line: UpOptions, count: int) -> list[dict[str, str]
                 "Omit it, or run each broker with `ottla broker start`."
             )
     host = command_line.host or DEFAULT_HOST
-    shown = f"[{host}]" if ":" in host else host
+    url_host = f"[{host}]" if ":" in host else host
     port = DEFAULT_PORT if command_line.port is None else command_line.port
     data = command_line.data or DEFAULT_DATA
     settings = []
     for number in range(1, count + 1):
         own = {
             "node.id": str(number),
-            "listeners": f"PLAINTEXT://{shown}:{port + number - 1 if port else 0}",
+            "listeners": f"PLAINTEXT://{url_host}:{port + number - 1 if port else 0}",
             "log.dirs": layout.log_directory(data, number),
         }
         if command_line.metrics_port is not None:

@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.05
 @click.option("--data", metavar="FOLDER", type=click.Path(file_okay=False),
               help=f"A log directory of the broker.  [default: {DEFAULT_DATA}]")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(min=0), default=60.0, show_default=True,
-              metavar="SECONDS", help="How long to wait for the broker's end.")  # fmt: skip
+              metavar="SECONDS", help="How long to wait until the broker has stopped.")  # fmt: skip
 @options.formatted
 def command(output: Output, config: str | None, data: str | None, timeout: float) -> None:
     """Stop the broker that uses a log directory of this machine.

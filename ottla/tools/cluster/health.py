@@ -21,26 +21,28 @@ Row = dict[str, str]
 def command(brokers: Brokers, output: Output) -> int:
     """Check brokers, leaders, replicas and log directories.
 
-    The exit code is 0 if everything is as it should be, else 1.
+    The exit code is 1 if a check fails, else 0.
     """
     described = cluster.describe_cluster(brokers)
-    found = topics.list_topics(brokers)
+    listed = topics.list_topics(brokers)
     rows = [
-        *_brokers(described, found),
-        *_partitions(brokers, found),
+        *_brokers(described, listed),
+        *_partitions(brokers, listed),
         *_directories(brokers, described),
     ]
     output.findings(rows)
     return 1 if any(row["state"] == "fail" for row in rows) else 0
 
 
-def _brokers(described: cluster.ClusterDescription, found: Sequence[topics.Topic]) -> Iterator[Row]:
+def _brokers(
+    described: cluster.ClusterDescription, listed: Sequence[topics.Topic]
+) -> Iterator[Row]:
     running = {item.node_id for item in described.brokers}
     if described.controller_id in running:
         yield _row("ok", "controller", f"broker {described.controller_id}")
     else:
         yield _row("fail", "controller", "there is none", "look at the brokers' logs")
-    named = {broker for topic in found for row in topic.partitions for broker in row.replicas}
+    named = {broker for topic in listed for row in topic.partitions for broker in row.replicas}
     down = sorted(named - running)
     if down:
         names = ", ".join(map(str, down))
@@ -49,11 +51,11 @@ def _brokers(described: cluster.ClusterDescription, found: Sequence[topics.Topic
         yield _row("ok", "brokers", f"{len(running)} running")
 
 
-def _partitions(brokers: Brokers, found: Sequence[topics.Topic]) -> Iterator[Row]:
-    rows = [(topic.name, row) for topic in found for row in topic.partitions]
+def _partitions(brokers: Brokers, listed: Sequence[topics.Topic]) -> Iterator[Row]:
+    rows = [(topic.name, row) for topic in listed for row in topic.partitions]
     leaderless = [f"{name}-{row.partition}" for name, row in rows if row.leader < 0]
     behind = [f"{name}-{row.partition}" for name, row in rows if len(row.isr) < len(row.replicas)]
-    minimum = {topic.name: _minimum_isr(brokers, topic.name) for topic in found if any(
+    minimum = {topic.name: _minimum_isr(brokers, topic.name) for topic in listed if any(
         len(row.isr) < len(row.replicas) for row in topic.partitions
     )}  # fmt: skip
     few = [f"{name}-{row.partition}" for name, row in rows if len(row.isr) < minimum.get(name, 0)]
@@ -84,11 +86,11 @@ def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Ite
     count = 0
     for item in described.brokers:
         try:
-            found = replicas.describe_log_dirs(brokers, item.node_id)
+            directories = replicas.describe_log_dirs(brokers, item.node_id)
         except OttlaError as error:
             bad.append(f"broker {item.node_id}: {error}")
             continue
-        count += len(found)
+        count += len(directories)
     if bad:
         yield _row("fail", "log directories", "; ".join(bad), "replace the disk, and restart the broker")  # fmt: skip
     else:
@@ -98,9 +100,9 @@ def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Ite
 def _listed(state: str, check: str, names: Sequence[str], problem: str, remedy: str) -> Row:
     if not names:
         return _row("ok", check, f"none {problem}" if check != "leaders" else "every partition has one")  # fmt: skip
-    shown = ", ".join(names[:_SHOWN])
+    first_names = ", ".join(names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return _row(state, check, f"{len(names)} {problem}: {shown}{more}", remedy)
+    return _row(state, check, f"{len(names)} {problem}: {first_names}{more}", remedy)
 
 
 def _row(state: str, check: str, text: str, remedy: str = "") -> Row:

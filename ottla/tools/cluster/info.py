@@ -15,15 +15,15 @@ _COLUMNS = ("broker", "address", "rack", "controller", "leaders", "replicas")
 def command(brokers: Brokers, output: Output) -> None:
     """Show the cluster and its brokers."""
     described = cluster.describe_cluster(brokers)
-    found = [row for topic in topics.list_topics(brokers) for row in topic.partitions]
+    partitions = [row for topic in topics.list_topics(brokers) for row in topic.partitions]
     rows = [
         {
             "broker": item.node_id,
             "address": f"{item.host}:{item.port}",
             "rack": item.rack,
             "controller": item.node_id == described.controller_id,
-            "leaders": sum(row.leader == item.node_id for row in found),
-            "replicas": sum(item.node_id in row.replicas for row in found),
+            "leaders": sum(row.leader == item.node_id for row in partitions),
+            "replicas": sum(item.node_id in row.replicas for row in partitions),
         }
         for item in described.brokers
     ]
@@ -31,7 +31,7 @@ def command(brokers: Brokers, output: Output) -> None:
         "cluster_id": described.cluster_id,
         "controller": described.controller_id,
         "topics": len(topics.list_topics(brokers)),
-        "partitions": len(found),
+        "partitions": len(partitions),
     }
     if output.is_json:
         Output(JSON).done("", **facts, brokers=rows)

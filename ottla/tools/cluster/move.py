@@ -8,7 +8,7 @@ from ottla.client.admin import cluster, replicas, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.output import Output, note
-from ottla.tools.places import parse_places
+from ottla.tools.topic_partitions import parse_topic_partitions
 
 _COLUMNS = ("topic", "partition", "from", "to")
 _STATUS_COLUMNS = ("topic", "partition", "replicas", "adding", "removing")
@@ -20,14 +20,14 @@ def _ids(context: click.Context, parameter: click.Parameter, text: str | None) -
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not all(part.isdecimal() for part in parts):
         raise click.BadParameter(f"{text!r} is not a list of broker ids, as in 1,2,3", context, parameter)  # fmt: skip
-    found = tuple(int(part) for part in parts)
-    if len(set(found)) != len(found):
+    ids = tuple(int(part) for part in parts)
+    if len(set(ids)) != len(ids):
         raise click.BadParameter(f"{text!r} names a broker twice", context, parameter)
-    return found
+    return ids
 
 
 @click.command("move")
-@click.argument("places", nargs=-1, metavar="[TOPIC[:0,1]]...", shell_complete=options.complete_topic)  # fmt: skip
+@click.argument("topic_partitions", nargs=-1, metavar="[TOPIC[:0,1]]...", shell_complete=options.complete_topic)  # fmt: skip
 @click.option("--to", callback=_ids, metavar="ID,…", help="The brokers of the replicas; the first one is preferred as leader.")  # fmt: skip
 @click.option("--cancel", is_flag=True, help="Cancel the moves of these partitions.")
 @click.option("--execute", is_flag=True, help="Execute the plan (default: dry run).")
@@ -35,7 +35,7 @@ def _ids(context: click.Context, parameter: click.Parameter, text: str | None) -
 def command(
     brokers: Brokers,
     output: Output,
-    places: tuple[str, ...],
+    topic_partitions: tuple[str, ...],
     to: tuple[int, ...],
     cancel: bool,
     execute: bool,
@@ -48,14 +48,14 @@ def command(
     ottla cluster move orders --to 2,3 --execute
     ottla cluster move orders:0,1 --cancel --execute
     """
-    if not places:
+    if not topic_partitions:
         if to or cancel or execute:
             raise click.UsageError("Name the topics or partitions, as in orders or orders:0,1.")
         _show(brokers, output)
         return
     if bool(to) == cancel:
         raise click.UsageError("Give either --to ID,… or --cancel.")
-    keys = parse_places(brokers, places)
+    keys = parse_topic_partitions(brokers, topic_partitions)
     moves = replicas.list_reassignments(brokers)
     rows = _plan(brokers, keys, to)
     if cancel:
@@ -82,11 +82,11 @@ def _show(brokers: Brokers, output: Output) -> None:
         {
             "topic": topic,
             "partition": partition,
-            "replicas": list(found.replicas),
-            "adding": list(found.adding),
-            "removing": list(found.removing),
+            "replicas": list(move.replicas),
+            "adding": list(move.adding),
+            "removing": list(move.removing),
         }
-        for (topic, partition), found in sorted(replicas.list_reassignments(brokers).items())
+        for (topic, partition), move in sorted(replicas.list_reassignments(brokers).items())
     ]
     output.rows(rows, _STATUS_COLUMNS, empty="No replicas are moving.")
 
@@ -102,14 +102,14 @@ def _plan(brokers: Brokers, keys: Sequence[Key], to: tuple[int, ...]) -> list[di
     for at, (name, number) in enumerate(keys):
         now = next(row for row in described[name].partitions if row.partition == number)
         turn = at % len(to) if to else 0
-        wanted = (*to[turn:], *to[:turn])
-        if not to or wanted != tuple(now.replicas):
+        target = (*to[turn:], *to[:turn])
+        if not to or target != tuple(now.replicas):
             rows.append(
                 {
                     "topic": name,
                     "partition": number,
                     "from": list(now.replicas),
-                    "to": list(wanted),
+                    "to": list(target),
                 }
             )
     return rows

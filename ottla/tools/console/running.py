@@ -17,6 +17,7 @@ from ottla.console.accounts.database import FILE_NAME, Database
 from ottla.console.accounts.passwords import one_time_password
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import FIRST_USER, Users
+from ottla.console.configuration import read_allowed_networks
 from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
@@ -48,6 +49,7 @@ def run(
             words["port"],
             words["is_read_only"],
             os.environ.get(PASSWORD_VARIABLE),
+            allowed_networks=read_allowed_networks(Path(data)),
         )
     )
     stopped = threading.Event()
@@ -98,16 +100,17 @@ class ConsoleBeside:
 
     def start(self) -> None:
         """Start and print the address; a failure is printed, and the brokers continue."""
-        settings = ConsoleSettings(
-            (self.cluster,),
-            Path(self.options.data) / FILE_NAME,
-            self.options.host,
-            self.options.listener.getsockname()[1],
-            self.options.is_read_only,
-            os.environ.get(PASSWORD_VARIABLE),
-        )
-        server = ConsoleServer(settings)
         try:
+            settings = ConsoleSettings(
+                (self.cluster,),
+                Path(self.options.data) / FILE_NAME,
+                self.options.host,
+                self.options.listener.getsockname()[1],
+                self.options.is_read_only,
+                os.environ.get(PASSWORD_VARIABLE),
+                allowed_networks=read_allowed_networks(Path(self.options.data)),
+            )
+            server = ConsoleServer(settings)
             server.start(self.options.listener)
         except (OttlaError, OSError) as error:
             note(f"The console did not start: {error}")

@@ -61,19 +61,19 @@ def _as_json(value: Any) -> bytes:
 
 
 def _machine(brokers: Brokers) -> dict[str, Any]:
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     for name in _LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = None
+            versions[name] = None
     return {
         "ottla": ottla.__version__,
         "python": sys.version,
         "system": platform.platform(),
         "time_ms": time.time_ns() // 1_000_000,
         "bootstrap": brokers.bootstrap,
-        "libraries": found,
+        "libraries": versions,
     }
 
 
@@ -82,10 +82,10 @@ def _cluster(brokers: Brokers) -> Any:
 
 
 def _topics(brokers: Brokers) -> Any:
-    found = topics.list_topics(brokers)
+    listed = topics.list_topics(brokers)
     keys = [
         (topic.name, row.partition)
-        for topic in found
+        for topic in listed
         for row in topic.partitions
         if row.leader >= 0
     ]
@@ -95,7 +95,7 @@ def _topics(brokers: Brokers) -> Any:
         f"{topic}-{number}": [starts[topic, number].offset, ends[topic, number].offset]
         for topic, number in keys
     }
-    return {"topics": [_plain(topic) for topic in found], "offsets": spans}
+    return {"topics": [_plain(topic) for topic in listed], "offsets": spans}
 
 
 def _broker_options(brokers: Brokers) -> dict[str, Any]:
@@ -125,13 +125,13 @@ def _options(brokers: Brokers, kind: configs.ResourceType, name: str) -> Any:
 
 
 def _groups(brokers: Brokers) -> list[Any]:
-    found = []
+    rows = []
     for listed in groups.list_groups(brokers):
         row = _plain(listed)
         committed = offsets.committed_offsets(brokers, listed.group_id, require_stable=False)
         row["offsets"] = {f"{key[0]}-{key[1]}": value.offset for key, value in committed.items()}
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _directories(brokers: Brokers) -> dict[str, Any]:
@@ -156,8 +156,8 @@ def _transactions(brokers: Brokers) -> list[Any]:
 
 
 def _reassignments(brokers: Brokers) -> dict[str, Any]:
-    found = replicas.list_reassignments(brokers)
-    return {f"{key[0]}-{key[1]}": _plain(row) for key, row in found.items()}
+    moves = replicas.list_reassignments(brokers)
+    return {f"{key[0]}-{key[1]}": _plain(row) for key, row in moves.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -165,15 +165,15 @@ def _plain(value: Any) -> Any:
 
 
 def _http_addresses(brokers: Brokers) -> dict[int, tuple[str, int]]:
-    found = {}
+    addresses = {}
     for node_id in brokers.node_ids():
         resource = configs.Resource(configs.ResourceType.BROKER, str(node_id))
         entries = configs.describe_config(brokers, resource, names=["metrics.listener"])
         host, _, port = next((entry.value or "" for entry in entries), "").rpartition(":")
         if port.isdecimal() and int(port):
-            own = brokers.address(node_id).host if host in _ANY else host.strip("[]")
-            found[node_id] = (own, int(port))
-    return found
+            host_name = brokers.address(node_id).host if host in _ANY else host.strip("[]")
+            addresses[node_id] = (host_name, int(port))
+    return addresses
 
 
 def _page(address: tuple[str, int], page: str) -> str:

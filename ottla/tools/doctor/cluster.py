@@ -117,10 +117,10 @@ def _advertised(bootstrap: Address, broker: Broker, described: ClusterDescriptio
         )
     if advertised == bootstrap:
         return ok(about, f"{advertised}, the address that you used")
-    found = port.examine(advertised, about)
-    if found.state is State.FAIL:
-        return found._replace(
-            found=f"the broker advertises {advertised}, but {found.found}", remedy=remedy
+    finding = port.examine(advertised, about)
+    if finding.state is State.FAIL:
+        return finding._replace(
+            found=f"the broker advertises {advertised}, but {finding.found}", remedy=remedy
         )
     return _same_cluster(advertised, broker, described, about, remedy)
 
@@ -155,7 +155,7 @@ def _directories(brokers: Brokers, node_id: int) -> Finding:
         )
     except ClientError as error:
         return warn(about, f"not known: {error}", "Fix its advertised address first.")
-    offline = [each.log_dir for each in answer.results if each.error_code]
+    offline = [directory.log_dir for directory in answer.results if directory.error_code]
     if offline:
         return fail(
             about,
@@ -164,34 +164,38 @@ def _directories(brokers: Brokers, node_id: int) -> Finding:
             "partitions there are unavailable until then.",
         )
     # -1 if the broker is too old to report sizes.
-    narrow = [each for each in answer.results if 0 <= each.usable_bytes < DISK_WARN_BYTES]
+    narrow = [
+        directory for directory in answer.results if 0 <= directory.usable_bytes < DISK_WARN_BYTES
+    ]
     if narrow:
-        low = ", ".join(f"{each.log_dir} ({size_text(each.usable_bytes)})" for each in narrow)
+        low = ", ".join(
+            f"{directory.log_dir} ({size_text(directory.usable_bytes)})" for directory in narrow
+        )
         return warn(about, f"low on free space: {low}", ROOM)
     return ok(about, f"{len(answer.results)} online, with enough free space")
 
 
 def _partitions(brokers: Brokers) -> Finding:
-    found = [
+    partitions = [
         (f"{topic.name}-{row.partition}", row)
         for topic in topics.list_topics(brokers)
         for row in topic.partitions
     ]
-    leaderless = [name for name, row in found if row.leader < 0]
-    behind = [name for name, row in found if len(row.isr) < len(row.replicas)]
+    leaderless = [name for name, row in partitions if row.leader < 0]
+    behind = [name for name, row in partitions if len(row.isr) < len(row.replicas)]
     if leaderless:
         return fail(
             "partitions",
-            f"{len(leaderless)} of {len(found)} have no leader: {_some(leaderless)}",
+            f"{len(leaderless)} of {len(partitions)} have no leader: {_some(leaderless)}",
             "Restart the brokers or restore the log directories that hold them; the log names those that failed.",
         )
     if behind:
         return warn(
             "partitions",
-            f"{len(behind)} of {len(found)} are under-replicated: {_some(behind)}",
+            f"{len(behind)} of {len(partitions)} are under-replicated: {_some(behind)}",
             "Restart the brokers that hold the missing replicas.",
         )
-    return ok("partitions", f"{len(found)}, each with a leader and all replicas in sync")
+    return ok("partitions", f"{len(partitions)}, each with a leader and all replicas in sync")
 
 
 def _some(names: list[str]) -> str:

@@ -22,7 +22,7 @@ _examine = deferred("ottla.tools.doctor.examination", "examine")
     help="The broker's configuration file, to read log.dirs.",
 )
 @click.option("--write", is_flag=True,
-              help="Compare clocks by a record in a temporary topic.")  # fmt: skip
+              help="Write a record to a temporary topic, to compare clocks.")  # fmt: skip
 @options.formatted
 def command(output: Output, **words: Any) -> Any:
     """Find why clients cannot reach a broker, or why a broker cannot start.

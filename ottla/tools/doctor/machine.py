@@ -65,10 +65,10 @@ def examine_directory(path: Path, *, is_served: bool) -> Iterator[Finding]:
 
 
 def _existing_parent(path: Path) -> Path:
-    found = path.absolute()
-    while not found.exists():
-        found = found.parent
-    return found
+    parent = path.absolute()
+    while not parent.exists():
+        parent = parent.parent
+    return parent
 
 
 def _write_problem(folder: Path) -> str | None:
@@ -138,25 +138,25 @@ def _owner(path: Path) -> Finding:
 
 def _space(folder: Path) -> Finding:
     check = f"disk below {folder}"
-    found = os.statvfs(folder)
-    free = found.f_bavail * found.f_frsize
-    total = found.f_blocks * found.f_frsize
-    said = f"{size_text(free)} of {size_text(total)} are free"
+    statistics = os.statvfs(folder)
+    free = statistics.f_bavail * statistics.f_frsize
+    total = statistics.f_blocks * statistics.f_frsize
+    summary = f"{size_text(free)} of {size_text(total)} are free"
     if free < DISK_FAIL_BYTES:
-        return fail(check, said, ROOM)
-    return warn(check, said, ROOM) if free < DISK_WARN_BYTES else ok(check, said)
+        return fail(check, summary, ROOM)
+    return warn(check, summary, ROOM) if free < DISK_WARN_BYTES else ok(check, summary)
 
 
 def _inodes(folder: Path) -> Finding:
     check = f"inodes below {folder}"
-    found = os.statvfs(folder)
-    if not found.f_files:
+    statistics = os.statvfs(folder)
+    if not statistics.f_files:
         return ok(check, "the file system does not count inodes")
-    said = f"{found.f_favail:,} of {found.f_files:,} are free"
+    summary = f"{statistics.f_favail:,} of {statistics.f_files:,} are free"
     remedy = "Delete small files: each segment of each partition needs four."
-    if found.f_favail < INODES_FAIL:
-        return fail(check, said, remedy)
-    return warn(check, said, remedy) if found.f_favail < INODES_WARN else ok(check, said)
+    if statistics.f_favail < INODES_FAIL:
+        return fail(check, summary, remedy)
+    return warn(check, summary, remedy) if statistics.f_favail < INODES_WARN else ok(check, summary)
 
 
 def _file_system(folder: Path) -> Finding:
@@ -179,11 +179,11 @@ def _kind_of_mount(folder: Path) -> str:
     best, kind = -1, ""
     with contextlib.suppress(OSError):
         for line in Path("/proc/mounts").read_text("utf-8", "replace").splitlines():
-            _, point, found, *_ = line.split(" ")
+            _, point, mount_kind, *_ = line.split(" ")
             if len(point) > best and folder.absolute().is_relative_to(
                 point.encode().decode("unicode_escape")
             ):
-                best, kind = len(point), found
+                best, kind = len(point), mount_kind
     return kind
 
 

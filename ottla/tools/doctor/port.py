@@ -37,7 +37,7 @@ class Resolved(NamedTuple):
 def resolve(address: Address, check: str) -> Resolved:
     """Resolve a host name as every client does."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         return Resolved(
@@ -48,7 +48,7 @@ def resolve(address: Address, check: str) -> Resolved:
                 "Check the spelling, or add the name to DNS or to /etc/hosts.",
             ),
         )
-    return Resolved(tuple(dict.fromkeys(str(item[4][0]) for item in found)))
+    return Resolved(tuple(dict.fromkeys(str(item[4][0]) for item in entries)))
 
 
 def examine(address: Address, check: str = "port") -> Finding:
@@ -128,10 +128,12 @@ def _stranger(address: Address, answer: bytes | None, check: str) -> Finding:
             "It may require authentication (SASL), or may not be a broker: look at the log of the server that "
             "listens there.",
         )
-    said = f"answers with {answer[:16]!r}" if answer else "accepts a request and does not answer"
+    behaviour = (
+        f"answers with {answer[:16]!r}" if answer else "accepts a request and does not answer"
+    )
     return fail(
         check,
-        f"{address} {said}: this is not Kafka's protocol",
+        f"{address} {behaviour}: this is not Kafka's protocol",
         "Find the process that listens there (`ss -ltnp`), and name the broker's port with --bootstrap.",
     )
 

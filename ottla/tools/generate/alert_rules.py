@@ -164,7 +164,7 @@ def _brokers() -> Iterator[Rule]:
 
 def text_of(limits: Limits) -> str:
     """Return the file of rules."""
-    found = [
+    entries = [
         {
             "alert": rule.name,
             "expr": rule.expression,
@@ -175,16 +175,16 @@ def text_of(limits: Limits) -> str:
         for rule in rules(limits)
     ]
     head = "# Written by `ottla generate alert-rules`. Name this file under rule_files of Prometheus.\n"
-    return head + yaml({"groups": [{"name": "ottla", "rules": found}]})
+    return head + yaml({"groups": [{"name": "ottla", "rules": entries}]})
 
 
 @click.command("alert-rules")
 @click.option("--job", default="ottla", show_default=True, metavar="NAME",
               help="The job of the brokers in Prometheus.")  # fmt: skip
 @click.option("--lag-seconds", default=300, show_default=True, type=click.IntRange(min=1),
-              help="Warn of groups that are so many seconds behind.")  # fmt: skip
+              help="Warn if a group is this many seconds behind.")  # fmt: skip
 @click.option("--disk-percent", default=15, show_default=True, type=click.IntRange(1, 99),
-              help="Warn of disks with less free space than this share.")  # fmt: skip
+              help="Warn if a disk has less free space than this.")  # fmt: skip
 @destination
 def command(job: str, lag_seconds: int, disk_percent: int, path: Path | None, force: bool) -> None:
     """Print alert rules for Prometheus.

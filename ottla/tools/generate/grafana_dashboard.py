@@ -81,8 +81,8 @@ def _panels() -> Iterator[Json]:
         width = _WIDTH // len(row.panels)
         for at, panel in enumerate(row.panels):
             number += 1
-            place = {"x": at * width, "y": y, "w": width, "h": height}
-            yield _panel(panel) | {"id": number, "gridPos": place}
+            grid_position = {"x": at * width, "y": y, "w": width, "h": height}
+            yield _panel(panel) | {"id": number, "gridPos": grid_position}
         y += height
 
 

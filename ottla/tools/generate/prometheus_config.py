@@ -21,12 +21,12 @@ CLUSTER_METRICS = (
 
 def text_of(cluster: str, targets: tuple[str, ...], interval: str, rules: tuple[str, ...]) -> str:
     """Return the configuration; `targets` are the metrics listeners of the brokers, as host:port."""
-    whole: dict[str, object] = {
+    configuration: dict[str, object] = {
         "global": {"scrape_interval": interval, "evaluation_interval": interval}
     }
     if rules:
-        whole["rule_files"] = list(rules)
-    whole["scrape_configs"] = [
+        configuration["rule_files"] = list(rules)
+    configuration["scrape_configs"] = [
         {
             "job_name": "ottla",
             "static_configs": [{"targets": list(targets), "labels": {"cluster": cluster}}],
@@ -40,7 +40,7 @@ def text_of(cluster: str, targets: tuple[str, ...], interval: str, rules: tuple[
             ],
         }
     ]
-    return _HEAD + yaml(whole)
+    return _HEAD + yaml(configuration)
 
 
 @click.command("prometheus-config")

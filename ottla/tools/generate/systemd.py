@@ -51,7 +51,7 @@ def text_of(
 @click.command("systemd")
 @click.option("--user", default=USER, show_default=True, help="The user of the broker.")
 @click.option("--program", default=PROGRAM, show_default=True, metavar="FILE",
-              help="The program `ottla`.")  # fmt: skip
+              help="The path of the program `ottla`.")  # fmt: skip
 @click.option("--config", default=CONFIG, show_default=True, metavar="FILE",
               help="The configuration of the broker.")  # fmt: skip
 @click.option("--data", multiple=True, metavar="FOLDER",

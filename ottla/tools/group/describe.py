@@ -30,12 +30,12 @@ _MEMBER_COLUMNS = ("group", "state", "consumer_id", "host", "client_id", "assign
 @options.connected
 def command(brokers: Brokers, output: Output, names: tuple[str, ...], members: bool) -> None:
     """Show a group's offsets and lag, or its members."""
-    found = [groups.describe_group(brokers, name) for name in names]
+    described = [groups.describe_group(brokers, name) for name in names]
     if members:
-        rows = [row for group in found for row in _member_rows(group)]
+        rows = [row for group in described for row in _member_rows(group)]
         output.rows(rows, _MEMBER_COLUMNS, empty="The group has no members.")
         return
-    rows = [row for group in found for row in offset_rows(brokers, group)]
+    rows = [row for group in described for row in offset_rows(brokers, group)]
     output.rows(rows, _OFFSET_COLUMNS, empty="The group has no committed offsets yet.")
     for name in dict.fromkeys(row["group"] for row in rows if row["metadata"] == offsets.PROGRESS):
         note(f"{name} is an application: `ottla streams describe {name}` shows its instances.")
@@ -72,18 +72,18 @@ def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
 
 def end_offsets(brokers: Brokers, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """Return the end offsets of the partitions that still exist."""
-    found: dict[tuple[str, int], int] = {}
+    ends: dict[tuple[str, int], int] = {}
     for topic in sorted({topic for topic, _ in keys}):
-        wanted = {key: offsets.LATEST for key in keys if key[0] == topic}
+        requested = {key: offsets.LATEST for key in keys if key[0] == topic}
         try:
-            answer = offsets.list_offsets(brokers, wanted)
+            answer = offsets.list_offsets(brokers, requested)
         except ApiError as error:
             # A group outlives the topics that it has read.
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             continue
-        found.update({key: value.offset for key, value in answer.items()})
-    return found
+        ends.update({key: value.offset for key, value in answer.items()})
+    return ends
 
 
 def _member_rows(group: groups.Group) -> list[dict[str, Any]]:

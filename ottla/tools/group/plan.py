@@ -34,7 +34,7 @@ class Move:
     partition: int
     current: int | None
     target: int
-    asked: int | None = field(default=None, compare=False)
+    requested: int | None = field(default=None, compare=False)
     """The requested offset, which may be outside the partition's bounds."""
 
 
@@ -58,15 +58,15 @@ def plan_moves(
         )
     moves = []
     for key in sorted(bounds):
-        kept = bounds[key]
+        bound = bounds[key]
         requested = {
-            Target.EARLIEST: kept.start,
-            Target.LATEST: kept.end,
+            Target.EARLIEST: bound.start,
+            Target.LATEST: bound.end,
             Target.OFFSET: amount,
-            Target.TIME: at_time.get(key, kept.end),
-            Target.FILE: at_time.get(key, kept.end),
+            Target.TIME: at_time.get(key, bound.end),
+            Target.FILE: at_time.get(key, bound.end),
             Target.SHIFT: current.get(key, 0) + amount,
         }[target]
-        bounded = min(max(requested, kept.start), kept.end)
+        bounded = min(max(requested, bound.start), bound.end)
         moves.append(Move(*key, current.get(key), bounded, requested))
     return moves

@@ -15,7 +15,7 @@ from ottla.tools import options
 from ottla.tools.group.plan import Move
 from ottla.tools.group.targets import NAMES, choose, in_words, planned, targeted, warnings
 from ottla.tools.output import Output, note
-from ottla.tools.places import parse_places
+from ottla.tools.topic_partitions import parse_topic_partitions
 
 _COLUMNS = ("topic", "partition", "current_offset", "new_offset")
 # States of a group without members; a group that does not exist is Dead.
@@ -26,7 +26,7 @@ _IDLE = ("Empty", "Dead")
 @click.argument("group", shell_complete=options.complete_group)
 @click.option(
     "--topic",
-    "places",
+    "topic_partitions",
     multiple=True,
     metavar="TOPIC[:0,1]",
     help="Only this topic, or these partitions of it; default: all with committed offsets.",
@@ -38,17 +38,19 @@ def command(
     brokers: Brokers,
     output: Output,
     group: str,
-    places: tuple[str, ...],
+    topic_partitions: tuple[str, ...],
     execute: bool,
     **words: Any,
 ) -> None:
-    """Move the committed offsets of a group."""
+    """Reset the committed offsets of a group, with the options of kafka-consumer-groups."""
     chosen = choose(words)
     if chosen is None:
         raise click.UsageError(f"Choose the target with exactly one of {in_words(NAMES)}.")
     refuse_while_active(brokers, group)
     committed = offsets.committed_offsets(brokers, group)
-    keys = parse_places(brokers, places) if places else list(committed)
+    keys = (
+        parse_topic_partitions(brokers, topic_partitions) if topic_partitions else list(committed)
+    )
     if not keys:
         raise click.UsageError(
             f"Group {group!r} has no committed offsets: name the topic with --topic TOPIC."

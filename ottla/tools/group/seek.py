@@ -19,8 +19,8 @@ from ottla.tools.group.reset import refuse_while_active, show_moves
 from ottla.tools.group.targets import bounds_of
 from ottla.tools.moments import parse_moment
 from ottla.tools.output import Output
-from ottla.tools.places import parse_places
 from ottla.tools.positions import Anchor, Position, parse_position, resolve
+from ottla.tools.topic_partitions import parse_topic_partitions
 
 _TARGETS = ("--to", "--to-time", "--to-group", "--to-file")
 
@@ -34,7 +34,7 @@ _TARGETS = ("--to", "--to-time", "--to-group", "--to-file")
               help="The committed offsets of another group.")  # fmt: skip
 @click.option("--to-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Lines TOPIC PARTITION OFFSET, or TOPIC,PARTITION,OFFSET.")  # fmt: skip
-@click.option("--topic", "places", multiple=True, metavar="TOPIC[:0,1]",
+@click.option("--topic", "topic_partitions", multiple=True, metavar="TOPIC[:0,1]",
               help="Only this topic, or these partitions of it; default: all with committed offsets.")  # fmt: skip
 @click.option("--execute", is_flag=True, help="Execute the plan (default: dry run).")
 @options.connected
@@ -42,11 +42,11 @@ def command(
     brokers: Brokers,
     output: Output,
     group: str,
-    places: tuple[str, ...],
+    topic_partitions: tuple[str, ...],
     execute: bool,
     **words: str | None,
 ) -> None:
-    """Move the committed offsets of a group.
+    """Move the committed offsets of a group to a position, or to those of another group or a file.
 
     \b
     ottla group seek billing --to @-1h --execute
@@ -57,15 +57,15 @@ def command(
     refuse_while_active(brokers, group)
     committed = offsets.committed_offsets(brokers, group)
     current = {key: row.offset for key, row in committed.items() if row.offset >= 0}
-    chosen = parse_places(brokers, places) if places else None
+    chosen = parse_topic_partitions(brokers, topic_partitions) if topic_partitions else None
     if words["position"] is not None or words["to_time"] is not None:
         moves = _to_position(brokers, group, current, chosen, _position(words))
     else:
         if words["to_group"] is not None:
-            wanted = _of_group(brokers, words["to_group"], group)
+            targets_by_partition = _of_group(brokers, words["to_group"], group)
         else:
-            wanted = _of_file(str(words["to_file"]))
-        moves = _to_offsets(brokers, wanted, current, chosen)
+            targets_by_partition = _of_file(str(words["to_file"]))
+        moves = _to_offsets(brokers, targets_by_partition, current, chosen)
     if execute:
         targets = {
             (move.topic, move.partition): offsets.CommittedOffset(move.target) for move in moves
@@ -105,35 +105,35 @@ def _to_position(
 
 def _to_offsets(
     brokers: Brokers,
-    wanted: dict[Partition, int],
+    targets: dict[Partition, int],
     current: dict[Partition, int],
     chosen: Sequence[Partition] | None,
 ) -> list[Move]:
-    keys = [key for key in wanted if chosen is None or key in chosen]
+    keys = [key for key in targets if chosen is None or key in chosen]
     if not keys:
         raise click.UsageError(
             "There are no offsets for these partitions: name others with --topic."
         )
     return plan_moves(
-        Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=wanted
+        Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=targets
     )
 
 
 def _of_group(brokers: Brokers, other: str, group: str) -> dict[Partition, int]:
     if other == group:
         raise click.UsageError("--to-group names the group itself: name another one")
-    found = {
+    committed = {
         key: row.offset
         for key, row in offsets.committed_offsets(brokers, other).items()
         if row.offset >= 0
     }
-    if not found:
+    if not committed:
         raise click.UsageError(f"Group {other!r} has no committed offsets; `ottla group list` lists the groups.")  # fmt: skip
-    return found
+    return committed
 
 
 def _of_file(name: str) -> dict[Partition, int]:
-    found: dict[Partition, int] = {}
+    targets: dict[Partition, int] = {}
     for number, line in enumerate(Path(name).read_text(encoding="utf-8").splitlines(), 1):
         parts = line.replace(",", " ").split()
         if not parts:
@@ -142,7 +142,7 @@ def _of_file(name: str) -> dict[Partition, int]:
             raise click.UsageError(
                 f"{name}, line {number}: {line!r} is not of the form TOPIC PARTITION OFFSET."
             )
-        found[parts[0], int(parts[1])] = int(parts[2])
-    if not found:
+        targets[parts[0], int(parts[1])] = int(parts[2])
+    if not targets:
         raise click.UsageError(f"{name} contains no line TOPIC PARTITION OFFSET.")
-    return found
+    return targets

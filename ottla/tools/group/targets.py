@@ -42,11 +42,13 @@ def choose(words: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Targe
     duration cannot be parsed.
     """
     now_ms = time.time_ns() // 1_000_000
-    asked = (*NAMES, *also)
-    given = [each for each in asked if words.get(each) is not None and words[each] is not False]
-    if len(given) > 1:
-        raise click.UsageError(f"Choose the target with exactly one of {in_words(asked)}.")
-    name = given[0] if given else None
+    names = (*NAMES, *also)
+    named = [
+        option for option in names if words.get(option) is not None and words[option] is not False
+    ]
+    if len(named) > 1:
+        raise click.UsageError(f"Choose the target with exactly one of {in_words(names)}.")
+    name = named[0] if named else None
     try:
         match name:
             case "to_datetime":
@@ -93,11 +95,11 @@ def bounds_of(brokers: Brokers, keys: Sequence[Partition]) -> dict[Partition, Bo
 
 def warnings(moves: Iterable[Move]) -> list[str]:
     """Return a warning for each partition that does not contain the requested offset."""
-    found = []
-    for each in moves:
-        if each.asked is not None and each.asked != each.target:
-            side = "before its first record" if each.asked < each.target else "past its end"
-            found.append(
-                f"{each.topic}-{each.partition}: offset {each.asked} is {side}; using {each.target}."
+    texts = []
+    for move in moves:
+        if move.requested is not None and move.requested != move.target:
+            side = "before its first record" if move.requested < move.target else "past its end"
+            texts.append(
+                f"{move.topic}-{move.partition}: offset {move.requested} is {side}; using {move.target}."
             )
-    return found
+    return texts

@@ -34,10 +34,10 @@ def command(output: Output, files: tuple[str, ...], with_records: bool) -> None:
         if len(files) > 1 and not output.is_json:
             click.echo(f"{name}:")
         if path.suffix in _SEGMENT_SUFFIXES:
-            found = _dump_segment(output, path, with_records)
+            problems = _dump_segment(output, path, with_records)
         else:
-            found = _dump_sidecar(output, path)
-        complaints += [f"{name}: {complaint}" for complaint in found]
+            problems = _dump_sidecar(output, path)
+        complaints += [f"{name}: {complaint}" for complaint in problems]
     for complaint in complaints:
         note(complaint)
     if complaints:
@@ -56,12 +56,12 @@ def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
             Progress(path.name, size, is_bytes=True, is_shown=is_shown) as progress,
             output.stream(columns) as rows,
         ):
-            for found in walk:
+            for batch in walk:
                 if with_records:
-                    rows.extend(segments.record_rows(found, is_offsets_topic=is_offsets_topic))
+                    rows.extend(segments.record_rows(batch, is_offsets_topic=is_offsets_topic))
                 else:
-                    rows.append(segments.batch_row(found))
-                progress.advance(found.header.size_bytes)
+                    rows.append(segments.batch_row(batch))
+                progress.advance(batch.header.size_bytes)
     finally:
         os.close(descriptor)
     complaints = []

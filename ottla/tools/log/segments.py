@@ -67,9 +67,9 @@ class SegmentWalk:
             yield FoundBatch(position, header, data, is_valid)
 
 
-def batch_row(found: FoundBatch) -> dict[str, Any]:
+def batch_row(batch: FoundBatch) -> dict[str, Any]:
     """Return a row with the fields of a batch's header."""
-    header = found.header
+    header = batch.header
     flags = {
         "transactional": header.is_transactional,
         "control": header.is_control,
@@ -79,7 +79,7 @@ def batch_row(found: FoundBatch) -> dict[str, Any]:
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
         "records": header.records_count,
-        "position": found.position,
+        "position": batch.position,
         "size": header.size_bytes,
         "codec": _CODEC_NAMES.get(header.compression, str(header.compression)),
         "leader_epoch": header.leader_epoch,
@@ -89,22 +89,22 @@ def batch_row(found: FoundBatch) -> dict[str, Any]:
         "producer_epoch": header.producer_epoch,
         "sequence": header.base_sequence,
         "flags": [name for name, is_set in flags.items() if is_set],
-        "crc": "ok" if found.is_valid else "BAD",
+        "crc": "ok" if batch.is_valid else "BAD",
     }
 
 
-def record_rows(found: FoundBatch, *, is_offsets_topic: bool = False) -> list[dict[str, Any]]:
+def record_rows(batch: FoundBatch, *, is_offsets_topic: bool = False) -> list[dict[str, Any]]:
     """Return rows for the records of a batch; an unreadable batch gives one row with the reason."""
-    crc = "ok" if found.is_valid else "BAD"
+    crc = "ok" if batch.is_valid else "BAD"
     try:
-        opened = records.decode_batch(found.data, header=found.header)
+        opened = records.decode_batch(batch.data, header=batch.header)
     except OttlaError as error:
-        return [{"offset": found.header.base_offset, "value": f"unreadable: {error}", "crc": crc}]
+        return [{"offset": batch.header.base_offset, "value": f"unreadable: {error}", "crc": crc}]
     return [
         {
             "offset": record.offset,
             "timestamp": render_moment(record.timestamp),
-            **_content(record, found.header, is_offsets_topic),
+            **_content(record, batch.header, is_offsets_topic),
             "headers": [f"{name}={_text(value)}" for name, value in record.headers],
             "crc": crc,
         }

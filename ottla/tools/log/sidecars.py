@@ -28,8 +28,8 @@ class Content(NamedTuple):
 
 def base_offset_of(name: str) -> int:
     """Return the offset in the name of a segment's file, or 0 if the name has none."""
-    found = re.match(r"\d{20}", name)
-    return int(found.group()) if found else 0
+    digits = re.match(r"\d{20}", name)
+    return int(digits.group()) if digits else 0
 
 
 def offset_index(data: bytes, base_offset: int) -> Content:

@@ -132,12 +132,12 @@ class Mirror:
         return starts
 
     def _ends(self) -> dict[Key, int]:
-        found = offsets.list_offsets(
+        ends = offsets.list_offsets(
             self._source,
             dict.fromkeys(self._positions, offsets.LATEST),
             isolation_level=offsets.READ_COMMITTED,
         )
-        return {key: row.offset for key, row in found.items()}
+        return {key: row.offset for key, row in ends.items()}
 
     def _open_producer(self) -> Producer:
         words: dict[str, str] = {

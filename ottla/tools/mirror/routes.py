@@ -55,10 +55,10 @@ def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
         }
         _create(target, route.target, count, own)
     _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
-    found = len(topics.describe_topic(target, route.target).partitions)
-    if found < count:
+    target_count = len(topics.describe_topic(target, route.target).partitions)
+    if target_count < count:
         raise ConfigError(
-            f"topic {route.target!r} has {found} partitions and {route.source!r} has {count}, but a copy "
+            f"topic {route.target!r} has {target_count} partitions and {route.source!r} has {count}, but a copy "
             f"keeps partitions: add some with kafka-topics --alter --topic {route.target} "
             f"--partitions {count}"
         )
@@ -91,22 +91,22 @@ def read_points(target: Brokers, route: Route) -> list[Point]:
     ends = offsets.list_offsets(
         target, {key: offsets.LATEST}, isolation_level=offsets.READ_COMMITTED
     )
-    found: list[Point] = []
+    points: list[Point] = []
     end = ends[key].offset
     if starts[key].offset >= end:
-        return found
+        return points
     settings = {"isolation.level": "read_committed", "fetch.wait.max.ms": "10"}
     with RecordConsumer(target.bootstrap, settings=settings) as consumer:
         consumer.assign({key: starts[key].offset})
         while True:
             for record in consumer.poll(_POLL_S, limit=_BATCH):
                 if isinstance(record, EndOfPartition):
-                    return found
+                    return points
                 point = Point.decode(route.source, record.key, record.value)
                 if point is not None:
-                    found.append(point)
+                    points.append(point)
                 if record.offset + 1 >= end:
-                    return found
+                    return points
 
 
 class Points:
@@ -146,24 +146,24 @@ def translate_groups(
     translations = {route.source: (route, points.translation()) for route, points in routes.items()}
     moved = {}
     for name in names:
-        wanted = {}
+        targets = {}
         for (topic, partition), committed in offsets.committed_offsets(source, name).items():
             if topic not in translations or committed.offset < 0:
                 continue
             route, translation = translations[topic]
             offset = translation.translate(partition, committed.offset)
             if offset is not None:
-                wanted[route.target, partition] = offsets.CommittedOffset(offset)
+                targets[route.target, partition] = offsets.CommittedOffset(offset)
         known = offsets.committed_offsets(target, name)
-        wanted = {
+        targets = {
             key: row
-            for key, row in wanted.items()
+            for key, row in targets.items()
             if key not in known or known[key].offset < row.offset
         }
         is_idle = source.bootstrap == target.bootstrap or _state(target, name) in _IDLE
-        if wanted and is_idle:
-            offsets.commit_offsets(target, name, wanted)
-        moved[name] = len(wanted) if is_idle else 0
+        if targets and is_idle:
+            offsets.commit_offsets(target, name, targets)
+        moved[name] = len(targets) if is_idle else 0
     return moved
 
 

@@ -46,5 +46,5 @@ def _topics(pipeline: Pipeline, bootstrap: str) -> list[Problem]:
 
 def _deep(pipeline: Pipeline, bootstrap: str) -> list[Problem]:
     spark = needed.open_session(pipeline.name, pipeline.settings, is_short=True)
-    found: list[Problem] = needed.module("pipelines.run").check_deep(pipeline, spark, bootstrap)
-    return found
+    problems: list[Problem] = needed.module("pipelines.run").check_deep(pipeline, spark, bootstrap)
+    return problems

@@ -31,6 +31,6 @@ def command(output: Output, file: Path, plan: bool) -> None:
     output.rows(rows, ("kind", "name", "reads", "does", "promises"))
     if plan:
         spark = needed.open_session(pipeline.name, pipeline.settings, is_short=True)
-        found = needed.module("pipelines.run").plans(pipeline, spark, DEFAULT_BOOTSTRAP)
-        for name, text in found.items():
+        plans = needed.module("pipelines.run").plans(pipeline, spark, DEFAULT_BOOTSTRAP)
+        for name, text in plans.items():
             click.echo(f"\nsink {name}\n{text}")

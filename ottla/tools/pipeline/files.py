@@ -60,8 +60,8 @@ def report(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
 
 def line_of(file: Path, problem: Problem) -> str:
     """Return a problem in the format of compilers, which editors can follow to the line."""
-    place = problem.place
-    return f"{file}:{place.line}:{place.column}: {problem.severity}: {problem.message}"
+    position = problem.place
+    return f"{file}:{position.line}:{position.column}: {problem.severity}: {problem.message}"
 
 
 def _count(problems: Sequence[Problem]) -> str:

@@ -51,7 +51,7 @@ def command(
         str(Path(checkpoint or pipeline.checkpoint or f"ottla-checkpoints/{pipeline.name}")),
         once,
     )
-    if any(isinstance(each, TopicSource) for each in pipeline.sources.values()):
+    if any(isinstance(source, TopicSource) for source in pipeline.sources.values()):
         with Brokers(settings.bootstrap) as brokers:
             # Check before Spark is started, which takes seconds.
             brokers.any_connection()
@@ -70,12 +70,12 @@ def command(
             note("Stopping; the next run resumes from here.")
         finally:
             line.stop()
-    rows = [_row(name, each) for name, each in run.sinks.items()]
+    rows = [_row(name, source) for name, source in run.sinks.items()]
     output.rows(rows, ("sink", "rows_read", "micro_batches"))
 
 
 def _row(name: str, sink: Any) -> dict[str, Any]:
     row = {"sink": name, "rows_read": sink.rows, "micro_batches": sink.batches}
     if sink.mirror is not None:
-        row["groups"] = {group: dict(found) for group, found in sink.translated.items()}
+        row["groups"] = {group: dict(offsets) for group, offsets in sink.translated.items()}
     return row

@@ -15,7 +15,7 @@ from ottla.tools.output import Output
 @click.option("--force", is_flag=True, help="Replace a profile of this name.")
 @options.formatted
 def command(output: Output, name: str, bootstrap: str, use: bool, force: bool) -> None:
-    """Name a cluster, and use it in commands without --bootstrap.
+    """Store a cluster's address under a name, for commands without --bootstrap.
 
     \b
     ottla profile create production --bootstrap broker1:9092,broker2:9092

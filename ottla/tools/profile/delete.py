@@ -13,7 +13,7 @@ def command(output: Output, name: str) -> None:
     """Delete a profile; the cluster is not changed."""
     known = profiles.read()
     profiles.check_known(known, name)
-    rest = {key: address for key, address in known.addresses.items() if key != name}
+    remaining = {key: address for key, address in known.addresses.items() if key != name}
     current = "" if known.current == name else known.current
-    profiles.write(profiles.Profiles(rest, current))
+    profiles.write(profiles.Profiles(remaining, current))
     output.done(f"Deleted profile {name}.", deleted=name, current=current)

@@ -23,14 +23,14 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def entity_of(words: dict[str, Any]) -> dict[str, str | None]:
     """Return the entity; empty if none is named. UsageError for an address with something else."""
-    found = {
+    entity = {
         kind: None if words[name] == DEFAULT else str(words[name])
         for name, kind in _NAMES.items()
         if words[name] is not None
     }
-    if "ip" in found and len(found) > 1:
+    if "ip" in entity and len(entity) > 1:
         raise click.UsageError("--ip cannot be combined with --user or --client-id.")
-    return found
+    return entity
 
 
 def name_of(entity: dict[str, str | None]) -> str:

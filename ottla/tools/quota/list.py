@@ -16,14 +16,14 @@ from ottla.tools.quota.entity import entity_of, name_of, named
 @options.connected
 def command(brokers: Brokers, output: Output, **words: Any) -> None:
     """List quotas: all of them, or those of an entity."""
-    found = quotas.describe_quotas(brokers, entity_of(words))
+    described = quotas.describe_quotas(brokers, entity_of(words))
     rows = [
         {
             "entity": row.entity if output.is_json else name_of(row.entity),
             "quota": key,
             "value": value,
         }
-        for row in found
+        for row in described
         for key, value in sorted(row.values.items())
     ]
     output.rows(

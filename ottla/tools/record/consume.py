@@ -54,7 +54,7 @@ class ConsumeOptions:
     multiple=True,
     metavar="POSITION",
     help="Start position: beginning (default), end, stored, 42, -10 (the last ten), @2026-02-14, "
-    "@-1h, @milliseconds; the second one is the end.",
+    "@-1h, @milliseconds; a second -o sets the end.",
 )
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
               help="Read only this partition; may be repeated.")  # fmt: skip
@@ -116,9 +116,9 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
 
 
 def _read_partitions(
-    brokers: Brokers, request: ConsumeOptions, write: Format, places: Range, stop: StopSignals
+    brokers: Brokers, request: ConsumeOptions, write: Format, positions: Range, stop: StopSignals
 ) -> None:
-    start, end = places
+    start, end = positions
     if start.anchor is Anchor.STORED:
         raise click.UsageError("`stored` needs a group: name it with --group")
     keys = _partitions(brokers, request)
@@ -136,9 +136,9 @@ def _read_partitions(
 
 
 def _read_as_member(
-    brokers: Brokers, request: ConsumeOptions, write: Format, places: Range, stop: StopSignals
+    brokers: Brokers, request: ConsumeOptions, write: Format, positions: Range, stop: StopSignals
 ) -> None:
-    start, end = places
+    start, end = positions
     if start.anchor not in _RESETS or end is not None or request.partitions:
         raise click.UsageError(
             "A group reads from its committed offsets: move them with `ottla group reset`, "

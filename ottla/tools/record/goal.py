@@ -42,13 +42,13 @@ class Goal:
         key = (record.topic, record.partition)
         stop = self._stops.get(key)
         if stop is not None and record.offset + 1 >= stop:
-            wanted = record.offset < stop and key not in self._done
+            is_wanted = record.offset < stop and key not in self._done
             self._done.add(key)
         else:
-            wanted = key not in self._done
-        if wanted and self._left is not None:
+            is_wanted = key not in self._done
+        if is_wanted and self._left is not None:
             self._left -= 1
-        return wanted
+        return is_wanted
 
     def reach(self, end: EndOfPartition) -> None:
         """Record that a partition has been read to its current end."""

@@ -30,8 +30,8 @@ class Splitter:
         """Return key and value; a message without the delimiter has the fixed key, or none."""
         key, value = self.fixed_key, message
         if self.key_delimiter is not None:
-            head, found, tail = message.partition(self.key_delimiter)
-            if found:
+            head, delimiter, tail = message.partition(self.key_delimiter)
+            if delimiter:
                 key, value = head, tail
         if not self.empty_is_null:
             return key, value
@@ -42,17 +42,17 @@ def iterate_messages(stream: ByteStream, delimiter: bytes) -> Iterator[bytes]:
     """Yield the messages between delimiters; the last one needs no delimiter, and is skipped if
     empty.
     """
-    rest = b""
+    incomplete = b""
     while chunk := stream.read1(_READ_BYTES):
-        *complete, rest = (rest + chunk).split(delimiter)
+        *complete, incomplete = (incomplete + chunk).split(delimiter)
         yield from complete
-    if rest:
-        yield rest
+    if incomplete:
+        yield incomplete
 
 
 def parse_header(text: str) -> tuple[str, bytes | None]:
     """Return name and value of `-H name=value`; without `=` the value is null."""
-    name, found, value = text.partition("=")
+    name, equals, value = text.partition("=")
     if not name:
         raise ValueError(f"{text!r} is not a header of the form name=value")
-    return name, value.encode() if found else None
+    return name, value.encode() if equals else None

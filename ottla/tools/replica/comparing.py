@@ -52,15 +52,15 @@ def compare(
         start = max(start, _wait_for(follower, end, rules.wait_s))
         ours, theirs = _batches(leader, start, end), _batches(follower, start, end)
         if rules.is_compacted:
-            found = _first_conflict(ours, theirs, start, advance)
+            difference = _first_conflict(ours, theirs, start, advance)
         else:
-            found = _first_difference(ours, theirs, start, advance)
+            difference = _first_difference(ours, theirs, start, advance)
     except _Behind as behind:
         problem = f"is behind: it has committed offsets up to {behind.high_watermark}, not {end}"
         return Finding(follower.broker, behind.high_watermark, problem)
     except (ApiError, NotReachable, TimedOut) as error:
         return Finding(follower.broker, start, f"cannot be read: {error}")
-    return None if found is None else Finding(follower.broker, *found)
+    return None if difference is None else Finding(follower.broker, *difference)
 
 
 class _Behind(Exception):

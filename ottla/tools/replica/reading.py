@@ -80,15 +80,15 @@ class Replica:
 
 def split(records: Buffer) -> list[Batch]:
     """Return the whole batches in a buffer; the last one may be cut off."""
-    view, position, found = memoryview(records), 0, []
+    view, position, batches = memoryview(records), 0, []
     while position + batch.HEADER_SIZE <= len(view):
         size_bytes = batch.peek_size(view, position)
         if size_bytes < batch.HEADER_SIZE or position + size_bytes > len(view):
             break
         data = view[position : position + size_bytes]
-        found.append(Batch(data, batch.peek_base_offset(data), batch.peek_last_offset(data)))
+        batches.append(Batch(data, batch.peek_base_offset(data), batch.peek_last_offset(data)))
         position += size_bytes
-    return found
+    return batches
 
 
 def _check(code: int) -> None:

@@ -34,10 +34,10 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], wait_s: fl
     ottla replica verify
     ottla replica verify --topic orders --output json
     """
-    found = _topics(brokers, names)
+    selected = _topics(brokers, names)
     led = [
         (topic.name, row.partition)
-        for topic in found
+        for topic in selected
         for row in topic.partitions
         if row.leader >= 0
     ]
@@ -46,13 +46,13 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], wait_s: fl
     bounds = {key: (starts[key].offset, ends[key].offset) for key in led}
     total = sum(
         (end - start) * (len(row.replicas) - 1)
-        for topic in found
+        for topic in selected
         for row in topic.partitions
         for start, end in [bounds.get((topic.name, row.partition), (0, 0))]
     )
     rows: list[dict[str, Any]] = []
     with Progress("Verifying", total) as progress:
-        for topic in found:
+        for topic in selected:
             rules = Rules(is_compacted=_is_compacted(brokers, topic.name), wait_s=wait_s)
             for row in topic.partitions:
                 span = bounds.get((topic.name, row.partition))

@@ -63,8 +63,12 @@ def _run(name: str, script: Script, words: list[str]) -> int:
     target = getattr(module, "target", None)
     if target is not None:
         # kafka-run-class names another script.
-        found = target(words)
-        return 1 if found is None else _run(found[0], SCRIPTS[found[0]], found[1])
+        target_script = target(words)
+        return (
+            1
+            if target_script is None
+            else _run(target_script[0], SCRIPTS[target_script[0]], target_script[1])
+        )
     spec: Spec | None = getattr(module, "SPEC", None)
     if spec is None:
         return int(module.run(name, words))
@@ -74,6 +78,7 @@ def _run(name: str, script: Script, words: list[str]) -> int:
     if "--version" in words:
         out(KAFKA_VERSION)
         return 0
+    used_zookeeper = "--zookeeper" in (word.partition("=")[0] for word in words)
     if "zookeeper" in spec.old:
         words = _without_zookeeper(words)
     handler = getattr(module, "on_parse_error", None)
@@ -82,6 +87,7 @@ def _run(name: str, script: Script, words: list[str]) -> int:
         words = rewrite(words)
     try:
         options = parse(spec, words)
+        options.used_zookeeper = used_zookeeper
         return int(module.run(options))
     except UsageError as error:
         if error.is_parse_error and handler is not None:
@@ -95,13 +101,13 @@ def _without_zookeeper(words: list[str]) -> list[str]:
     if "--zookeeper" not in flat[:-1]:
         return words
     at = flat.index("--zookeeper")
-    rest = [*flat[:at], *flat[at + 2 :]]
-    if "--bootstrap-server" in rest:
+    remaining = [*flat[:at], *flat[at + 2 :]]
+    if "--bootstrap-server" in remaining:
         err("Option --zookeeper is ignored: --bootstrap-server names the brokers.")
-        return rest
-    found = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
-    err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {found} instead.")
-    return [*rest, "--bootstrap-server", found]
+        return remaining
+    brokers = load_module(f"{__package__}.servers.zookeeper_lookup").find_brokers(flat[at + 1])
+    err(f"Option --zookeeper is from an earlier version; use --bootstrap-server {brokers} instead.")
+    return [*remaining, "--bootstrap-server", brokers]
 
 
 def _split(word: str) -> list[str]:

@@ -60,6 +60,8 @@ class Options:
     def __init__(self, spec: Spec, given: Sequence[tuple[str, str | None]]) -> None:
         self._spec = spec
         self.given = given
+        self.used_zookeeper = False
+        """True if --zookeeper named the brokers: some tools printed more then."""
         self._values: dict[str, list[str | None]] = {}
         for name, value in given:
             self._values.setdefault(name, []).append(value)

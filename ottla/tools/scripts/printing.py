@@ -1,6 +1,7 @@
 """The output of scripts: lines on standard output and standard error, JSON, Java's forms of values."""
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -44,6 +45,8 @@ def java_map(values: Mapping[Any, Any]) -> str:
 
 def java_double(value: float) -> str:
     """Return a number as Java's Double.toString writes it."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' * (value < 0)}Infinity"
     magnitude = abs(value)
     if magnitude and not 1e-3 <= magnitude < 1e7:
         digits, _, exponent = f"{value:e}".partition("e")

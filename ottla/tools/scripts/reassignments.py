@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin import replicas
 from ottla.client.admin.answers import check
+from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
 from ottla.wire.messages.alter_partition_reassignments import (
@@ -14,39 +15,14 @@ from ottla.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from ottla.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 
 TopicPartition = tuple[str, int]
 
 
-class Reassignment(NamedTuple):
-    """A reassignment of one partition."""
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...]
-    removing: tuple[int, ...]
-
-
 def list_reassignments(brokers: Brokers) -> dict[TopicPartition, Reassignment]:
     """Return the reassignments under way; none if the cluster cannot say."""
-    request = ListPartitionReassignmentsRequest(timeout_ms=30_000, topics=None)
-
-    def attempt() -> dict[TopicPartition, Reassignment]:
-        response = brokers.ask_controller(request, ListPartitionReassignmentsResponse)
-        check(response.error_code, response.error_message)
-        return {
-            (topic.name, row.partition_index): Reassignment(
-                tuple(row.replicas), tuple(row.adding_replicas), tuple(row.removing_replicas)
-            )
-            for topic in response.topics
-            for row in topic.partitions
-        }
-
     try:
-        return brokers.retry(attempt)
+        return replicas.list_reassignments(brokers)
     except Unsupported:
         return {}
     except ApiError as error:
@@ -56,19 +32,21 @@ def list_reassignments(brokers: Brokers) -> dict[TopicPartition, Reassignment]:
 
 
 def alter_reassignments(
-    brokers: Brokers, wanted: Mapping[TopicPartition, Sequence[int] | None]
+    brokers: Brokers, targets: Mapping[TopicPartition, Sequence[int] | None]
 ) -> dict[TopicPartition, ApiError]:
     """Start reassignments, or cancel those whose value is None; return the partitions that failed."""
     rows: dict[str, list[ReassignablePartition]] = defaultdict(list)
-    for (topic, partition), replicas in wanted.items():
+    for (topic, partition), brokers_of in targets.items():
         rows[topic].append(
             ReassignablePartition(
-                partition_index=partition, replicas=None if replicas is None else list(replicas)
+                partition_index=partition, replicas=None if brokers_of is None else list(brokers_of)
             )
         )
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=30_000,
-        topics=[ReassignableTopic(name=name, partitions=found) for name, found in rows.items()],
+        topics=[
+            ReassignableTopic(name=name, partitions=partitions) for name, partitions in rows.items()
+        ],
     )
 
     def attempt() -> dict[TopicPartition, ApiError]:

@@ -1,9 +1,9 @@
-"""Scripts whose job Ottla does in another way or not at all: each says so, and fails."""
+"""Scripts without a counterpart in Ottla: each prints the reason and fails."""
 
 from ottla.tools.scripts.printing import err
 
-_SHARE = "share groups (KIP-932) are not supported: use a consumer group and kafka-consumer-groups"
-_QUORUM = "there is no KRaft quorum here: brokers keep their metadata in a ZooKeeper tree"
+_SHARE = "share groups (KIP-932) are not supported; use a consumer group and kafka-consumer-groups"
+_QUORUM = "there is no KRaft quorum; brokers keep their metadata in a ZooKeeper tree"
 REASONS = {
     "kafka-acls": "the broker has no authorizer, so that access control lists would have no effect",
     "kafka-delegation-tokens": "the broker issues no delegation tokens",
@@ -11,11 +11,10 @@ REASONS = {
     "kafka-share-consumer-perf-test": _SHARE,
     "kafka-console-share-consumer": _SHARE,
     "kafka-verifiable-share-consumer": _SHARE,
-    "kafka-streams-groups": "streams groups (KIP-1071) are not supported: use `ottla streams list`",
+    "kafka-streams-groups": "streams groups (KIP-1071) are not supported; use `ottla streams list`",
     "kafka-metadata-quorum": _QUORUM,
-    "kafka-metadata-shell": f"{_QUORUM}; zookeeper-shell reads it",
-    "kafka-storage": "a log directory needs no formatting: `ottla up --data DIR` creates it",
-    "kafka-jmx": "there is no JMX: read http://HOST:METRICS_PORT/metrics (option metrics.listener)",
+    "kafka-metadata-shell": f"{_QUORUM}. Use zookeeper-shell to read it",
+    "kafka-storage": "a log directory needs no formatting; `ottla up --data DIR` creates it",
     "zookeeper-security-migration": "the tree has no access control lists",
 }
 

@@ -23,9 +23,9 @@ def read_properties(name: str) -> dict[str, str]:
     for line in lines:
         text = line.strip()
         if text and text[0] not in "#!":
-            found = re.match(r"([^=:\s]+)\s*[=:\s]?\s*(.*)", text)
-            if found:
-                entries[found.group(1)] = found.group(2)
+            entry = re.match(r"([^=:\s]+)\s*[=:\s]?\s*(.*)", text)
+            if entry:
+                entries[entry.group(1)] = entry.group(2)
     return entries
 
 

@@ -84,10 +84,10 @@ SCRIPTS: Mapping[str, Script] = {
         f"{_HERE}.admin.configs", "topic config", "Show and change configurations and quotas."
     ),
     "kafka-console-producer": Script(
-        f"{_HERE}.console.producer", "produce", "Write lines as records.", True
+        f"{_HERE}.console.producer", "produce", "Write records, one per line of input.", True
     ),
     "kafka-console-consumer": Script(
-        f"{_HERE}.console.consumer", "consume", "Write records as lines.", True
+        f"{_HERE}.console.consumer", "consume", "Read records and print them.", True
     ),
     "kafka-consumer-groups": Script(
         f"{_HERE}.groups.command", "group", "List, describe, reset and delete consumer groups."
@@ -189,6 +189,7 @@ SCRIPTS: Mapping[str, Script] = {
             "connect-internal-topics",
         )
     },
+    "kafka-jmx": Script(f"{_HERE}.jmx.tool", "", "Print the values of JMX beans, over HTTP."),
     "trogdor": Script(
         "ottla.testing.workloads.script", "", "Run producers, consumers and faults of a TOML file."
     ),

@@ -26,7 +26,7 @@ _MOVED = ("NOT_LEADER_OR_FOLLOWER",)
 
 def addresses(brokers: Brokers) -> dict[int, Address]:
     """Return the HTTP addresses of the brokers that serve /search."""
-    found = {}
+    by_node = {}
     for node_id in brokers.node_ids():
         resource = configs.Resource(configs.ResourceType.BROKER, str(node_id))
         names = ["metrics.listener", "search.enable"]
@@ -38,9 +38,12 @@ def addresses(brokers: Brokers) -> dict[int, Address]:
         values = {entry.name: entry.value or "" for entry in entries}
         host, _, port = values.get("metrics.listener", "").rpartition(":")
         if values.get("search.enable") == "true" and port.isdecimal() and int(port):
-            own = host.strip("[]")
-            found[node_id] = (brokers.address(node_id).host if host in _ANY else own, int(port))
-    return found
+            host_name = host.strip("[]")
+            by_node[node_id] = (
+                brokers.address(node_id).host if host in _ANY else host_name,
+                int(port),
+            )
+    return by_node
 
 
 class RemoteSearch:

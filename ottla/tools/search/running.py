@@ -88,8 +88,8 @@ def _request(brokers: Brokers, name: str, words: dict[str, Any]) -> Search:
 
 def _addresses(brokers: Brokers, http: str | None) -> dict[int, tuple[str, int]]:
     if http is None:
-        found = addresses(brokers)
-        return found if len(found) == len(brokers.node_ids()) else {}
+        served = addresses(brokers)
+        return served if len(served) == len(brokers.node_ids()) else {}
     host, _, port = http.rpartition(":")
     if not (host and port.isdecimal()):
         raise click.UsageError(f"--http {http!r} is not of the form HOST:PORT.")

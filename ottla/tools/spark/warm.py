@@ -19,14 +19,14 @@ def command(output: Output) -> None:
     """
     warming = needed.module("session.class_archive")
     note("Starting Spark four times, to write the archive and to measure its effect …")
-    found = warming.warm(find_java_home())
+    result = warming.warm(find_java_home())
     output.done(
-        f"A first stream took {found.before_s:.1f} s and takes {found.after_s:.1f} s now, in work that ends "
-        f"(--once, load, export) {found.short_s:.1f} s: {found.archive} ({size_text(found.size_bytes)}). "
+        f"A first stream took {result.before_s:.1f} s and takes {result.after_s:.1f} s now, in work that ends "
+        f"(--once, load, export) {result.short_s:.1f} s: {result.archive} ({size_text(result.size_bytes)}). "
         "Delete the file to undo it.",
-        archive=str(found.archive),
-        size_bytes=found.size_bytes,
-        before_s=found.before_s,
-        after_s=found.after_s,
-        short_s=found.short_s,
+        archive=str(result.archive),
+        size_bytes=result.size_bytes,
+        before_s=result.before_s,
+        after_s=result.after_s,
+        short_s=result.short_s,
     )

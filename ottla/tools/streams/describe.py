@@ -57,7 +57,7 @@ def command(
             ]
             continue
         if members:
-            rows += [_member(name, each) for each in instances]
+            rows += [_member(name, instance) for instance in instances]
             continue
         rows += [
             {"application_id": name, "state": state, **{key: row[key] for key in _OFFSETS[1:]}}
@@ -76,7 +76,7 @@ def command(
 def _counted(instances: list[Instance]) -> str:
     if not instances:
         return "no instance is running; the next one resumes from these offsets"
-    active = sum(each.is_active for each in instances)
+    active = sum(instance.is_active for instance in instances)
     if not active:
         return f"electing the active instance ({len(instances)} running)"
     standby = len(instances) - active
@@ -85,15 +85,15 @@ def _counted(instances: list[Instance]) -> str:
 
 def _dropped(instances: list[Instance]) -> dict[str, int] | None:
     """Return the active instance's dropped records by task, or None if its metrics are unavailable."""
-    for each in instances:
-        host, _, port = each.candidate.metrics.rpartition(":")
-        if not each.is_active or not host:
+    for instance in instances:
+        host, _, port = instance.candidate.metrics.rpartition(":")
+        if not instance.is_active or not host:
             continue
-        reached = each.client_host if host in _ANY_HOST else host
+        reached = instance.client_host if host in _ANY_HOST else host
         try:
             return read_dropped(f"{reached}:{port}")
         except (OSError, ValueError) as error:
-            note(f"The metrics of {each.candidate.metrics} cannot be read: {error}.")
+            note(f"The metrics of {instance.candidate.metrics} cannot be read: {error}.")
     return None
 
 

@@ -24,10 +24,10 @@ def command(brokers: Brokers, output: Output) -> None:
 
 def _row(brokers: Brokers, name: str) -> dict[str, Any]:
     instances = instances_of(brokers, name)
-    shown = offset_rows(brokers, Group(name, "", "", "", ()))
+    partitions = offset_rows(brokers, Group(name, "", "", "", ()))
     return {
         "application_id": name,
         "state": RUNNING if instances else NOT_RUNNING,
         "instances": len(instances),
-        "lag": sum(row["lag"] or 0 for row in shown) if shown else None,
+        "lag": sum(row["lag"] or 0 for row in partitions) if partitions else None,
     }

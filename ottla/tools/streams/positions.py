@@ -38,7 +38,7 @@ def plan_positions(
     has_target = chosen is not None or lines is not None
     if not (inputs or ends or has_target):
         return [], []
-    counts = {each.name: len(each.partitions) for each in list_topics(brokers)}
+    counts = {topic.name: len(topic.partitions) for topic in list_topics(brokers)}
     if has_target and not inputs:
         inputs = sorted({topic for topic, _ in (lines or current)} & set(counts) - set(ends))
         if not inputs and not ends:
@@ -54,9 +54,9 @@ def plan_positions(
     notes = warnings(moves) + _unfound(chosen, keys, current)
     at_end = [(topic, n) for topic in ends for n in range(counts[topic])]
     moves += planned(brokers, Target.LATEST, 0, at_end, current) if at_end else []
-    named = {(each.topic, each.partition) for each in moves}
-    rest = {key for key in current if key not in named and key[1] < counts.get(key[0], 0)}
-    stay = {key: current[key] for key in rest}
+    named = {(move.topic, move.partition) for move in moves}
+    unnamed = {key for key in current if key not in named and key[1] < counts.get(key[0], 0)}
+    stay = {key: current[key] for key in unnamed}
     return moves + _staying(brokers, stay), notes
 
 
@@ -64,9 +64,9 @@ def _check_known(names: Sequence[str], counts: Mapping[str, int]) -> None:
     missing = sorted(set(names) - set(counts))
     if missing:
         is_one = len(missing) == 1
-        what = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
+        subject = f"topic {missing[0]} is" if is_one else f"topics {', '.join(missing)} are"
         raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The {what} unknown; nothing was changed."
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The {subject} unknown; nothing was changed."
         )
 
 
@@ -90,14 +90,14 @@ def _of_file(
     keys: Sequence[Partition],
     current: Mapping[Partition, int],
 ) -> list[Move]:
-    for wrong, what in (
+    for wrong, verb in (
         (set(keys) - set(lines), "does not contain"),
         (set(lines) - set(keys), "contains"),
     ):
         if wrong:
             topic, partition = min(wrong)
-            why = "" if what == "does not contain" else ", which is not of an input topic"
-            raise click.UsageError(f"The file of --from-file {what} {topic}-{partition}{why}.")
+            why = "" if verb == "does not contain" else ", which is not of an input topic"
+            raise click.UsageError(f"The file of --from-file {verb} {topic}-{partition}{why}.")
     return plan_moves(
         Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=lines
     )
@@ -127,7 +127,7 @@ def read_plan(file: str) -> dict[Partition, int]:
     """Return the offsets of a file of lines TOPIC,PARTITION,OFFSET; UsageError names an invalid
     line.
     """
-    found: dict[Partition, int] = {}
+    plan: dict[Partition, int] = {}
     for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
@@ -136,7 +136,7 @@ def read_plan(file: str) -> dict[Partition, int]:
             raise click.UsageError(
                 f"{file}, line {number}: {line!r} is not of the form TOPIC,PARTITION,OFFSET."
             )
-        found[parts[0], int(parts[1])] = int(parts[2])
-    if not found:
+        plan[parts[0], int(parts[1])] = int(parts[2])
+    if not plan:
         raise click.UsageError(f"{file} contains no line TOPIC,PARTITION,OFFSET.")
-    return found
+    return plan

@@ -43,8 +43,8 @@ def _names(
     context: click.Context, parameter: click.Parameter, values: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the names in comma-separated lists."""
-    found = (name.strip() for value in values for name in value.split(","))
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = (name.strip() for value in values for name in value.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _topics(name: str, help_text: str) -> Callable[[options.Function], options.Function]:
@@ -115,7 +115,7 @@ def _reset(brokers: Brokers, output: Output, words: dict[str, Any]) -> None:
     moves, notes = plan_positions(brokers, words, current)
     removals = plan_reset(brokers, name, checkpoint, words["internal_topics"])
     if words["execute"]:
-        positions = {(each.topic, each.partition): each.target for each in moves}
+        positions = {(move.topic, move.partition): move.target for move in moves}
         execute_reset(brokers, name, removals, positions, members)
     rows = _rows(words, removals, moves)
     columns = _POSITION_COLUMNS if moves else _COLUMNS
@@ -134,21 +134,21 @@ def _rows(
     name = words["application_id"]
     facts = {"application_id": name, "executed": words["execute"]}
     rows: list[dict[str, Any]] = [
-        {**facts, "kind": each.kind, "name": each.name}
-        for each in removals
+        {**facts, "kind": removal.kind, "name": removal.name}
+        for removal in removals
         # The group is written with its new offsets, which are listed below.
-        if not (moves and each == Removal(GROUP, name))
+        if not (moves and removal == Removal(GROUP, name))
     ]
     rows += [
         {
             **facts,
             "kind": _POSITION,
-            "name": each.topic,
-            "partition": each.partition,
-            "current_offset": each.current,
-            "new_offset": each.target,
+            "name": move.topic,
+            "partition": move.partition,
+            "current_offset": move.current,
+            "new_offset": move.target,
         }
-        for each in moves
+        for move in moves
     ]
     return rows
 
@@ -159,16 +159,16 @@ def _remarks(
     members: Sequence[Group],
     checkpoint: str,
 ) -> list[str]:
-    found = []
-    if removals and all(each.kind != CHECKPOINT for each in removals):
-        found.append(
+    remarks = []
+    if removals and all(removal.kind != CHECKPOINT for removal in removals):
+        remarks.append(
             f"There is no checkpoint in {checkpoint}: its state and input positions are not reset. "
             "Give --state-dir if the application uses another folder."
         )
     for group in members:
         verb = "left" if words["execute"] else "would leave"
-        found.append(
+        remarks.append(
             f"Members that {verb} the group {group.group_id}: {len(group.members)}. An instance that still runs rejoins "
             "and writes its state again: make sure that all instances are stopped."
         )
-    return found
+    return remarks

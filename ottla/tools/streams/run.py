@@ -28,7 +28,7 @@ _LOOK_S = 0.2
 
 
 @click.command("run")
-@click.argument("place", metavar="MODULE:TOPOLOGY")
+@click.argument("reference", metavar="MODULE:TOPOLOGY")
 @click.option(
     "--application-id", metavar="ID", help="The application id; default: the module's name."
 )
@@ -55,24 +55,31 @@ _LOOK_S = 0.2
 @options.formatted
 def command(
     output: Output,
-    place: str,
+    reference: str,
     application_id: str | None,
     bootstrap: str,
     guarantee: str,
     config: dict[str, str],
     **words: Any,
 ) -> None:
-    """Run the topology of that name in a module, or the one that the module's function returns."""
+    """Run a topology on Spark.
+
+    MODULE is a Python module. TOPOLOGY is the name of a topology or a StreamsBuilder in it, or of a
+    function that returns one.
+
+    \b
+    ottla streams run wordcount:topology
+    """
     words["processing_guarantee"] = guarantee
     by_set = {name.replace(".", "_") for name in config}
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         name: value for name, value in words.items() if value is not None and name not in by_set
     }
     # Kafka's option names, and the application's own.
     settings = {name: int(text) if _is_number(text) else text for name, text in config.items()}
-    topology, module = load_topology(place)
+    topology, module = load_topology(reference)
     if words.get("master"):
-        given["py_files"] = [_file_of(module)]
+        arguments["py_files"] = [_file_of(module)]
     # Imported only here: it needs Spark, which may not be installed.
     needed.check_installed()
     app = importlib.import_module("ottla.streams.kafka_streams").KafkaStreams(
@@ -80,7 +87,7 @@ def command(
         settings,
         application_id=application_id or module.rpartition(".")[2],
         bootstrap_servers=bootstrap,
-        **given,
+        **arguments,
     )
     app.set_state_listener(lambda new, old: _tell(output, app, new, old))
     hear_spark()
@@ -110,23 +117,23 @@ def _tell(output: Output, app: Any, new: State, old: State) -> None:
         note(f"{app.application_id}: {old.name} -> {new.name}")
 
 
-def load_topology(place: str) -> tuple[Topology, str]:
+def load_topology(reference: str) -> tuple[Topology, str]:
     """Return the topology named by MODULE:TOPOLOGY, and the module; UsageError if it cannot be
     loaded.
     """
-    module, found, name = place.partition(":")
-    if not found or not module or not name:
+    module, colon, name = reference.partition(":")
+    if not colon or not module or not name:
         raise click.UsageError(
-            f"{place!r} is not of the form MODULE:NAME, such as wordcount:topology."
+            f"{reference!r} is not of the form MODULE:NAME, such as wordcount:topology."
         )
     # As with `python -m`, modules of the current folder can be imported.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    loaded = _imported(module, place)
+    loaded = _imported(module, reference)
     try:
         target = getattr(loaded, name)
     except AttributeError as error:
-        message = f"{place!r}: module {module} has no {name}. {_near(module, name)}"
+        message = f"{reference!r}: module {module} has no {name}. {_near(module, name)}"
         raise click.UsageError(message) from error
     if callable(target) and not isinstance(target, Topology | StreamsBuilder):
         with UsersErrors(f"The function {name} of {module} failed.", ConfigError):
@@ -136,12 +143,12 @@ def load_topology(place: str) -> tuple[Topology, str]:
     if not isinstance(target, Topology):
         kind = type(target).__name__
         raise click.UsageError(
-            f"{place!r} is {kind}: expected a Topology or a function that returns one."
+            f"{reference!r} is {kind}: expected a Topology or a function that returns one."
         )
     return target, module
 
 
-def _imported(module: str, place: str) -> ModuleType:
+def _imported(module: str, reference: str) -> ModuleType:
     with UsersErrors(f"Cannot import {module}.", ConfigError):
         try:
             return importlib.import_module(module)
@@ -150,22 +157,22 @@ def _imported(module: str, place: str) -> ModuleType:
             if missing is None or not f"{module}.".startswith(f"{missing}."):
                 # The module exists, but one that it imports does not.
                 raise
-    here = [each.stem for each in Path.cwd().glob("*.py")]
+    here = [file.stem for file in Path.cwd().glob("*.py")]
     raise click.UsageError(
-        f"{place!r}: No module named {missing!r}; looked in {os.getcwd()}, too. {suggest(module, here)}"
+        f"{reference!r}: No module named {missing!r}; looked in {os.getcwd()}, too. {suggest(module, here)}"
     )
 
 
 def _near(module: str, name: str) -> str:
     """Return a hint with the module's topologies, builders and functions."""
     named = vars(sys.modules[module]).items()
-    found = [
-        each
-        for each, value in named
+    symbols = [
+        symbol
+        for symbol, value in named
         if isinstance(value, Topology | StreamsBuilder)
         or getattr(value, "__module__", "") == module
     ]
-    return suggest(name, found)
+    return suggest(name, symbols)
 
 
 def _file_of(module: str) -> str:

@@ -34,7 +34,7 @@ def _rows(brokers: Brokers, name: str) -> list[dict[str, Any]]:
     topic = topics.describe_topic(brokers, name)
     led = [(name, row.partition) for row in topic.partitions if row.leader >= 0]
     starts = offsets.list_offsets(brokers, dict.fromkeys(led, offsets.EARLIEST))
-    ends = offsets.list_offsets(brokers, dict.fromkeys(led, offsets.LATEST))
+    ends = offsets.list_offsets(brokers, dict.fromkeys(led, offsets.LATEST), omits_unknown=True)
     rows = []
     for partition in topic.partitions:
         key = (name, partition.partition)

@@ -38,8 +38,9 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     Columns are key, value, partition, offset, timestamp and headers (not in CSV). Records of
     open and aborted transactions are skipped.
 
-    \b ottla topic export flights flights/ ottla topic export flights flights/ --format csv --from
-    @-1d --schema 'carrier string, delay int'
+    \b
+    ottla topic export flights flights/
+    ottla topic export flights flights/ --format csv --schema 'carrier string'
     """
     needed.check_installed()
     if words["as_bytes"] and words["file_format"] != "parquet":
@@ -76,7 +77,7 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
 def _range(brokers: Brokers, words: dict[str, Any]) -> tuple[dict[Any, int], dict[Any, int]]:
     """Return the first and last offsets of the selected partitions."""
     topic = describe_topic(brokers, words["topic"])
-    known = [each.partition for each in topic.partitions]
+    known = [row.partition for row in topic.partitions]
     unknown = set(words["partitions"]) - set(known)
     if unknown:
         raise ConfigError(f"Topic {topic.name!r} has no partition {min(unknown)}")

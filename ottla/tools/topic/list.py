@@ -14,7 +14,7 @@ from ottla.tools.output import Output
 @options.connected
 def command(brokers: Brokers, output: Output, internal: bool) -> None:
     """List the topics."""
-    found = topics.list_topics(brokers)
+    listed = topics.list_topics(brokers)
     rows = [
         {
             "name": topic.name,
@@ -23,7 +23,7 @@ def command(brokers: Brokers, output: Output, internal: bool) -> None:
             "topic_id": uuid_text(topic.topic_id),
             "internal": topic.is_internal,
         }
-        for topic in found
+        for topic in listed
         if internal or not topic.is_internal
     ]
     output.rows(

@@ -71,7 +71,7 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
 
 
 def _format_of(files: tuple[str, ...]) -> str:
-    found = {_SUFFIXES.get(name.rpartition(".")[2].lower()) for name in files}
-    if len(found) != 1 or None in found:
+    formats = {_SUFFIXES.get(name.rpartition(".")[2].lower()) for name in files}
+    if len(formats) != 1 or None in formats:
         raise ConfigError("the file names do not show the format: choose it with --format")
-    return str(found.pop())
+    return str(formats.pop())

@@ -25,14 +25,16 @@ _FORMAT = "%t[%p] %o: %k %s\\n"
               help="A condition on a JSON value: '$.total >= 100', '$.name =~ \"^A\"', '$.a[0]'.")  # fmt: skip
 @click.option("--ignore-case", "-i", is_flag=True, help="Texts match regardless of case.")
 @click.option("-o", "--offset", "positions", multiple=True, metavar="POSITION",
-              help="Start: beginning (default), 42, -10, @2026-02-14, @-1h; the second one is the end.")  # fmt: skip
+              help="Start: beginning (default), 42, -10, @2026-02-14, @-1h; a second -o sets the end.")  # fmt: skip
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True,
               help="Only this partition; may be repeated.")  # fmt: skip
 @click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after this many matches.")
-@click.option("--read-committed", is_flag=True, help="Skip open and aborted transactions.")
+@click.option(
+    "--read-committed", is_flag=True, help="Skip records of open and aborted transactions."
+)
 @click.option("-f", "--format", default=_FORMAT, help="As for `ottla consume`.")
 @click.option("--http", metavar="HOST:PORT",
-              help="The HTTP port of the only broker (default: each broker's metrics.listener).")  # fmt: skip
+              help="The HTTP address of a single broker (default: each broker's metrics.listener).")  # fmt: skip
 @click.option("--local", is_flag=True, help="Read the topic instead of asking the brokers.")
 @options.connected
 def command(brokers: Brokers, output: Output, name: str, **words: Any) -> int:

@@ -43,12 +43,12 @@ class Words(NamedTuple):
     """A command line without the command: flags with their values, then positional words."""
 
     flags: Mapping[str, str]
-    rest: Sequence[str]
+    arguments: Sequence[str]
 
     @property
     def path(self) -> str:
         """The path that the command is for."""
-        return self.rest[0]
+        return self.arguments[0]
 
     @property
     def version(self) -> int:
@@ -83,19 +83,24 @@ def parse(name: str, words: Sequence[str]) -> Words:
     with_value = {flag[0] for flag in command.flags if flag.endswith(":")}
     known = {flag[0] for flag in command.flags}
     flags: dict[str, str] = {}
-    rest = list(words)
-    while rest and len(rest[0]) == 2 and rest[0][0] == "-" and rest[0][1].isalpha():
-        flag = rest.pop(0)[1]
-        if flag not in known or (flag in with_value and not rest):
+    arguments = list(words)
+    while (
+        arguments
+        and len(arguments[0]) == 2
+        and arguments[0][0] == "-"
+        and arguments[0][1].isalpha()
+    ):
+        flag = arguments.pop(0)[1]
+        if flag not in known or (flag in with_value and not arguments):
             raise usage
-        flags[flag] = rest.pop(0) if flag in with_value else ""
+        flags[flag] = arguments.pop(0) if flag in with_value else ""
     count = len(command.words.split())
     required = sum(not word.startswith("[") for word in command.words.split())
-    if not required <= len(rest) <= count or not flags.get("v", "0").lstrip("-").isdigit():
+    if not required <= len(arguments) <= count or not flags.get("v", "0").lstrip("-").isdigit():
         raise usage
-    if not rest[0].startswith("/"):
+    if not arguments[0].startswith("/"):
         raise UsageError("Path must start with / character")
-    return Words(flags, rest)
+    return Words(flags, arguments)
 
 
 def usage_of(name: str) -> str:
@@ -170,10 +175,10 @@ async def _list_below(session: LiveSession, path: str, show: Show) -> None:
     children.
     """
     below = [f"{path.rstrip('/')}/{name}" for name in await session.children(path)]
-    for each in below:
-        show(each)
-    for each in below:
-        await _list_below(session, each, show)
+    for child in below:
+        show(child)
+    for child in below:
+        await _list_below(session, child, show)
 
 
 async def _get(session: LiveSession, words: Words, show: Show) -> None:
@@ -194,7 +199,7 @@ async def _stat(session: LiveSession, words: Words, show: Show) -> None:
 async def _create(session: LiveSession, words: Words, show: Show) -> None:
     path = await session.create(
         words.path,
-        words.rest[1].encode() if len(words.rest) > 1 else b"",
+        words.arguments[1].encode() if len(words.arguments) > 1 else b"",
         ephemeral="e" in words.flags,
         sequential="s" in words.flags,
     )
@@ -202,7 +207,7 @@ async def _create(session: LiveSession, words: Words, show: Show) -> None:
 
 
 async def _set(session: LiveSession, words: Words, show: Show) -> None:
-    await session.set(words.path, words.rest[1].encode(), words.version)
+    await session.set(words.path, words.arguments[1].encode(), words.version)
     if "s" in words.flags:
         await _stat(session, words._replace(flags={}), show)
 

@@ -26,7 +26,7 @@ _CONNECT_MS = 10_000
               show_default=True, help="The ensemble, or a broker's coordination.listener.")  # fmt: skip
 @click.argument("words", nargs=-1, metavar="[COMMAND]", type=click.UNPROCESSED)
 def command(connect: str, words: tuple[str, ...]) -> int:
-    """Run one command on a ZooKeeper or on the brokers' own coordination; without one, read them.
+    """Run COMMAND on ZooKeeper or the brokers' own tree; without one, read commands from a prompt.
 
     Commands are ls, get, stat, create, set, delete, deleteall, watch, help and quit, with the flags
     and the output of ZooKeeper's own shell.

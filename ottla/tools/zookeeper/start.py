@@ -32,7 +32,7 @@ _ANSWER_SECONDS = 2.0
               type=click.Path(file_okay=False, path_type=Path), help="The folder for all data.")  # fmt: skip
 @options.formatted
 def command(output: Output, nodes: int, port: int, data: Path) -> None:
-    """Run a ZooKeeper on this machine until Ctrl-C, from the jars inside PySpark (needs Java).
+    """Run ZooKeeper servers until Ctrl-C, from the jars inside PySpark (needs Java).
 
     For development and tests: the servers of an ensemble share one machine and listen on loopback
     only. Their logs are in FOLDER/<number>/zookeeper.out.
@@ -76,13 +76,13 @@ class _Server:
 
     async def start(self) -> None:
         """Return when the server is part of a quorum."""
-        with self._out.open("ab") as out:
+        with self._out.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *self._java,
                 str(self._config),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
+                stdout=log,
+                stderr=log,
                 # Ctrl-C reaches this command only, which stops the servers.
                 start_new_session=True,
             )
@@ -159,12 +159,12 @@ async def _serve(servers: Sequence[_Server], output: Output, data: Path) -> None
 async def _watch(server: _Server, servers: Sequence[_Server]) -> None:
     assert server.process is not None
     code = await server.process.wait()
-    left = sum(item.process is not None and item.process.returncode is None for item in servers)
+    running = sum(item.process is not None and item.process.returncode is None for item in servers)
     sentence = f"ZooKeeper server {server.number} has ended (exit code {code})"
-    if left > len(servers) // 2:
-        sentence += f"; {left} of {len(servers)} continue."
+    if running > len(servers) // 2:
+        sentence += f"; {running} of {len(servers)} continue."
     else:
         sentence += (
-            f"; the {left} of {len(servers)} that are left are no majority and serve no client."
+            f"; the {running} of {len(servers)} that are left are no majority and serve no client."
         )
     note(sentence)

@@ -3,6 +3,7 @@
 from confluent_kafka import Message
 
 from ottla.client.consumer.commits import next_offsets
+from ottla.client.consumer.deserialization import plain_records
 from ottla.client.records import (
     ConsumerRecord,
     OffsetAndMetadata,
@@ -19,7 +20,7 @@ def record(partition: int, offset: int) -> ConsumerRecord:
         topic="t", partition=partition, offset=offset, key=b"k", value=b"v", timestamp=(1, 5),
         headers=[("a", b"1"), ("a", b"2")],
     )  # fmt: skip
-    return ConsumerRecord(message)
+    return plain_records([message])[0]
 
 
 def test_record_has_attributes() -> None:

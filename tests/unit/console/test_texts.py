@@ -8,7 +8,8 @@ import pytest
 
 import ottla.console
 from ottla.console.accounts.roles import Role
-from ottla.console.pages import start
+from ottla.console.alerts.rules import KINDS, Severity
+from ottla.console.pages import history, start
 from ottla.console.pages.access.quotas import LIMITS
 from ottla.console.texts.catalogue import language, preferred
 from ottla.console.web.layout import SECTIONS
@@ -21,7 +22,11 @@ _VALUES = re.compile(r"{(\w+)}")
 def texts() -> set[str]:
     """Return the texts of templates and modules, and those that are computed."""
     found = {entry.label for entry in SECTIONS} | set(start._PAGES) | set(LIMITS)
-    found |= {role.label for role in Role}
+    found |= {role.label for role in Role} | {severity.value for severity in Severity}
+    found |= {facts.label for facts in KINDS.values()} | set(start._GLOBAL_PAGES)
+    found |= {facts.unit for facts in KINDS.values() if facts.unit}
+    found |= set(history.PERIOD_LABELS.values())
+    found |= {label for lines in history.CHARTS.values() for label in lines if label[-2:] != "/s"}
     for path in FOLDER.glob("templates/*.html"):
         found |= {text for _, text in _IN_TEMPLATE.findall(path.read_text("utf-8"))}
     for path in FOLDER.rglob("*.py"):

@@ -73,6 +73,17 @@ def test_the_minimum_is_at_most_the_number_of_replicas() -> None:
     assert leader.has_enough_replicas(5)
 
 
+def test_leader_is_deserted_when_no_member_fetches() -> None:
+    """One member that fetches is enough; a replica outside of the ISR does not count."""
+    leader = machine(isr=(1, 2))
+    fetch(leader, 3, 0, 0, now=10.0)
+    assert leader.is_deserted(now=10.0)
+    fetch(leader, 2, 0, 0, now=10.0)
+    assert not leader.is_deserted(now=10.5)
+    assert leader.is_deserted(now=11.5)
+    assert not machine(isr=(1,)).is_deserted(now=10.0)
+
+
 def test_fetch_of_another_broker_is_ignored() -> None:
     """Fetches of brokers without a replica are ignored."""
     assert not fetch(machine(), 9, 5, 9)

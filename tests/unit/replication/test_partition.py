@@ -8,6 +8,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import PartitionState
 from ottla.replication import leading
 from ottla.replication.partition import ACKS_ALL
+from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch
 
 
@@ -45,6 +46,31 @@ async def test_the_same_epoch_may_change_the_isr(broker: LogsBroker) -> None:
     assert partition.apply(state(broker, partition_epoch=1, isr=(NODE,)))
     assert partition.high_watermark == 1
     assert not partition.apply(state(broker, partition_epoch=0))
+
+
+@pytest.mark.parametrize(
+    ("isr", "expected"),
+    [
+        ((NODE, OTHER), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ((NODE,), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+    ],
+    ids=["deserted", "alone"],
+)
+async def test_a_deserted_leader_does_not_judge_sequences(
+    broker: LogsBroker, isr: tuple[int, ...], expected: ErrorCode
+) -> None:
+    """A leader that was replaced without knowing it lacks the producer's last records."""
+    broker.create("t", replicas=(NODE, OTHER))
+    partition = broker.partition("t")
+    partition.apply(state(broker, partition_epoch=1, isr=isr))
+    producer = {"producer_id": 1, "producer_epoch": 0, "timestamp": 1}
+    first, third = (
+        encode_batch([Record(None, b"a")], base_sequence=number, **producer) for number in (0, 2)
+    )
+    partition.append_as_leader(first, acks=ACKS_ALL)
+    with pytest.raises(ApiError) as refused:
+        partition.append_as_leader(third, acks=ACKS_ALL)
+    assert refused.value.code is expected
 
 
 async def test_a_repeated_state_keeps_the_proposal_on_its_way(broker: LogsBroker) -> None:

@@ -32,9 +32,11 @@ def _commands(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, .
 
 @pytest.mark.parametrize("words", _commands(main.root), ids=" ".join)
 def test_every_command_has_help(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """With `--help` each command of the table is imported."""
+    """With `--help` each command of the table is imported; each example is on a line of its own."""
     assert main.run([*words, "--help"]) == 0
-    assert f"Usage: ottla {' '.join(words)}" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert f"Usage: ottla {' '.join(words)}" in text
+    assert not [line for line in text.splitlines() if line.count(f"ottla {' '.join(words)}") > 1]
 
 
 def test_list_of_commands_imports_none_of_them() -> None:

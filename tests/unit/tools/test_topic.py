@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ottla.replication.partition import Partition
 from ottla.testing import Cluster
 from ottla.testing.process import run_command
 from ottla.tools.topic import delete
@@ -32,6 +33,17 @@ def test_output_json(run: Any) -> None:
     assert (row["name"], row["partitions"], len(row["topic_id"])) == ("a", 1, 22)
     (row,) = run("topic", "describe", "a", "--output", "json").json
     assert (row["isr"], row["high_watermark"], row["leader_epoch"]) == ([1], 0, 0)
+
+
+def test_an_end_that_the_leader_does_not_know_yet_is_left_empty(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader may be the only replica in sync for long: the rest of the description is shown."""
+    run("topic", "create", "a")
+    monkeypatch.setattr(Partition, "is_end_known", False)
+    (row,) = run("topic", "describe", "a", "--output", "json").json
+    assert (row["leader"], row["isr"], row["log_start_offset"]) == (1, [1], 0)
+    assert (row["high_watermark"], row["records"]) == (None, None)
 
 
 def test_existing_topic_is_an_error_by_default(run: Any) -> None:

@@ -24,10 +24,15 @@ def list_clusters(catalogue: ClusterCatalogue) -> list[ClusterRow]:
     """Return the clusters of the console. Their names are part of the paths of all other
     operations.
     """
-    found = [catalogue.get(name) for name in catalogue.names()]
+    connections = [catalogue.get(name) for name in catalogue.names()]
     return [
-        ClusterRow(row.name, row.bootstrap, row.settings.is_read_only, has_tree(row))
-        for row in found
+        ClusterRow(
+            connection.name,
+            connection.bootstrap,
+            connection.settings.is_read_only,
+            has_tree(connection),
+        )
+        for connection in connections
     ]
 
 

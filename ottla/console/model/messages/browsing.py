@@ -130,13 +130,13 @@ class _Search:
         self, connection: ClusterConnection, request: BrowseRequest, cancelled: Cancelled
     ) -> None:
         if not 1 <= request.limit <= LIMIT_MAX:
-            raise ConfigError(f"{request.limit} is no limit: use 1 to {LIMIT_MAX} records")
+            raise ConfigError(f"{request.limit} is not a limit: use 1 to {LIMIT_MAX} records")
         self._connection = connection
         self._request = request
         self._cancelled = cancelled
         self._is_backward = request.seek is Seek.NEWEST
         self._builder = RowBuilder(request)
-        self._lows, self._highs, leaders = _bounds(connection, request)
+        self._lows, self._highs, leaders = search_bounds(connection, request)
         self._remote = remote_search(connection, request, leaders)
         # The next offset to read, upwards; or the end of what is left, downwards.
         self._cursors = dict(self._highs if self._is_backward else self._lows)
@@ -188,14 +188,14 @@ class _Search:
                 continue
             before = self._scanned_bytes
             # Abandoning the iterator closes the connection, which ends the search in the broker.
-            for found in remote.run(number, span):
+            for event in remote.run(number, span):
                 rows: tuple[MessageRow, ...] = ()
-                if isinstance(found, Passed):
-                    self._move(number, found.next_offset)
-                    self._scanned_bytes = before + found.scanned_bytes
+                if isinstance(event, Passed):
+                    self._move(number, event.next_offset)
+                    self._scanned_bytes = before + event.scanned_bytes
                 else:
-                    self._move(number, found.record.offset + 1)
-                    rows = self._remote_rows(number, found)
+                    self._move(number, event.record.offset + 1)
+                    rows = self._remote_rows(number, event)
                 yield SearchEvent(rows, self._progress(None))
                 if reason := self._remote_end():
                     return reason
@@ -279,14 +279,14 @@ class _Search:
                 yield SearchEvent((), self._progress(scan))
         return matches, scan, ""
 
-    def _collect(self, part: Scanned, found: _Matches, scan: Scan) -> None:
+    def _collect(self, part: Scanned, matches: _Matches, scan: Scan) -> None:
         """Add the matches of a batch, as many as are needed."""
         is_append_time = part.header.has_log_append_time
         for record in part.records:
             row = self._builder.build(part.partition, record, is_log_append_time=is_append_time)
             if row is not None:
-                found.add(row)
-                if found.is_full:
+                matches.add(row)
+                if matches.is_full:
                     self._cut(scan, part.partition, row.offset + 1)
                     return
 
@@ -323,35 +323,37 @@ class _Search:
         rows: list[MessageRow] = []
         sign = -1 if self._is_backward else 1
         heads = [
-            (sign * self._head(found).timestamp_ms, number)
-            for number, found in matches.items()
-            if found.rows
+            (sign * self._head(of_partition).timestamp_ms, number)
+            for number, of_partition in matches.items()
+            if of_partition.rows
         ]
         heapq.heapify(heads)
         while heads and len(rows) < self._needed:
             _, number = heapq.heappop(heads)
-            found = matches[number]
-            rows.append(found.rows.pop() if self._is_backward else found.rows.popleft())
-            if found.rows:
-                heapq.heappush(heads, (sign * self._head(found).timestamp_ms, number))
+            of_partition = matches[number]
+            rows.append(
+                of_partition.rows.pop() if self._is_backward else of_partition.rows.popleft()
+            )
+            if of_partition.rows:
+                heapq.heappush(heads, (sign * self._head(of_partition).timestamp_ms, number))
         lowest = _lowest_offsets(rows)
-        for number, found in matches.items():
-            self._cursors[number] = self._cursor(number, found, scan, lowest)
+        for number, of_partition in matches.items():
+            self._cursors[number] = self._cursor(number, of_partition, scan, lowest)
         return rows
 
-    def _head(self, found: _Matches) -> MessageRow:
-        return found.rows[-1] if self._is_backward else found.rows[0]
+    def _head(self, matches: _Matches) -> MessageRow:
+        return matches.rows[-1] if self._is_backward else matches.rows[0]
 
-    def _cursor(self, number: int, found: _Matches, scan: Scan, lowest: Mapping[int, int]) -> int:
+    def _cursor(self, number: int, matches: _Matches, scan: Scan, lowest: Mapping[int, int]) -> int:
         """Return the cursor of a partition: before its first match that has not been returned."""
         if not self._is_backward:
-            return found.rows[0].offset if found.rows else scan.positions[number]
+            return matches.rows[0].offset if matches.rows else scan.positions[number]
         span = scan.spans[number]
         if scan.positions[number] < span.end:
             return span.end
-        if found.rows:
-            return found.rows[-1].offset + 1
-        return lowest[number] if found.dropped else span.start
+        if matches.rows:
+            return matches.rows[-1].offset + 1
+        return lowest[number] if matches.dropped else span.start
 
     def _progress(self, scan: Scan | None) -> Progress:
         return Progress(
@@ -370,7 +372,7 @@ def _lowest_offsets(rows: Sequence[MessageRow]) -> dict[int, int]:
     return lowest
 
 
-def _bounds(
+def search_bounds(
     connection: ClusterConnection, request: BrowseRequest
 ) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """Return the first offset, the end and the leader of each partition of a search."""
@@ -396,8 +398,8 @@ def _bounds(
     if request.seek is Seek.OFFSET:
         lows = {n: max(low, min(request.offset, highs[n])) for n, low in lows.items()}
     elif request.seek is Seek.TIMESTAMP:
-        found = find_offsets(connection, leaders, max(0, request.timestamp_ms))
-        for key, row in found.items():
+        later_rows = find_offsets(connection, leaders, max(0, request.timestamp_ms))
+        for key, row in later_rows.items():
             if key[1] in lows:
                 later = row.offset if row.offset >= 0 else highs[key[1]]
                 lows[key[1]] = max(lows[key[1]], min(later, highs[key[1]]))

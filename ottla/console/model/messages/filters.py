@@ -106,17 +106,17 @@ def needle_of(conditions: tuple[Condition, ...]) -> bytes | None:
 
 def _compile(condition: Condition) -> Predicate:
     test = _compile_test(condition)
-    wanted = not condition.negated
+    expected = not condition.negated
     match condition.field:
         case Field.KEY:
-            return lambda key, value, headers: test(key) == wanted
+            return lambda key, value, headers: test(key) == expected
         case Field.VALUE:
-            return lambda key, value, headers: test(value) == wanted
+            return lambda key, value, headers: test(value) == expected
         case Field.HEADER:
-            return lambda key, value, headers: _any_header(condition, test, headers) == wanted
+            return lambda key, value, headers: _any_header(condition, test, headers) == expected
         case Field.ANY:
             return lambda key, value, headers: (
-                (test(key) or test(value) or _any_header(condition, test, headers)) == wanted
+                (test(key) or test(value) or _any_header(condition, test, headers)) == expected
             )
 
 
@@ -149,10 +149,10 @@ def _text_test(condition: Condition) -> _Test:
         folded = condition.text.casefold()
         compare = _TEXT_COMPARISONS[condition.operator]
         return lambda raw: raw is not None and compare(_text(raw).casefold(), folded)
-    wanted = condition.text.encode()
+    expected = condition.text.encode()
     compare_bytes = _BYTE_COMPARISONS[condition.operator]
     numbers = _packed(condition.text) if condition.operator is Operator.EQUALS else ()
-    return lambda raw: raw is not None and (compare_bytes(raw, wanted) or raw in numbers)
+    return lambda raw: raw is not None and (compare_bytes(raw, expected) or raw in numbers)
 
 
 def _packed(text: str) -> tuple[bytes, ...]:
@@ -188,32 +188,32 @@ def _json_comparison(condition: Condition) -> Callable[[Any], bool]:
     if comparison is JsonComparison.EXISTS:
         return lambda value: True
     try:
-        wanted = json.loads(condition.text)
+        operand = json.loads(condition.text)
     except (ValueError, RecursionError):
-        wanted = condition.text
+        operand = condition.text
     if comparison is JsonComparison.CONTAINS:
         return lambda value: isinstance(value, str) and condition.text in value
     if comparison is JsonComparison.EQUALS:
-        return lambda value: _is_equal(value, wanted, condition.text)
+        return lambda value: _is_equal(value, operand, condition.text)
     if comparison is JsonComparison.NOT_EQUALS:
-        return lambda value: not _is_equal(value, wanted, condition.text)
+        return lambda value: not _is_equal(value, operand, condition.text)
     ordered = _ORDERS[comparison]
-    return lambda value: _are_comparable(value, wanted) and bool(ordered(value, wanted))
+    return lambda value: _are_comparable(value, operand) and bool(ordered(value, operand))
 
 
-def _is_equal(value: Any, wanted: Any, text: str) -> bool:
+def _is_equal(value: Any, operand: Any, text: str) -> bool:
     # `true` is not 1, and a number typed by the user equals the string of its digits, too.
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return value is wanted
-    return bool(value == wanted) or (isinstance(value, str) and value == text)
+    if isinstance(value, bool) or isinstance(operand, bool):
+        return value is operand
+    return bool(value == operand) or (isinstance(value, str) and value == text)
 
 
-def _are_comparable(value: Any, wanted: Any) -> bool:
+def _are_comparable(value: Any, operand: Any) -> bool:
     numbers = int | float
-    if isinstance(value, bool) or isinstance(wanted, bool):
+    if isinstance(value, bool) or isinstance(operand, bool):
         return False
-    return (isinstance(value, numbers) and isinstance(wanted, numbers)) or (
-        isinstance(value, str) and isinstance(wanted, str)
+    return (isinstance(value, numbers) and isinstance(operand, numbers)) or (
+        isinstance(value, str) and isinstance(operand, str)
     )
 
 

@@ -105,5 +105,5 @@ def _descendants(values: list[Any]) -> Iterator[Any]:
 
 def _malformed(text: str) -> ConfigError:
     return ConfigError(
-        f"{text[:80]!r} is no JSON path: write it as in $.order.items[0].id, $.items[*].id or $..id"
+        f"{text[:80]!r} is not a JSON path: write it as in $.order.items[0].id, $.items[*].id or $..id"
     )

@@ -65,7 +65,9 @@ class Masking:
         return [(name, self._header(name, raw)) for name, raw in headers]
 
     def _header(self, name: str, raw: bytes | None) -> bytes | None:
-        return _apply([mask for wanted, mask in self._headers if wanted in ("", name)], raw)
+        return _apply(
+            [mask for masked_name, mask in self._headers if masked_name in ("", name)], raw
+        )
 
 
 _Mask = Callable[[bytes], bytes]

@@ -23,9 +23,9 @@ class Pattern:
             self._compiled = re2.compile(text, options)
         except re2.error as error:
             reason = error.args[0] if error.args else ""
-            said = reason.decode() if isinstance(reason, bytes) else str(reason)
+            text_of_reason = reason.decode() if isinstance(reason, bytes) else str(reason)
             raise ConfigError(
-                f"{text!r} is no regular expression of RE2: {said}. Look-around and back references "
+                f"{text!r} is not a regular expression of RE2: {text_of_reason}. Look-around and back references "
                 "do not exist in RE2."
             ) from error
 

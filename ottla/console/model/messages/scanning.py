@@ -43,15 +43,15 @@ class Scanned(NamedTuple):
     records: list[Record]
 
 
-def select_partitions(topic: Topic, wanted: Sequence[int]) -> list[int]:
+def select_partitions(topic: Topic, selected: Sequence[int]) -> list[int]:
     """Return the numbers of the selected partitions; ApiError if one does not exist. Pure."""
     known = {row.partition for row in topic.partitions}
-    if missing := sorted(set(wanted) - known):
+    if missing := sorted(set(selected) - known):
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Topic {topic.name!r} has no partition {missing[0]}.",
         )
-    return sorted(set(wanted) or known)
+    return sorted(set(selected) or known)
 
 
 @dataclass(slots=True)
@@ -163,10 +163,10 @@ class Scan:
             if header.last_offset < self.positions[number]:
                 continue
             records = self._decode(data, position, header)
-            wanted = [row for row in records if self.positions[number] <= row.offset < span.end]
+            in_span = [row for row in records if self.positions[number] <= row.offset < span.end]
             self.positions[number] = min(header.last_offset + 1, span.end)
-            if wanted:
-                yield Scanned(number, header, wanted)
+            if in_span:
+                yield Scanned(number, header, in_span)
         if self.positions[number] == before and is_first:
             # The rest of the span contains no record: compaction has removed it.
             self.positions[number] = span.end

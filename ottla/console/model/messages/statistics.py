@@ -147,11 +147,11 @@ class _Counts:
 
 def _percentiles(sizes: Mapping[int, int], count: int) -> dict[int, int]:
     """Return the nearest-rank percentiles of counted sizes."""
-    found: dict[int, int] = {}
+    sizes_by_percentile: dict[int, int] = {}
     passed = 0
-    wanted = list(_PERCENTILES)
+    remaining = list(_PERCENTILES)
     for size in sorted(sizes):
         passed += sizes[size]
-        while wanted and passed * 100 >= wanted[0] * count:
-            found[wanted.pop(0)] = size
-    return found
+        while remaining and passed * 100 >= remaining[0] * count:
+            sizes_by_percentile[remaining.pop(0)] = size
+    return sizes_by_percentile

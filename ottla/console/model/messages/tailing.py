@@ -44,14 +44,14 @@ def _follow(
     leaders = leaders_of(read_topic(connection, request.topic))
     limits = FetchLimits(is_committed=request.is_read_committed)
     while not cancelled():
-        wanted = {key: node for key, node in leaders.items() if key[1] in positions}
-        found = find_offsets(connection, wanted, LATEST, is_committed=request.is_read_committed)
+        followed = {key: node for key, node in leaders.items() if key[1] in positions}
+        ends = find_offsets(connection, followed, LATEST, is_committed=request.is_read_committed)
         spans = {
             key[1]: Span(positions[key[1]], row.offset)
-            for key, row in found.items()
+            for key, row in ends.items()
             if row.offset > positions[key[1]]
         }
-        if len(found) < len(wanted):
+        if len(ends) < len(followed):
             leaders = leaders_of(read_topic(connection, request.topic))
         if not spans:
             yield ()

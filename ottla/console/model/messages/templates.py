@@ -47,7 +47,7 @@ def _function(name: str, arguments: str | None) -> Template:
     if name == "choice" and arguments:
         return lambda number, now_ms: _RANDOM.choice(parts)
     raise ConfigError(
-        f"{{{{{name}}}}} is no template: use {{{{n}}}}, {{{{uuid}}}}, {{{{now}}}}, {{{{iso_now}}}}, "
+        f"{{{{{name}}}}} is not a template: use {{{{n}}}}, {{{{uuid}}}}, {{{{now}}}}, {{{{iso_now}}}}, "
         "{{random_int(1,6)}} or {{choice(a,b,c)}}"
     )
 

@@ -146,8 +146,8 @@ def _balance_leaders(targets: Assignment, layout: Layout) -> None:
     while has_changed:
         has_changed = False
         for key in sorted(targets):
-            first, *others = targets[key]
-            best = min(others, key=lambda broker: (leaders[broker], broker), default=first)
+            first, *followers = targets[key]
+            best = min(followers, key=lambda broker: (leaders[broker], broker), default=first)
             if leaders[first] - leaders[best] > 1:
                 targets[key] = (best, *(broker for broker in targets[key] if broker != best))
                 leaders[first] -= 1
@@ -168,10 +168,10 @@ def _choose(replicas: Sequence[int], load: Counter[int], layout: Layout, key: Ke
         raise ConfigError(
             f"{key[0]}-{key[1]} has replicas on all selected brokers already: select more brokers"
         )
-    kept = [broker for broker in replicas if broker in layout.brokers]
+    remaining = [broker for broker in replicas if broker in layout.brokers]
     return min(
         candidates,
-        key=lambda broker: (-layout.rack_count([*kept, broker]), load[broker], broker),
+        key=lambda broker: (-layout.rack_count([*remaining, broker]), load[broker], broker),
     )
 
 
@@ -195,6 +195,6 @@ def _alternating(layout: Layout) -> list[int]:
 def _round_robin(ring: Sequence[int], position: int, shift: int, factor: int) -> tuple[int, ...]:
     size = len(ring)
     leader = ring[position % size]
-    others = [ring[(position + shift + step) % size] for step in range(size)]
-    followers = [broker for broker in others if broker != leader]
+    candidates = [ring[(position + shift + step) % size] for step in range(size)]
+    followers = [broker for broker in candidates if broker != leader]
     return (leader, *followers[: factor - 1])

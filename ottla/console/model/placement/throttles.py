@@ -126,4 +126,4 @@ def _is_set(options: Mapping[str, str]) -> bool:
 
 def _check(bytes_per_s: int) -> None:
     if bytes_per_s < 1:
-        raise ConfigError(f"{bytes_per_s} is no throttle: use at least 1 byte per second")
+        raise ConfigError(f"{bytes_per_s} is not a throttle: use at least 1 byte per second")

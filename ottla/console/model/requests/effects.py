@@ -46,7 +46,7 @@ _EFFECTS = {
     "min.compaction.lag.ms": "Records younger than this are not compacted.",
     "max.compaction.lag.ms": "Records older than this are compacted, whatever the dirty ratio is.",
     "delete.retention.ms": "Consumers that read from the beginning must finish in this time to see every tombstone.",
-    "flush.messages": "Syncs the log after so many records; low values cost throughput.",
+    "flush.messages": "Syncs the log after this number of records; low values cost throughput.",
     "flush.ms": "Syncs the log after this time; low values cost throughput.",
     "leader.replication.throttled.replicas": "The replicas whose leaders limit replication traffic. Remove it after a reassignment.",
     "follower.replication.throttled.replicas": "The replicas whose followers limit replication traffic. Remove it after a reassignment.",

@@ -70,16 +70,20 @@ def list_groups(
 
     results = ask_nodes(connection, read_metadata(connection).nodes, ask)
     # While a coordinator moves, two brokers may list a group.
-    found = {row.group_id: row for rows in results.values() for row in rows}
-    return sorted(found.values(), key=lambda row: row.group_id)
+    listings = {row.group_id: row for rows in results.values() for row in rows}
+    return sorted(listings.values(), key=lambda row: row.group_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The number of members of a group, and the topics that they read."""
+    """The number of members of a group, the topics that they read, and the assignor.
+
+    `assignor` is empty for groups of the consumer protocol.
+    """
 
     members: int
     topics: frozenset[str]
+    assignor: str = ""
 
 
 def memberships_of(
@@ -134,21 +138,21 @@ def committed_of(
 def _one_by_one(
     connection: ClusterConnection, groups: Iterable[str]
 ) -> dict[str, dict[Key, CommittedOffset]]:
-    found = {}
+    by_group = {}
     with connection.brokers() as brokers:
         for name in groups:
             try:
-                found[name] = committed_offsets(brokers, name, require_stable=False)
+                by_group[name] = committed_offsets(brokers, name, require_stable=False)
             except ApiError:
                 continue
-    return found
+    return by_group
 
 
 def _ask_classic(names: list[str], brokers: Brokers, node: int) -> dict[str, Membership]:
     request = DescribeGroupsRequest(groups=names)
     response = brokers.ask_node(node, request, DescribeGroupsResponse)
     return {
-        row.group_id: Membership(len(row.members), _assigned_topics(row))
+        row.group_id: Membership(len(row.members), _assigned_topics(row), row.protocol_data)
         for row in response.groups
         if not row.error_code
     }

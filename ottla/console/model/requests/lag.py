@@ -76,8 +76,8 @@ def _ask(
 def _from_broker(
     url: str, positions: Mapping[Key, int], timeout_s: float
 ) -> Iterator[tuple[Key, Age]]:
-    rest = iter(positions.items())
-    while chunk := list(islice(rest, _PARTITIONS_PER_REQUEST)):
+    remaining = iter(positions.items())
+    while chunk := list(islice(remaining, _PARTITIONS_PER_REQUEST)):
         query = urlencode([("position", f"{t}:{p}:{offset}") for (t, p), offset in chunk])
         for line in get_lines(url, f"/lag?{query}", timeout_s):
             row = json.loads(line)
@@ -89,8 +89,8 @@ def _from_records(
     brokers: Brokers, node: int, positions: Mapping[Key, int], now_ms: int
 ) -> dict[Key, Age]:
     ages: dict[Key, Age] = {}
-    rest = iter(positions.items())
-    while chunk := dict(islice(rest, _PARTITIONS_PER_REQUEST)):
+    remaining = iter(positions.items())
+    while chunk := dict(islice(remaining, _PARTITIONS_PER_REQUEST)):
         for key, data in fetch(brokers, node, chunk, _SMALL).items():
             timestamp = _timestamp(data, chunk[key])
             if timestamp is None and not data.error_code:

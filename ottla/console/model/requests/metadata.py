@@ -69,13 +69,13 @@ def read_topic(connection: ClusterConnection, name: str) -> Topic:
     none.
     """
     with connection.brokers() as brokers:
-        found = brokers.retry(lambda: ask_metadata(brokers, [name])).topics[0]
-        if found.error_code and found.error_code not in _TRANSIENT:
-            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        described = brokers.retry(lambda: ask_metadata(brokers, [name])).topics[0]
+        if described.error_code and described.error_code not in _TRANSIENT:
+            if described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise unknown_topic(name)
-            code = ErrorCode(found.error_code)
+            code = ErrorCode(described.error_code)
             raise ApiError(code, f"Topic {name!r}: {code.message}")
-        return _topic(found)
+        return _topic(described)
 
 
 def leaders_of(topic: Topic) -> dict[Key, int]:

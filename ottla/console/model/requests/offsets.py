@@ -56,15 +56,15 @@ def find_offsets(
         by_leader[leader][topic].append(row)
     isolation = READ_COMMITTED if is_committed else READ_UNCOMMITTED
     ask = partial(_ask, by_leader, isolation)
-    found: dict[Key, FoundOffset] = {}
+    offsets: dict[Key, FoundOffset] = {}
     for response in ask_nodes(connection, by_leader, ask).values():
         for topic_row in response.topics:
             for item in topic_row.partitions:
                 if not item.error_code:
-                    found[topic_row.name, item.partition_index] = FoundOffset(
+                    offsets[topic_row.name, item.partition_index] = FoundOffset(
                         item.offset, item.timestamp, item.leader_epoch
                     )
-    return found
+    return offsets
 
 
 def read_bounds(connection: ClusterConnection) -> Bounds:

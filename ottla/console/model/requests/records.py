@@ -63,12 +63,12 @@ def fetch(
         topics=[FetchTopic(topic=name, partitions=rows) for name, rows in by_topic.items()],
     )
     response = brokers.ask_node(node, request, FetchResponse, max_version=_NAMES_VERSION)
-    found = {}
+    results = {}
     for topic_row in response.responses:
         for item in topic_row.partitions:
             records = b"" if item.records is None else item.records
             assert not isinstance(records, list), "decoded records are one buffer"
-            found[topic_row.topic, item.partition_index] = Fetched(
+            results[topic_row.topic, item.partition_index] = Fetched(
                 item.error_code,
                 item.high_watermark,
                 item.last_stable_offset,
@@ -78,7 +78,7 @@ def fetch(
                     (row.producer_id, row.first_offset) for row in item.aborted_transactions or ()
                 ),
             )
-    return found
+    return results
 
 
 def whole_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:

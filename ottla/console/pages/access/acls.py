@@ -43,10 +43,10 @@ def show(view: View) -> Mapping[str, Any]:
             if error.code is not ErrorCode.SECURITY_DISABLED:
                 raise
             reason = str(error)
-    wanted = view.query.text("q").lower()
+    text = view.query.text("q").lower()
     return {
         "support": support,
-        "acls": [acl for acl in acls if wanted in " ".join(map(str, _values(acl))).lower()],
+        "acls": [acl for acl in acls if text in " ".join(map(str, _values(acl))).lower()],
         "reason": reason,
         "users": list_users(view.cluster) if support.users else [],
         "q": view.query.text("q"),

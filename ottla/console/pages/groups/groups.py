@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ottla.console.formats import duration, number
+from ottla.console.history.points import Kind
 from ottla.console.model.groups import (
     GroupRow,
     delete_group,
@@ -11,6 +13,7 @@ from ottla.console.model.groups import (
     remove_members,
 )
 from ottla.console.page import Action, Done, Page, Source, View
+from ottla.console.pages.history import history_of
 from ottla.console.tables import arrange
 
 _SORTS = {
@@ -34,7 +37,12 @@ def show_groups(view: View) -> Mapping[str, Any]:
 def show_group(view: View) -> Mapping[str, Any]:
     """Return a group."""
     detail = describe_group(view.cluster, group_of(view))
-    return {"group": detail, "topics": sorted({row.topic for row in detail.partitions})}
+    return {
+        "group": detail,
+        "topics": sorted({row.topic for row in detail.partitions}),
+        "forecast": _forecast(view),
+        **history_of(view, Kind.GROUP, group_of(view)),
+    }
 
 
 def read_lag(view: View) -> Mapping[str, Any]:
@@ -64,6 +72,20 @@ def delete(view: View) -> Done:
 def group_of(view: View) -> str:
     """Return the id in the query: it may contain any character, so that it is no part of the path."""
     return view.query.get("id", "")
+
+
+def _forecast(view: View) -> str:
+    """Return the forecast as a sentence."""
+    now_ms = view.cluster.now_ms()
+    forecast = view.console.history.forecast(view.cluster.name, group_of(view), now_ms)
+    if forecast.caught_up_at_ms is not None:
+        return view.say("in {time}", time=duration((forecast.caught_up_at_ms - now_ms) / 1000))
+    rate = number(round(abs(forecast.records_per_s or 0), 2))
+    return {
+        "caught-up": view.say("caught up"),
+        "falling-behind": view.say("never: the lag grows by {rate}/s", rate=rate),
+        "steady": view.say("never at this rate"),
+    }.get(forecast.verdict, "–")
 
 
 def _text(row: GroupRow) -> str:

@@ -53,8 +53,8 @@ def parse_options(text: str) -> dict[str, str]:
     options = {}
     for line in text.splitlines():
         if line.strip():
-            name, found, value = line.partition("=")
-            if not found or not name.strip():
+            name, equals, value = line.partition("=")
+            if not equals or not name.strip():
                 raise ConfigError(f"cannot read option {line.strip()!r}: write name=value")
             options[name.strip()] = value.strip()
     return options

@@ -84,10 +84,10 @@ def _headers(text: str) -> Iterator[InputHeader]:
     for line in text.splitlines():
         if not line.strip():
             continue
-        name, found, value = line.partition(":")
+        name, colon, value = line.partition(":")
         if not name.strip():
             raise ConfigError(f"cannot read header {line!r}: write name: value")
-        yield InputHeader(name.strip(), value.strip() if found else None)
+        yield InputHeader(name.strip(), value.strip() if colon else None)
 
 
 def _example(view: View) -> MessageRow | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
+from ottla.console.history.points import Kind
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
 from ottla.console.model.groups import list_topic_groups
 from ottla.console.model.log_inspector import inspect, read_batches
@@ -23,6 +24,7 @@ from ottla.console.model.topics import (
     read_statistics,
 )
 from ottla.console.page import Action, Done, NotFound, Page, Source, View
+from ottla.console.pages.history import history_of
 from ottla.console.pages.settings import change_actions, settings_table
 
 _BATCHES = 50
@@ -31,7 +33,11 @@ _SCAN_LIMITS = (10_000, 100_000, 1_000_000)
 
 def show_topic(view: View) -> Mapping[str, Any]:
     """Return a topic and the forms of its page."""
-    return {"topic": _topic(view), "detail": describe_topic(view.cluster, _topic(view))}
+    return {
+        "topic": _topic(view),
+        "detail": describe_topic(view.cluster, _topic(view)),
+        **history_of(view, Kind.TOPIC, _topic(view)),
+    }
 
 
 def show_consumers(view: View) -> Mapping[str, Any]:

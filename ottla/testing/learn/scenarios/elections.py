@@ -1,4 +1,4 @@
-"""The controller: what it does when a topic is created, and what is elected when a broker dies."""
+"""Lessons about the controller: creation of topics, and elections after a broker has died."""
 
 from ottla.base.errors import ErrorCode
 from ottla.client.admin import replicas, topics
@@ -153,8 +153,8 @@ def direct_to_leader(stage: Stage) -> None:
     stage.show(topic)
     named = {}
     for address, broker in zip(cluster.bootstrap.split(","), cluster.brokers, strict=True):
-        with type(cluster.admin())(address) as one:
-            named[broker] = topics.describe_topic(one, topic).partitions[0].leader
+        with type(cluster.admin())(address) as brokers_of_one:
+            named[broker] = topics.describe_topic(brokers_of_one, topic).partitions[0].leader
     leader = cluster.leader(topic)
     stage.say(
         "Metadata from brokers {asked}: the leader is {answers}.",

@@ -1,4 +1,4 @@
-"""Consumer groups: rebalances, idle members, assignors, the coordinator."""
+"""Lessons about consumer groups: rebalances, idle members, assignors, the coordinator."""
 
 from collections.abc import Sequence
 
@@ -52,33 +52,33 @@ def rebalance(stage: Stage) -> None:
     for number in range(3):
         producer.send(topic, f"early-{number}", partition=number).result(20)
     group = stage.name
-    one = stage.consumer(topic, group_id=group, name="c1")
-    two = stage.consumer(topic, group_id=group, name="c2")
-    stage.settle([one, two], [1, 2])
+    first = stage.consumer(topic, group_id=group, name="c1")
+    second = stage.consumer(topic, group_id=group, name="c2")
+    stage.settle([first, second], [1, 2])
     # Read again from the beginning: polls during the rebalances may have returned records.
-    for member in (one, two):
+    for member in (first, second):
         member.seek_to_beginning()
-    early = stage.take(one, len(one.assignment)) + stage.take(two, len(two.assignment))
-    one.commit()
-    two.commit()
+    early = stage.take(first, len(first.assignment)) + stage.take(second, len(second.assignment))
+    first.commit()
+    second.commit()
     stage.show_group(group)
     stage.say(
         "c1 owns {before_c1}, c2 owns {before_c2}; read and committed: {early}. Now c2 leaves.",
         "c1 拥有 {before_c1}，c2 拥有 {before_c2}；已读并提交：{early}。现在 c2 离开。",
-        before_c1=_numbers(one.assignment),
-        before_c2=_numbers(two.assignment),
+        before_c1=_numbers(first.assignment),
+        before_c2=_numbers(second.assignment),
         early=sorted(record.value for record in early),
     )
-    two.close()
-    stage.settle([one], [3])
+    second.close()
+    stage.settle([first], [3])
     for number in range(3):
         producer.send(topic, f"late-{number}", partition=number).result(20)
-    late = stage.take(one, 3)
+    late = stage.take(first, 3)
     stage.show_group(group)
     stage.say(
         "c1 owns {after_c1}, and reads {after_values}.",
         "c1 拥有 {after_c1}，读到 {after_values}。",
-        after_c1=_numbers(one.assignment),
+        after_c1=_numbers(first.assignment),
         after_values=sorted(record.value for record in late),
     )
 
@@ -114,13 +114,13 @@ def idle_consumer(stage: Stage) -> None:
     )
     leaving = next(member for member in members if member.assignment)
     leaving.close()
-    rest = [member for member in members if member is not leaving]
-    stage.settle(rest, [1, 1])
+    remaining = [member for member in members if member is not leaving]
+    stage.settle(remaining, [1, 1])
     stage.show_group(stage.name)
     stage.say(
         "Partitions of each remaining member: {sizes_after}.",
         "剩余各成员的分区数：{sizes_after}。",
-        sizes_after=[len(member.assignment) for member in rest],
+        sizes_after=[len(member.assignment) for member in remaining],
     )
 
 

@@ -1,4 +1,4 @@
-"""Offsets: what is committed, when to commit, where a group without offsets starts, lag."""
+"""Lessons about offsets: committed offsets, the time of a commit, auto.offset.reset, lag."""
 
 from ottla.client.admin import offsets as admin
 from ottla.client.admin import topics
@@ -197,8 +197,8 @@ def lag(stage: Stage) -> None:
         producer.send(topic, f"r{number}", partition=number % 2)
     producer.flush(20)
     group = stage.name
-    one = stage.consumer(topic, group_id=group, name="c1", enable_auto_commit=False)
-    one.commit(stage.take(one, 10))
+    first = stage.consumer(topic, group_id=group, name="c1", enable_auto_commit=False)
+    first.commit(stage.take(first, 10))
     before = stage.show_group(group)
     stage.say(
         "{members_before} member; committed {committed}; lag {lag}.",
@@ -207,10 +207,10 @@ def lag(stage: Stage) -> None:
         committed=dict(before.committed),
         lag=_lag(stage, topic, group),
     )
-    two = stage.consumer(topic, group_id=group, name="c2", enable_auto_commit=False)
-    stage.settle([one, two], [1, 1])
+    second = stage.consumer(topic, group_id=group, name="c2", enable_auto_commit=False)
+    stage.settle([first, second], [1, 1])
     after = stage.show_group(group)
-    for member in (one, two):
+    for member in (first, second):
         member.seek_to_end()
         member.poll(0.02)
         ends = member.end_offsets(member.assignment)

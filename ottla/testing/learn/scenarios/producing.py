@@ -1,4 +1,4 @@
-"""The producer: the path of a record, order, partitions, retries, batches."""
+"""Lessons about producers: the path of a record, order, partitions, retries, batches."""
 
 import threading
 import time
@@ -180,7 +180,7 @@ def partitioner(stage: Stage) -> None:
     topic = stage.topic(partitions=3)
     producer = stage.producer()
     keys = ["anna", "eva", "gina", "dora"]
-    found = {key: producer.send(topic, "v", key=key).result(20).partition for key in keys}
+    actual = {key: producer.send(topic, "v", key=key).result(20).partition for key in keys}
     computed = {key: (murmur2(key.encode()) & 0x7FFFFFFF) % 3 for key in keys}
     patient = stage.producer(linger_ms=100)
     # The first record fetches the metadata; only then can a partition be chosen for a batch.
@@ -193,7 +193,7 @@ def partitioner(stage: Stage) -> None:
         "Partitions of keys",
         "key 的分区",
         "key,computed,found",
-        [(key, computed[key], found[key]) for key in keys],
+        [(key, computed[key], actual[key]) for key in keys],
     )
     stage.say(
         "{count} records without a key, in one batch: {sticky} partition.",
@@ -201,7 +201,7 @@ def partitioner(stage: Stage) -> None:
         count=len(futures),
         sticky=len(used),
         computed=computed,
-        found=found,
+        found=actual,
     )
 
 
@@ -302,8 +302,13 @@ def why_fast(stage: Stage) -> None:
         "磁盘上的批次",
         "how,records,batches,bytes",
         [
-            (name, sum(row[0] for row in found), len(found), sum(row[1] for row in found))
-            for name, found in rows.items()
+            (
+                name,
+                sum(row[0] for row in topic_batches),
+                len(topic_batches),
+                sum(row[1] for row in topic_batches),
+            )
+            for name, topic_batches in rows.items()
         ],
     )
     stage.say(

@@ -1,4 +1,4 @@
-"""Reading: a log that is kept, one partition without a group, pulling."""
+"""Lessons about consumers: reading a record again, one partition without a group, pulling."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Replication: acknowledgements, the high watermark, in-sync replicas, unclean elections."""
+"""Lessons about replication: acknowledgements, the high watermark, in-sync replicas, elections."""
 
 from ottla.base.errors import ApiError
 from ottla.client.admin import replicas

@@ -1,4 +1,4 @@
-"""Storage: the files of a partition, and partitions that are added later."""
+"""Lessons about storage: the files of a partition, and partitions that are added later."""
 
 from ottla.base.errors import ApiError
 from ottla.client.admin import topics
@@ -34,8 +34,8 @@ def log_directory(stage: Stage) -> None:
     files = sorted(path for path in folder.iterdir() if path.is_file())
     stage.table("Files", "文件", "file,bytes", [(path.name, path.stat().st_size) for path in files])
     bases = sorted(int(path.stem) for path in files if path.suffix == ".log")
-    wanted = 5
-    base = max(number for number in bases if number <= wanted)
+    searched_offset = 5
+    base = max(number for number in bases if number <= searched_offset)
     stage.show(topic)
     stage.say(
         "{segments} segments; offset {wanted} is in {segment}.",
@@ -43,7 +43,7 @@ def log_directory(stage: Stage) -> None:
         segments=len(bases),
         bases=bases,
         folder=folder.name,
-        wanted=wanted,
+        wanted=searched_offset,
         segment=f"{base:020d}.log",
     )
 

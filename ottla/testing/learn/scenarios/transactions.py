@@ -1,4 +1,4 @@
-"""Transactions: all or nothing, fencing, and exactly once from topic to topic."""
+"""Lessons about transactions: all or nothing, fencing, and exactly once from topic to topic."""
 
 from contextlib import suppress
 

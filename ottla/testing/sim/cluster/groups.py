@@ -297,7 +297,7 @@ class ConsumerProtocolMember(GroupMember):
                 await self._commit(partition)
         self._give_up(revoked)
         if revoked:
-            # The next heartbeat tells the coordinator that other members may have them.
+            # The next heartbeat, which reports the partitions as revoked, is sent at once.
             self._heartbeat_at = 0.0
         for partition in sorted(assigned - self._positions.keys()):
             owner = self.work.owners.setdefault((self._group, partition), self.name)

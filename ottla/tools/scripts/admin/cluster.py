@@ -38,25 +38,25 @@ def run(options: Options) -> int:
     require(options, "bootstrap-server", *(("id",) if action == "unregister" else ()))
     try:
         with cluster(options) as brokers:
-            found = describe_cluster(brokers)
+            described = describe_cluster(brokers)
     except OttlaError as error:
         err(str(error))
         return 1
     if options.is_json:
         as_json(
             {
-                "cluster_id": found.cluster_id,
-                "brokers": [broker.node_id for broker in found.brokers],
+                "cluster_id": described.cluster_id,
+                "brokers": [broker.node_id for broker in described.brokers],
             }
         )
     elif action == "cluster-id":
-        out(f"Cluster ID: {found.cluster_id}")
+        out(f"Cluster ID: {described.cluster_id}")
     elif action == "unregister":
         out("The target cluster does not support the broker unregistration API.")
     else:
-        widths = (10, max(len(broker.host) for broker in found.brokers), 10, 10, 10, 15)
+        widths = (10, max(len(broker.host) for broker in described.brokers), 10, 10, 10, 15)
         out(left(("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE"), widths))
-        for broker in found.brokers:
+        for broker in described.brokers:
             cells = (
                 broker.node_id,
                 broker.host,

@@ -140,9 +140,9 @@ def _read(brokers: Brokers, kind: str, name: str) -> list[DescribeConfigsResourc
             response = brokers.ask_node(int(name), request, DescribeConfigsResponse)
         else:
             response = brokers.ask(request, DescribeConfigsResponse)
-        (found,) = response.results
-        check(found.error_code, found.error_message)
-        return sorted(found.configs, key=lambda row: row.name)
+        (result,) = response.results
+        check(result.error_code, result.error_message)
+        return sorted(result.configs, key=lambda row: row.name)
 
     try:
         return brokers.retry(attempt)

@@ -28,7 +28,7 @@ SPEC = Spec(
         "bootstrap-server": BOOTSTRAP,
         "command-config": COMMAND_CONFIG,
         "feature": Flag("A feature with a level, as in a=1.", "feature"),
-        "release-version": Flag("A release.", "version"),
+        "release-version": Flag("A release of Apache Kafka.", "version"),
     },
 )
 

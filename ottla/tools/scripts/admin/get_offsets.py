@@ -58,29 +58,29 @@ def _print(options: Options) -> None:
     if "topic-partitions" in options and ("topic" in options or "partitions" in options):
         raise ValueError("--topic-partitions cannot be used with --topic or --partitions")
     timestamp = _timestamp(options["time"])
-    wanted = _filter(options)
+    is_selected = _filter(options)
     with cluster(options, client_id="GetOffsetShell") as brokers:
         keys = [
             (topic.name, partition.partition)
             for topic in topics.list_topics(brokers)
             if not (topic.is_internal and "exclude-internal-topics" in options)
             for partition in topic.partitions
-            if wanted(topic.name, partition.partition)
+            if is_selected(topic.name, partition.partition)
         ]
         if not keys:
             raise ValueError("Could not match any topic-partitions with the specified filters")
-        found = _offsets(brokers, sorted(keys, key=lambda key: f"{key[0]}-{key[1]}"), timestamp)
+        results = _offsets(brokers, sorted(keys, key=lambda key: f"{key[0]}-{key[1]}"), timestamp)
     if options.is_json:
-        as_json([{"topic": t, "partition": p, "offset": o} for (t, p), o in found.items()])
+        as_json([{"topic": t, "partition": p, "offset": o} for (t, p), o in results.items()])
         return
-    for (topic, partition), offset in found.items():
+    for (topic, partition), offset in results.items():
         out(f"{topic}:{partition}:{offset}")
 
 
 def _offsets(
     brokers: Brokers, keys: list[tuple[str, int]], timestamp: int
 ) -> dict[tuple[str, int], int]:
-    found = {}
+    results = {}
     for key in keys:
         try:
             offset = offsets.list_offsets(brokers, {key: timestamp})[key].offset
@@ -88,8 +88,8 @@ def _offsets(
             err(f"Skip getting offsets for topic-partition {key[0]}-{key[1]} due to error: {error}")
             continue
         if offset >= 0:
-            found[key] = offset
-    return found
+            results[key] = offset
+    return results
 
 
 def _timestamp(text: str) -> int:
@@ -127,16 +127,16 @@ def _numbers(text: str | None) -> set[int]:
 
 
 def _rule(text: str) -> Wanted:
-    found = _RULE.fullmatch(text)
-    if found is None:
+    rule = _RULE.fullmatch(text)
+    if rule is None:
         raise ValueError(
             f"org.apache.kafka.tools.TerseException: Invalid rule specification: {text}"
         )
-    pattern = topic_pattern(found.group(1) or ".*")
-    if found.group(2):
-        low, high = int(found.group(2)), int(found.group(2)) + 1
+    pattern = topic_pattern(rule.group(1) or ".*")
+    if rule.group(2):
+        low, high = int(rule.group(2)), int(rule.group(2)) + 1
     else:
-        low, high = int(found.group(3) or 0), int(found.group(4) or 2**31)
+        low, high = int(rule.group(3) or 0), int(rule.group(4) or 2**31)
     return lambda topic, partition: bool(
         pattern and pattern.fullmatch(topic) and low <= partition < high
     )

@@ -6,10 +6,11 @@ from typing import Any
 from ottla.base.uuids import uuid_text
 from ottla.client.admin import configs, topics
 from ottla.client.admin.cluster import describe_cluster
+from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
 from ottla.tools.scripts.flags import Options
 from ottla.tools.scripts.printing import as_json, out
-from ottla.tools.scripts.reassignments import Reassignment, list_reassignments
+from ottla.tools.scripts.reassignments import list_reassignments
 
 _MIN_ISR = "min.insync.replicas"
 _NO_ID = bytes(16)
@@ -22,13 +23,13 @@ _REPORTS = (
 Moves = Mapping[tuple[str, int], Reassignment]
 
 
-def describe(brokers: Brokers, found: Sequence[topics.Topic], options: Options) -> None:
+def describe(brokers: Brokers, described: Sequence[topics.Topic], options: Options) -> None:
     """Print topics with their own options, and their partitions."""
     live = {broker.node_id for broker in describe_cluster(brokers).brokers}
-    moves = list_reassignments(brokers) if found else {}
+    moves = list_reassignments(brokers) if described else {}
     reports = [name for name in _REPORTS if name in options]
     rows = []
-    for topic in found:
+    for topic in described:
         entries = configs.describe_config(
             brokers, configs.Resource(configs.ResourceType.TOPIC, topic.name)
         )
@@ -36,7 +37,7 @@ def describe(brokers: Brokers, found: Sequence[topics.Topic], options: Options) 
             entry for entry in entries if entry.source is not configs.ConfigSource.DEFAULT_CONFIG
         ]
         minimum = next((int(e.value or 1) for e in entries if e.name == _MIN_ISR), 1)
-        shown = [
+        partitions = [
             partition
             for partition in topic.partitions
             if not reports
@@ -45,13 +46,13 @@ def describe(brokers: Brokers, found: Sequence[topics.Topic], options: Options) 
             )
         ]
         if options.is_json:
-            rows.append(_as_row(topic, own, shown))
+            rows.append(_as_row(topic, own, partitions))
             continue
         has_own = bool(own)
         if not reports and (has_own or "topics-with-overrides" not in options):
             out(_headline(topic, own, moves))
         if "topics-with-overrides" not in options:
-            for partition in shown:
+            for partition in partitions:
                 out(_line(topic.name, partition, moves.get((topic.name, partition.partition))))
     if options.is_json:
         as_json(rows)
@@ -121,7 +122,7 @@ def _ids(values: Sequence[int]) -> str:
 def _as_row(
     topic: topics.Topic,
     own: Sequence[configs.ConfigEntry],
-    shown: Sequence[topics.Partition],
+    partitions: Sequence[topics.Partition],
 ) -> dict[str, Any]:
     return {
         "topic": topic.name,
@@ -136,6 +137,6 @@ def _as_row(
                 "replicas": list(partition.replicas),
                 "isr": list(partition.isr),
             }
-            for partition in shown
+            for partition in partitions
         ],
     }

@@ -172,9 +172,9 @@ def _list(brokers: Brokers, options: Options) -> None:
 
 
 def _alter(brokers: Brokers, options: Options) -> None:
-    found = _existing(brokers, options)
+    existing = _existing(brokers, options)
     assignment = _assignment(options)
-    for topic in found:
+    for topic in existing:
         added = list(assignment.values())[len(topic.partitions) :]
         add_partitions(brokers, topic.name, options["partitions"], added)
 
@@ -182,28 +182,31 @@ def _alter(brokers: Brokers, options: Options) -> None:
 def _describe(brokers: Brokers, options: Options) -> None:
     topic_id = options["topic-id"]
     if topic_id is None or topic_id == "A" * 22:
-        found = _existing(brokers, options)
+        selected = _existing(brokers, options)
     else:
-        found = [
+        selected = [
             topic
             for topic in _matching(brokers, options, has_pattern=False)
             if uuid_text(topic.topic_id) == topic_id
         ]
-        if not found and "if-exists" not in options:
+        if not selected and "if-exists" not in options:
             raise ValueError(f"TopicId '{topic_id}' does not exist as expected")
-    topic_description.describe(brokers, found, options)
+    topic_description.describe(brokers, selected, options)
 
 
 def _delete(brokers: Brokers, options: Options) -> None:
     for topic in _existing(brokers, options):
         topics.delete_topic(brokers, topic.name)
+        if options.used_zookeeper:
+            out(f"Topic {topic.name} is marked for deletion.")
+            out("Note: This will have no impact if delete.topic.enable is not set to true.")
 
 
 def _existing(brokers: Brokers, options: Options) -> list[topics.Topic]:
-    found = _matching(brokers, options)
-    if not found and options["topic"] and "if-exists" not in options:
+    matching = _matching(brokers, options)
+    if not matching and options["topic"] and "if-exists" not in options:
         raise ValueError(f"Topic '{options['topic']}' does not exist as expected")
-    return found
+    return matching
 
 
 def _matching(

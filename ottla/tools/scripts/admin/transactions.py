@@ -113,15 +113,15 @@ def _describe(brokers: Brokers, transactional_id: str) -> tuple[list[str], Rows]
         response = brokers.ask_transaction_coordinator(
             transactional_id, request, describe_transactions.DescribeTransactionsResponse
         )
-        (found,) = response.transaction_states
-        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        (result,) = response.transaction_states
+        if result.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             raise OttlaError(
                 f"Failed to describe transaction state of transactional-id `{transactional_id}`: "
                 f"DescribeTransactions request for transactionalId `{transactional_id}` failed because "
                 "the ID could not be found. Enable debug logging for additional detail."
             )
-        check(found.error_code, subject=f"Transactional id {transactional_id!r}")
-        return found
+        check(result.error_code, subject=f"Transactional id {transactional_id!r}")
+        return result
 
     state = brokers.retry(attempt)
     start = state.transaction_start_time_ms
@@ -158,8 +158,8 @@ def _producers(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
     def attempt() -> Rows:
         response = brokers.ask_node(node_id, request, describe_producers.DescribeProducersResponse)
         (topic,) = response.topics
-        (found,) = topic.partitions
-        check(found.error_code, found.error_message)
+        (result,) = topic.partitions
+        check(result.error_code, result.error_message)
         return [
             [
                 row.producer_id,
@@ -169,7 +169,7 @@ def _producers(brokers: Brokers, options: Options) -> tuple[list[str], Rows]:
                 row.last_timestamp,
                 "None" if row.current_txn_start_offset < 0 else row.current_txn_start_offset,
             ]
-            for row in found.active_producers
+            for row in result.active_producers
         ]
 
     heads = ["ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence",

@@ -21,13 +21,13 @@ _ALONE = "connect-standalone"
 # A line is one column: there is no header, and neither separators nor quotes have a meaning.
 _LINES = '{header: "false", sep: "\\u0001", quote: "\\u0000", escape: "\\u0000"}'
 _REASONS = {
-    "connect-distributed": "`ottla pipeline run FILE.yaml` runs on Spark, which distributes its work",
+    "connect-distributed": "Use `ottla pipeline run FILE.yaml`: Spark distributes its work",
     "connect-mirror-maker": (
-        "`kafka-mirror-maker` copies topics, and a pipeline with a `mirror` sink does it on Spark "
+        "Use `kafka-mirror-maker`, or a pipeline with a `mirror` sink on Spark "
         "(examples/pipelines/mirror.yaml)"
     ),
-    "connect-plugin-path": "a pipeline has no plug-ins: docs/pipelines.md lists its sources and sinks",
-    "connect-internal-topics": "a pipeline keeps its positions in a checkpoint, not in internal topics",
+    "connect-plugin-path": "A pipeline has no plug-ins; docs/pipelines.md lists its sources and sinks",
+    "connect-internal-topics": "A pipeline stores its positions in a checkpoint, not in internal topics",
 }
 
 
@@ -35,7 +35,7 @@ def run(name: str, words: list[str]) -> int:
     """Translate the connectors of a standalone worker, or say what replaces the script."""
     files = [word for word in words if not word.startswith("-")]
     if name != _ALONE:
-        err(f"{name} is not available: there are no Connect workers here, and {_REASONS[name]}.")
+        err(f"{name} is not available: Ottla has no Connect workers. {_REASONS[name]}.")
         return 1
     if len(files) < 2:
         err(f"USAGE: {name} worker.properties connector1.properties [connector2.properties …]")
@@ -51,7 +51,7 @@ def run(name: str, words: list[str]) -> int:
     for target, text in targets:
         target.write_text(text, encoding="utf-8")
     err(
-        "There are no Connect workers here: pipelines on Spark do their job. The connectors were "
+        "Ottla has no Connect workers; pipelines on Spark copy the data. The connectors were "
         "translated, and nothing runs yet. Run:"
     )
     for target, _ in targets:
@@ -82,8 +82,8 @@ def _translate(worker: Settings, connector: Settings, path: str) -> tuple[str, s
     missing = [key for key in ("name", "file") if not connector.get(key)]
     topic = connector.get("topic") if kind == _SOURCE else connector.get("topics")
     if missing or not topic:
-        wanted = missing[0] if missing else ("topic" if kind == _SOURCE else "topics")
-        raise ConfigError(f"{path}: the connector has no {wanted}: add it")
+        missing_key = missing[0] if missing else ("topic" if kind == _SOURCE else "topics")
+        raise ConfigError(f"{path}: the connector has no {missing_key}: add it")
     converter = connector.get("value.converter", worker.get("value.converter", ""))
     if not converter.endswith(_PLAIN):
         err(

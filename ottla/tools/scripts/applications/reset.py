@@ -150,8 +150,8 @@ class _Reset:
         code = self._report_missing("input", "Topic: ", inputs)
         code |= self._report_missing("intermediate", "Topic:", between)
         keys = self._partitions(inputs)
-        others = self._partitions([name for name in between if name not in inputs])
-        if not keys and not others:
+        between_keys = self._partitions([name for name in between if name not in inputs])
+        if not keys and not between_keys:
             return code
         plan: dict[Key, int] = {}
         if keys:
@@ -161,14 +161,14 @@ class _Reset:
             plan = self._plan(keys)
             for topic, partition in keys:
                 self._say(f"Topic: {topic} Partition: {partition} Offset: {plan[topic, partition]}")
-        if others:
+        if between_keys:
             self._say(
                 "Following intermediate topics offsets will be reset to end (for consumer group "
                 f"{self._name})"
             )
-            for topic, _ in others:
+            for topic, _ in between_keys:
                 self._say(f"Topic: {topic}")
-            plan |= self._ends(others)
+            plan |= self._ends(between_keys)
         if not self._is_dry:
             rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
             offsets.commit_offsets(self._brokers, self._name, rows)
@@ -256,38 +256,38 @@ class _Reset:
         return {key: known.get(key, ends[key]) for key in keys}
 
     def _since(self, keys: Sequence[Key], timestamp_ms: int) -> dict[Key, int]:
-        found = offsets.list_offsets(self._brokers, dict.fromkeys(keys, max(timestamp_ms, 0)))
+        results = offsets.list_offsets(self._brokers, dict.fromkeys(keys, max(timestamp_ms, 0)))
         ends = self._ends(keys)
         plan = {}
         for key in keys:
-            plan[key] = found[key].offset if found[key].offset >= 0 else ends[key]
-            if found[key].offset < 0:
+            plan[key] = results[key].offset if results[key].offset >= 0 else ends[key]
+            if results[key].offset < 0:
                 self._say(
                     f"Partition {key[1]} from topic {key[0]} is empty, without a committed record. "
                     "Falling back to latest known offset."
                 )
         return plan
 
-    def _limited(self, wanted: Mapping[Key, int]) -> dict[Key, int]:
-        ends = self._ends(list(wanted))
-        starts = offsets.list_offsets(self._brokers, dict.fromkeys(wanted, offsets.EARLIEST))
+    def _limited(self, requested: Mapping[Key, int]) -> dict[Key, int]:
+        ends = self._ends(list(requested))
+        starts = offsets.list_offsets(self._brokers, dict.fromkeys(requested, offsets.EARLIEST))
         plan = {}
-        for key in hash_order(wanted, partition_hash):
-            asked, start, end = wanted[key], starts[key].offset, ends[key]
-            plan[key] = min(max(asked, start), end)
-            if asked >= end:
+        for key in hash_order(requested, partition_hash):
+            offset, start, end = requested[key], starts[key].offset, ends[key]
+            plan[key] = min(max(offset, start), end)
+            if offset >= end:
                 self._say(
-                    f"New offset ({asked}) is higher than latest offset. Value will be set to {end}"
+                    f"New offset ({offset}) is higher than latest offset. Value will be set to {end}"
                 )
-            elif asked <= start:
+            elif offset <= start:
                 self._say(
-                    f"New offset ({asked}) is lower than earliest offset. Value will be set to {start}"
+                    f"New offset ({offset}) is lower than earliest offset. Value will be set to {start}"
                 )
         return plan
 
 
 def _read_plan(path: str, keys: Sequence[Key]) -> dict[Key, int]:
-    found: dict[Key, int] = {}
+    plan: dict[Key, int] = {}
     text = Path(path).read_text(encoding="utf-8")
     for line in text.splitlines():
         parts = line.split(",")
@@ -296,15 +296,15 @@ def _read_plan(path: str, keys: Sequence[Key]) -> dict[Key, int]:
                 "java.text.ParseException: Reset plan CSV file is not following the format "
                 "`TOPIC,PARTITION,OFFSET`."
             )
-        found[parts[0], int(parts[1])] = int(parts[2])
+        plan[parts[0], int(parts[1])] = int(parts[2])
     if not text:
         raise _Refused("java.text.ParseException: Error parsing reset plan CSV file. It is empty,")
     missing = [
-        f"{topic}-{partition}" for topic, partition in keys if (topic, partition) not in found
+        f"{topic}-{partition}" for topic, partition in keys if (topic, partition) not in plan
     ]
     if missing:
         raise _Refused(f"{path} has no line for {', '.join(missing)}: add TOPIC,PARTITION,OFFSET")
-    return {key: found[key] for key in keys}
+    return {key: plan[key] for key in keys}
 
 
 def _is_internal(name: str, application_id: str) -> bool:

@@ -146,8 +146,8 @@ def _offset(options: Options) -> int:
 def _properties(options: Options) -> dict[str, str]:
     name = options["command-config"] or options["consumer.config"]
     from_file = read_properties(name) if name else {}
-    given = pairs([*options.all("consumer-property"), *options.all("command-property")])
-    groups = {words["group.id"] for words in (from_file, given) if "group.id" in words}
+    from_flags = pairs([*options.all("consumer-property"), *options.all("command-property")])
+    groups = {words["group.id"] for words in (from_file, from_flags) if "group.id" in words}
     if options["group"] is not None:
         groups.add(options["group"])
     if len(groups) > 1:
@@ -159,7 +159,7 @@ def _properties(options: Options) -> dict[str, str]:
         )
     if groups and "partition" in options:
         raise UsageError("Options group and partition cannot be specified together.")
-    properties = {**from_file, **given, **({"group.id": groups.pop()} if groups else {})}
+    properties = {**from_file, **from_flags, **({"group.id": groups.pop()} if groups else {})}
     reset = properties.get("auto.offset.reset")
     if reset is not None and reset != "earliest" and "from-beginning" in options:
         err(
@@ -282,6 +282,6 @@ def _starts(
             if "partition" in options:
                 start, keys = _offset(options), [(name, options["partition"])]
             # librdkafka takes half a second to resolve the logical offsets.
-            found = offsets.list_offsets(brokers, dict.fromkeys(keys, start))
-            return {key: result.offset for key, result in found.items()}
+            results = offsets.list_offsets(brokers, dict.fromkeys(keys, start))
+            return {key: result.offset for key, result in results.items()}
     return {}

@@ -114,9 +114,9 @@ def _timestamp(record: ConsumedRecord) -> bytes:
 def _deserializer(name: str | None) -> Deserialize | None:
     if name is None:
         return None
-    found = _DESERIALIZERS.get(name.removeprefix(_PACKAGE))
-    if found is None:
+    deserializer = _DESERIALIZERS.get(name.removeprefix(_PACKAGE))
+    if deserializer is None:
         raise ConfigError(
             f"{name} is a Java class: known deserializers are {', '.join(_DESERIALIZERS)}"
         )
-    return found
+    return deserializer

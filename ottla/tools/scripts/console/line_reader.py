@@ -41,30 +41,34 @@ class LineReader:
     def read(self, text: str) -> Line:
         """Return the record of a line; LineError names the missing separator."""
         self._number += 1
-        rest, headers, key = text, None, None
+        remainder, headers, key = text, None, None
         if self._parses_headers:
-            headers, rest = self._split(text, rest, self._headers_delimiter, "headers delimiter")
+            headers, remainder = self._split(
+                text, remainder, self._headers_delimiter, "headers delimiter"
+            )
         if self._parses_key:
-            key, rest = self._split(text, rest, self._key_separator, "key separator")
+            key, remainder = self._split(text, remainder, self._key_separator, "key separator")
         return Line(
             None if key is None else self._bytes(key),
-            self._bytes(rest),
+            self._bytes(remainder),
             [] if headers is None or headers == self._null else self._headers(headers),
         )
 
-    def _split(self, line: str, rest: str, separator: str, name: str) -> tuple[str | None, str]:
-        part, found, after = rest.partition(separator)
-        if found:
+    def _split(
+        self, line: str, remainder: str, separator: str, name: str
+    ) -> tuple[str | None, str]:
+        part, match, after = remainder.partition(separator)
+        if match:
             return part, after
         if self._ignores_errors:
-            return None, rest
+            return None, remainder
         raise LineError(f"No {name} found on line number {self._number}: '{line}'")
 
     def _headers(self, text: str) -> list[Header]:
         result: list[Header] = []
         for pair in text.split(self._headers_separator):
-            name, found, value = pair.partition(self._headers_key_separator)
-            if not found and not self._ignores_errors:
+            name, match, value = pair.partition(self._headers_key_separator)
+            if not match and not self._ignores_errors:
                 raise LineError(
                     f"No header key separator found in pair '{pair}' on line number {self._number}"
                 )
@@ -73,7 +77,7 @@ class LineReader:
                     f"Header keys should not be equal to the null marker '{self._null}' as they "
                     "can't be null"
                 )
-            result.append((name, self._bytes(value) if found else None))
+            result.append((name, self._bytes(value) if match else None))
         return result
 
     def _bytes(self, text: str) -> bytes | None:

@@ -38,17 +38,17 @@ SPEC = Spec(
             "none, gzip (without a value), snappy, lz4 or zstd.", "codec", is_optional=True
         ),
         "batch-size": Flag("batch.size in bytes.", "size", integer),
-        "message-send-max-retries": Flag("retries.", "number", integer, default=3),
-        "retry-backoff-ms": Flag("retry.backoff.ms.", "ms", long, default=100),
-        "timeout": Flag("linger.ms.", "timeout_ms", long),
-        "request-required-acks": Flag("acks.", "acks", default="-1"),
-        "request-timeout-ms": Flag("request.timeout.ms.", "ms", integer, default=1500),
-        "metadata-expiry-ms": Flag("metadata.max.age.ms.", "ms", long, default=300_000),
-        "max-block-ms": Flag("max.block.ms.", "ms", long),
-        "max-memory-bytes": Flag("buffer.memory.", "bytes", long, default=32 << 20),
+        "message-send-max-retries": Flag("Set retries.", "number", integer, default=3),
+        "retry-backoff-ms": Flag("Set retry.backoff.ms.", "ms", long, default=100),
+        "timeout": Flag("Set linger.ms.", "timeout_ms", long),
+        "request-required-acks": Flag("Set acks.", "acks", default="-1"),
+        "request-timeout-ms": Flag("Set request.timeout.ms.", "ms", integer, default=1500),
+        "metadata-expiry-ms": Flag("Set metadata.max.age.ms.", "ms", long, default=300_000),
+        "max-block-ms": Flag("Set max.block.ms.", "ms", long),
+        "max-memory-bytes": Flag("Set buffer.memory.", "bytes", long, default=32 << 20),
         "max-partition-memory-bytes": Flag("Use --batch-size instead.", "bytes", integer),
         "line-reader": Flag("The class that reads lines.", "reader_class"),
-        "socket-buffer-size": Flag("send.buffer.bytes.", "size", integer, default=102_400),
+        "socket-buffer-size": Flag("Set send.buffer.bytes.", "size", integer, default=102_400),
         "property": Flag("Use --reader-property instead.", "prop"),
         "reader-property": Flag(
             "parse.key, key.separator, parse.headers, headers.delimiter, headers.separator, "
@@ -134,8 +134,8 @@ def _lines() -> Iterator[str]:
 
 def _reader_properties(options: Options) -> dict[str, str]:
     name = options["reader-config"]
-    given = pairs([*options.all("property"), *options.all("reader-property")])
-    return {**(read_properties(name) if name else {}), **given}
+    from_flags = pairs([*options.all("property"), *options.all("reader-property")])
+    return {**(read_properties(name) if name else {}), **from_flags}
 
 
 def _settings(options: Options) -> dict[str, str]:

@@ -38,20 +38,20 @@ SPEC = Spec(
         "reset-offsets": Flag("Change the committed offsets of groups without members."),
         "delete-offsets": Flag("Delete the committed offsets of topics."),
         "group": Flag("The group; may be repeated.", "consumer group"),
-        "all-groups": Flag("All groups."),
+        "all-groups": Flag("Select all groups."),
         "topic": Flag("A topic, or topic:0,1,2; may be repeated.", "topic"),
-        "all-topics": Flag("All topics of the group."),
+        "all-topics": Flag("Select all topics of the group."),
         "timeout": Flag("The time limit of a request.", "timeout (ms)", long, default=30_000),
         "to-offset": Flag("Reset to this offset.", "offset", long),
-        "shift-by": Flag("Move by this number of records.", "number-of-offsets", long),
+        "shift-by": Flag("Shift by this number of records; negative moves back.", "number-of-offsets", long),
         "to-datetime": Flag("Reset to a time, as in 2026-02-14T12:00:00.000.", "datetime"),
-        "by-duration": Flag("Reset to a time ago, as in PT1H30M.", "duration"),
+        "by-duration": Flag("Reset to the time this long ago, as in PT1H30M.", "duration"),
         "to-earliest": Flag("Reset to the earliest offset."),
         "to-latest": Flag("Reset to the end."),
         "to-current": Flag("Keep the current offsets."),
         "from-file": Flag("Reset to the offsets of a CSV file.", "path to CSV file"),
         "dry-run": Flag("Show the new offsets without committing them."),
-        "execute": Flag("Do it."),
+        "execute": Flag("Commit the new offsets."),
         "export": Flag("Print the new offsets as CSV."),
         "members": Flag("Show the members."),
         "offsets": Flag("Show offsets and lag."),
@@ -119,7 +119,7 @@ JAVA_MESSAGES = {
 def _list(brokers: Brokers, options: Options) -> None:
     states = _choices(options["state"], _STATES, "Invalid state list")
     types = _choices(options["type"], _TYPES, "Invalid types list")
-    found = [
+    selected = [
         group
         for group in groups.list_groups(brokers)
         if group.protocol_type in ("consumer", "")
@@ -127,13 +127,13 @@ def _list(brokers: Brokers, options: Options) -> None:
         and (not types or group.type.lower() in types)
     ]
     if options.is_json:
-        as_json([{"group": g.group_id, "type": g.type, "state": g.state} for g in found])
+        as_json([{"group": g.group_id, "type": g.type, "state": g.state} for g in selected])
         return
     if "state" not in options and "type" not in options:
-        for group in found:
+        for group in selected:
             out(group.group_id)
         return
-    widths = [max([15, *(len(group.group_id) for group in found)]) + 10]
+    widths = [max([15, *(len(group.group_id) for group in selected)]) + 10]
     columns: list[tuple[str, Callable[[groups.GroupListing], str]]] = [
         ("GROUP", lambda group: group.group_id)
     ]
@@ -143,7 +143,7 @@ def _list(brokers: Brokers, options: Options) -> None:
         columns.append(("STATE", lambda group: group.state or "Unknown"))
     widths += [20] * (len(columns) - 1)
     out(left([title for title, _ in columns], widths))
-    for group in found:
+    for group in selected:
         out(left([cell(group) for _, cell in columns], widths))
 
 

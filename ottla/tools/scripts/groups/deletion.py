@@ -98,7 +98,8 @@ def _delete(
     request = OffsetDeleteRequest(
         group_id=group,
         topics=[
-            OffsetDeleteRequestTopic(name=name, partitions=some) for name, some in rows.items()
+            OffsetDeleteRequestTopic(name=name, partitions=partitions)
+            for name, partitions in rows.items()
         ],
     )
 

@@ -37,20 +37,26 @@ def describe(brokers: Brokers, options: Options) -> None:
     """Print offsets (by default), members or states of groups."""
     names = [group.group_id for group in groups.list_groups(brokers)]
     names = names if "all-groups" in options else sorted(set(options.all("group")))
-    found = [_find(brokers, name) for name in names]
+    described = [_find(brokers, name) for name in names]
     if "members" in options:
-        for group in found:
+        for group in described:
             _print_members(group, options)
     elif "state" in options:
-        for group in found:
+        for group in described:
             _print_state(brokers, group, options)
     else:
-        rows = [(group, _rows(brokers, group)) for group in found]
+        rows = [(group, _rows(brokers, group)) for group in described]
         if options.is_json:
-            as_json([{**row._asdict(), "lag": row.lag} for _, some in rows for row in some])
+            as_json(
+                [
+                    {**row._asdict(), "lag": row.lag}
+                    for _, offset_rows in rows
+                    for row in offset_rows
+                ]
+            )
             return
-        for group, some in rows:
-            _print_offsets(group, some, is_verbose="verbose" in options)
+        for group, offset_rows in rows:
+            _print_offsets(group, offset_rows, is_verbose="verbose" in options)
 
 
 def _find(brokers: Brokers, name: str) -> groups.Group:
@@ -222,16 +228,16 @@ def _print_state(brokers: Brokers, group: groups.Group, options: Options) -> Non
         )
         return
     _announce(group, 1)
-    place = f"{address.host}:{address.port}  ({node_id})"
+    coordinator = f"{address.host}:{address.port}  ({node_id})"
     is_verbose = "verbose" in options
     name_width = max(15, len(group.group_id))
     more = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"] if is_verbose else []
-    widths = [name_width, max(25, len(place)), 20, 20, *([15, 25] if is_verbose else []), 0]
+    widths = [name_width, max(25, len(coordinator)), 20, 20, *([15, 25] if is_verbose else []), 0]
     out()
     out(
         left(
             ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *more, "#MEMBERS"], widths
         )
     )
-    cells = [group.group_id, place, group.assignor or _NONE, group.state]
+    cells = [group.group_id, coordinator, group.assignor or _NONE, group.state]
     out(left([*cells, *([_NONE, _NONE] if is_verbose else []), len(group.members)], widths))

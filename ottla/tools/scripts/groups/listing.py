@@ -34,18 +34,20 @@ def run(options: Options) -> int:
         raise UsageError(f"--group-type must be a valid group type: {', '.join(_TYPES)}")
     try:
         with cluster(options) as brokers:
-            found = [
+            selected = [
                 group for group in groups.list_groups(brokers) if _is_wanted(group, options, kind)
             ]
     except OttlaError as error:
         err(f"Error while executing groups command : {error}")
         return 1
     if options.is_json:
-        as_json([{"group": g.group_id, "type": g.type, "protocol": g.protocol_type} for g in found])
+        as_json(
+            [{"group": g.group_id, "type": g.type, "protocol": g.protocol_type} for g in selected]
+        )
         return 0
-    width = max([20, *(len(group.group_id) for group in found)])
+    width = max([20, *(len(group.group_id) for group in selected)])
     out(left(("GROUP", "TYPE", "PROTOCOL"), (width, 20, 20)))
-    for group in found:
+    for group in selected:
         # As with Apache Kafka's tool, a row ends with one space more than the header.
         cells = (group.group_id, group.type.capitalize(), group.protocol_type)
         out(f"{left(cells, (width, 20, 20))} ")

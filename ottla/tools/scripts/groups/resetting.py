@@ -126,8 +126,8 @@ def parse_topics(brokers: Brokers, words: Sequence[str]) -> list[TopicPartition]
     """Return the partitions of `topic` and `topic:0,1` arguments."""
     keys: list[TopicPartition] = []
     for word in words:
-        name, found, numbers = word.partition(":")
-        if not found:
+        name, colon, numbers = word.partition(":")
+        if not colon:
             described = topics.describe_topic(brokers, name)
             keys += [(name, row.partition) for row in described.partitions]
             continue
@@ -141,25 +141,25 @@ def parse_topics(brokers: Brokers, words: Sequence[str]) -> list[TopicPartition]
 
 
 def _list(brokers: Brokers, keys: Sequence[TopicPartition], timestamp: int) -> Plan:
-    found = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
-    return {key: result.offset for key, result in found.items()}
+    results = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
+    return {key: result.offset for key, result in results.items()}
 
 
-def _in_range(brokers: Brokers, wanted: Plan) -> Plan:
-    starts = _list(brokers, list(wanted), offsets.EARLIEST)
-    ends = _list(brokers, list(wanted), offsets.LATEST)
-    return {key: min(max(offset, starts[key]), ends[key]) for key, offset in wanted.items()}
+def _in_range(brokers: Brokers, plan: Plan) -> Plan:
+    starts = _list(brokers, list(plan), offsets.EARLIEST)
+    ends = _list(brokers, list(plan), offsets.LATEST)
+    return {key: min(max(offset, starts[key]), ends[key]) for key, offset in plan.items()}
 
 
 def _at(brokers: Brokers, keys: Sequence[TopicPartition], moment_ms: int) -> Plan:
-    found = _list(brokers, keys, moment_ms)
-    late = [key for key, offset in found.items() if offset < 0]
+    plan = _list(brokers, keys, moment_ms)
+    late = [key for key, offset in plan.items() if offset < 0]
     for topic, partition in late:
         out(
             f"\nWarn: Partition {partition} from topic {topic} is empty. "
             "Falling back to latest known offset."
         )
-    return {**found, **_list(brokers, late, offsets.LATEST)}
+    return {**plan, **_list(brokers, late, offsets.LATEST)}
 
 
 def _moment(options: Options) -> int:

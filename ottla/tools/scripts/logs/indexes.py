@@ -34,15 +34,15 @@ def dump_index(path: Path, options: Options) -> None:
     wrong = []
     data = path.with_suffix(".log").read_bytes()
     for relative, position in rows:
-        found = batch.parse_header(data, position).last_offset
-        if found != base + relative:
-            wrong.append((base + relative, found))
+        last_offset = batch.parse_header(data, position).last_offset
+        if last_offset != base + relative:
+            wrong.append((base + relative, last_offset))
         if "verify-index-only" not in options:
             out(f"offset: {base + relative} position: {position}")
     if wrong:
         err(f"Mismatches in :{path.absolute()}")
-        for indexed, found in reversed(wrong):
-            err(f"  Index offset: {indexed}, log offset: {found}")
+        for indexed, last_offset in reversed(wrong):
+            err(f"  Index offset: {indexed}, log offset: {last_offset}")
 
 
 def dump_time_index(path: Path, options: Options) -> None:

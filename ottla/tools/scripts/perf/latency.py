@@ -135,5 +135,5 @@ def _ends(bootstrap: str, topic: str) -> dict[tuple[str, int], int]:
             topics.create_topic(brokers, topic, partitions=1, replication_factor=1)
             return {(topic, 0): 0}
         keys = [(topic, row.partition) for row in partitions]
-        found = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.LATEST))
-        return {key: result.offset for key, result in found.items()}
+        results = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.LATEST))
+        return {key: result.offset for key, result in results.items()}

@@ -23,7 +23,7 @@ SPEC = Spec(
         "group-protocol": Flag("classic or consumer.", "PROTOCOL", default="classic"),
         "group-instance-id": Flag("The id of a static member.", "ID"),
         "max-messages": Flag("The number of records; -1: until stopped.", "N", integer, default=-1),
-        "session-timeout": Flag("session.timeout.ms.", "MS", integer, default=30_000),
+        "session-timeout": Flag("Set session.timeout.ms.", "MS", integer, default=30_000),
         "verbose": Flag("Print an event for each record."),
         "enable-autocommit": Flag("Commit in the background."),
         "reset-policy": Flag("earliest or latest.", "POLICY", default="earliest"),
@@ -101,7 +101,7 @@ def _read(consumer: RecordConsumer, options: Options, stop: StopSignals) -> None
     while not stop.requested and (limit < 0 or count < limit):
         room = _AT_ONCE if limit < 0 else min(_AT_ONCE, limit - count)
         events = consumer.poll(_POLL_S, limit=room)
-        records = [found for found in events if isinstance(found, ConsumedRecord)]
+        records = [item for item in events if isinstance(item, ConsumedRecord)]
         if records:
             count += len(records)
             _report(consumer, records, is_verbose="verbose" in options)
@@ -115,12 +115,12 @@ def _report(consumer: RecordConsumer, records: list[ConsumedRecord], *, is_verbo
                   partition=record.partition, offset=record.offset)  # fmt: skip
         ranges.setdefault((record.topic, record.partition), []).append(record.offset)
     rows = [
-        {"topic": topic, "partition": number, "count": len(found), "minOffset": found[0],
-         "maxOffset": found[-1]}
-        for (topic, number), found in ranges.items()
+        {"topic": topic, "partition": number, "count": len(span), "minOffset": span[0],
+         "maxOffset": span[-1]}
+        for (topic, number), span in ranges.items()
     ]  # fmt: skip
     event("records_consumed", count=len(records), partitions=rows)
-    positions = {key: found[-1] + 1 for key, found in ranges.items()}
+    positions = {key: span[-1] + 1 for key, span in ranges.items()}
     consumer.store(positions)
     listed = [
         {"topic": topic, "partition": number, "offset": offset}

@@ -38,14 +38,14 @@ def run(options: Options) -> int:
     """Delete the records before the offsets of a file."""
     options.require("bootstrap-server", "offset-json-file")
     try:
-        wanted = _read(options["offset-json-file"])
+        offsets = _read(options["offset-json-file"])
         with cluster(options) as brokers:
             if not options.is_json:
                 out("Executing records delete operation")
             results: dict[tuple[str, int], int | str] = {}
-            for key in hash_order(wanted, partition_hash):
+            for key in hash_order(offsets, partition_hash):
                 try:
-                    results |= delete_records(brokers, {key: wanted[key]})
+                    results |= delete_records(brokers, {key: offsets[key]})
                 except ApiError as error:
                     results[key] = _EXCEPTIONS.get(error.code, str(error))
     except OttlaError as error:
@@ -71,16 +71,16 @@ def _read(path: str) -> dict[tuple[str, int], int]:
     content = read_json(path)
     if "partitions" not in content:
         raise ConfigError("Missing partitions field")
-    wanted: dict[tuple[str, int], int] = {}
+    offsets: dict[tuple[str, int], int] = {}
     twice = []
     for row in content["partitions"]:
         key = partition_of(row)
         if not isinstance(row.get("offset"), int):
             raise ConfigError(f'{key[0]}-{key[1]} needs a field "offset" (int)')
-        if key in wanted:
+        if key in offsets:
             twice.append(key)
-        wanted[key] = row["offset"]
+        offsets[key] = row["offset"]
     if twice:
         listed = ",".join(f"{topic}-{partition}" for topic, partition in dict.fromkeys(twice))
         raise ConfigError(f"Offset json file contains duplicate topic partitions: {listed}")
-    return wanted
+    return offsets

@@ -113,7 +113,7 @@ def _elect(brokers: Brokers, kind: int, keys: Sequence[TopicPartition] | None) -
         election_type=kind,
         topic_partitions=None
         if keys is None
-        else [TopicPartitions(topic=name, partitions=some) for name, some in rows.items()],
+        else [TopicPartitions(topic=name, partitions=numbers) for name, numbers in rows.items()],
         timeout_ms=30_000,
     )
 

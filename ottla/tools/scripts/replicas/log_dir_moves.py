@@ -44,7 +44,7 @@ class Directories(NamedTuple):
 
 def find_directories(brokers: Brokers, node_ids: Iterable[int]) -> dict[Replica, Directories]:
     """Return the directories of all replicas on these brokers."""
-    found: dict[Replica, Directories] = {}
+    by_replica: dict[Replica, Directories] = {}
     for node_id in sorted(set(node_ids)):
         response = brokers.ask_node(
             node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
@@ -55,9 +55,9 @@ def find_directories(brokers: Brokers, node_ids: Iterable[int]) -> dict[Replica,
             for name, row in rows:
                 replica = Replica(node_id, name, row.partition_index)
                 field = "future" if row.is_future_key else "current"
-                known = found.get(replica, Directories())
-                found[replica] = known._replace(**{field: directory.log_dir})
-    return found
+                known = by_replica.get(replica, Directories())
+                by_replica[replica] = known._replace(**{field: directory.log_dir})
+    return by_replica
 
 
 def move(brokers: Brokers, targets: Mapping[Replica, str], timeout_ms: int) -> None:
@@ -82,12 +82,12 @@ def move(brokers: Brokers, targets: Mapping[Replica, str], timeout_ms: int) -> N
         time.sleep(_PAUSE_S)
 
 
-def report(targets: Mapping[Replica, str], found: Mapping[Replica, Directories]) -> bool:
+def report(targets: Mapping[Replica, str], directories: Mapping[Replica, Directories]) -> bool:
     """Print the state of each move; return True if one is under way."""
     lines = []
     is_busy = False
     for replica in sorted(targets):
-        target, state = targets[replica], found.get(replica, Directories())
+        target, state = targets[replica], directories.get(replica, Directories())
         name = f"Partition {replica.topic}-{replica.partition}"
         if state.current is None:
             lines.append(

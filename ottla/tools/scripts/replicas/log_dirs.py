@@ -33,11 +33,11 @@ SPEC = Spec(
 def run(options: Options) -> int:
     """Print the sizes of replicas by log directory, as JSON."""
     options.require("bootstrap-server", "describe")
-    wanted = {name for name in options["topic-list"].split(",") if name}
+    selected = {name for name in options["topic-list"].split(",") if name}
     try:
         numbers = {_number(part) for part in options["broker-list"].split(",") if part}
         with cluster(options, client_id="log-dirs-tool") as brokers:
-            _describe(brokers, options, wanted, numbers)
+            _describe(brokers, options, selected, numbers)
     except OttlaError as error:
         err(str(error))
         return 1
@@ -57,48 +57,48 @@ def _number(text: str) -> int:
         raise OttlaError(f'For input string: "{text}"') from None
 
 
-def _describe(brokers: Brokers, options: Options, wanted: set[str], numbers: set[int]) -> None:
+def _describe(brokers: Brokers, options: Options, selected: set[str], numbers: set[int]) -> None:
     known = {broker.node_id for broker in describe_cluster(brokers).brokers}
     if numbers - known:
         raise OttlaError(
             "ERROR: The given brokers do not exist from --broker-list: "
             f"{_joined(numbers - known)}. Current existent brokers: {_joined(known)}"
         )
-    asked = sorted(numbers or known)
+    node_ids = sorted(numbers or known)
     if not options.is_json:
         out("Querying brokers for log directories information")
     request = DescribeLogDirsRequest(topics=None)
     rows = []
-    for node_id in asked:
+    for node_id in node_ids:
         response = brokers.ask_node(node_id, request, DescribeLogDirsResponse)
         check(response.error_code)
-        directories = [_directory(row, wanted) for row in response.results]
+        directories = [_directory(row, selected) for row in response.results]
         rows.append(_ordered({"broker": node_id, "logDirs": directories}))
     result = _ordered({"version": 1, "brokers": rows})
     if options.is_json:
         as_json(result)
         return
-    out(f"Received log directory information from brokers {_joined(set(asked))}")
+    out(f"Received log directory information from brokers {_joined(set(node_ids))}")
     out(compact(result))
 
 
-def _directory(row: DescribeLogDirsResult, wanted: set[str]) -> dict[str, Any]:
-    found = {
+def _directory(row: DescribeLogDirsResult, selected: set[str]) -> dict[str, Any]:
+    rows = {
         (topic.name, partition.partition_index): partition
         for topic in row.topics
         for partition in topic.partitions
-        if not wanted or topic.name in wanted
+        if not selected or topic.name in selected
     }
     partitions = [
         _ordered(
             {
                 "partition": f"{key[0]}-{key[1]}",
-                "size": found[key].partition_size,
-                "offsetLag": found[key].offset_lag,
-                "isFuture": found[key].is_future_key,
+                "size": rows[key].partition_size,
+                "offsetLag": rows[key].offset_lag,
+                "isFuture": rows[key].is_future_key,
             }
         )
-        for key in hash_order(found, partition_hash)
+        for key in hash_order(rows, partition_hash)
     ]
     error = "org.apache.kafka.common.errors.KafkaStorageException" if row.error_code else None
     return _ordered({"logDir": row.log_dir, "error": error, "partitions": partitions})

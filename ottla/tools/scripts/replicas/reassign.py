@@ -5,6 +5,7 @@
 Not done: `--bootstrap-controller`.
 """
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 
@@ -46,7 +47,7 @@ SPEC = Spec(
         "command-config": COMMAND_CONFIG,
         "generate": Flag("Propose a plan that spreads topics over brokers."),
         "execute": Flag("Start the moves of a plan."),
-        "verify": Flag("Show the progress of a plan, and remove its limits at its end."),
+        "verify": Flag("Show the progress of a plan; when it is complete, remove its throttles."),
         "cancel": Flag("Cancel the moves of a plan."),
         "list": Flag("List the moves under way."),
         "reassignment-json-file": Flag("The plan.", "manual assignment json file path"),
@@ -56,8 +57,8 @@ SPEC = Spec(
         "throttle": Flag("Limit the traffic in bytes a second.", "throttle", long, default=-1),
         "replica-alter-log-dirs-throttle": Flag("Limit moves between directories.", "throttle", long, default=-1),
         "timeout": Flag("The time limit of moves between directories.", "timeout", long, default=10_000),
-        "additional": Flag("Start although other moves are under way."),
-        "preserve-throttles": Flag("Keep the limits."),
+        "additional": Flag("Start even if other moves are under way."),
+        "preserve-throttles": Flag("Do not remove throttles."),
     },
     {"zookeeper": Old("bootstrap-server")},
 )  # fmt: skip
@@ -109,11 +110,11 @@ def on_parse_error(error: UsageError) -> int:
 
 
 def _check(options: Options) -> str:
-    given = [name for name in _ACTIONS if name in options]
-    if len(given) != 1:
-        wanted = ", ".join(f"--{name}" for name in _ACTIONS)
-        raise UsageError(f"Command must include exactly one action: {wanted}")
-    (action,) = given
+    actions = [name for name in _ACTIONS if name in options]
+    if len(actions) != 1:
+        known = ", ".join(f"--{name}" for name in _ACTIONS)
+        raise UsageError(f"Command must include exactly one action: {known}")
+    (action,) = actions
     if "bootstrap-server" not in options:
         raise UsageError("Please specify either --bootstrap-server or --bootstrap-controller")
     options.require(*_REQUIRED[action])
@@ -127,7 +128,7 @@ def _check(options: Options) -> str:
 def _list(brokers: Brokers, options: Options) -> None:
     moves = list_reassignments(brokers)
     if options.is_json:
-        as_json({text_of(key): move._asdict() for key, move in moves.items()})
+        as_json({text_of(key): dataclasses.asdict(move) for key, move in moves.items()})
         return
     if not moves:
         out("No partition reassignments found.")
@@ -256,8 +257,8 @@ def _verify(brokers: Brokers, options: Options) -> None:
                 f"There is no active reassignment of partition {text_of(key)}, but replica set is "
                 f"{_ids(replicas)} rather than {_ids(plan[key])}."
             )
-    found = find_directories(brokers, _live(brokers, targets))
-    is_busy = log_dir_moves.report(targets, found)
+    directories = find_directories(brokers, _live(brokers, targets))
+    is_busy = log_dir_moves.report(targets, directories)
     if not moves and not is_busy and "preserve-throttles" not in options:
         _clear(brokers, plan)
 
@@ -287,11 +288,13 @@ def _cancel(brokers: Brokers, options: Options) -> None:
         out(f"Successfully cancelled partition reassignment{plural} for: {listed(active)}")
     else:
         out("None of the specified partition reassignments are active.")
-    found = find_directories(brokers, _live(brokers, targets))
+    by_replica = find_directories(brokers, _live(brokers, targets))
     back = {
-        replica: directories.current
+        replica: current_and_future.current
         for replica in targets
-        if (directories := found.get(replica)) and directories.future and directories.current
+        if (current_and_future := by_replica.get(replica))
+        and current_and_future.future
+        and current_and_future.current
     }
     if back:
         log_dir_moves.move(brokers, back, options["timeout"])

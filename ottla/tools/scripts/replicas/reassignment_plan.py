@@ -108,7 +108,9 @@ def listed(keys: Iterable[TopicPartition], separator: str = ",") -> str:
 
 def _replicas(row: dict[str, Any], key: TopicPartition) -> tuple[tuple[int, ...], list[str]]:
     replicas = row.get("replicas")
-    if not isinstance(replicas, list) or not all(isinstance(each, int) for each in replicas):
+    if not isinstance(replicas, list) or not all(
+        isinstance(broker_id, int) for broker_id in replicas
+    ):
         raise ConfigError(f'{text_of(key)} needs a field "replicas" with broker ids')
     directories = row.get("log_dirs", [_ANY] * len(replicas))
     if len(directories) != len(replicas):

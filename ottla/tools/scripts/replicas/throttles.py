@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.admin import configs
+from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
-from ottla.tools.scripts.reassignments import Reassignment, TopicPartition
+from ottla.tools.scripts.reassignments import TopicPartition
 
 _MOVES = "replica.alter.log.dirs.io.max.bytes.per.second"
 _BROKER = ("leader.replication.throttled.rate", "follower.replication.throttled.rate",

@@ -63,11 +63,11 @@ def run(options: Options) -> int:
         return 1
     try:
         with Brokers(options["broker-list"]) as brokers, StopSignals() as stop:
-            found = [row for row in topics.list_topics(brokers) if pattern.fullmatch(row.name)]
-            if not found:
+            selected = [row for row in topics.list_topics(brokers) if pattern.fullmatch(row.name)]
+            if not selected:
                 err("No topics found: --topics-include matches none, or there are none.")
                 return 1
-            verification = Verification(brokers, found, options)
+            verification = Verification(brokers, selected, options)
             if not options.is_json:
                 out(f"{_now()}: verification process is started")
             while not stop.requested:
@@ -91,8 +91,10 @@ class _Different(Exception):
 class Verification:
     """The positions of one run."""
 
-    def __init__(self, brokers: Brokers, found: Sequence[topics.Topic], options: Options) -> None:
-        rows = {(topic.name, row.partition): row for topic in found for row in topic.partitions}
+    def __init__(
+        self, brokers: Brokers, selected: Sequence[topics.Topic], options: Options
+    ) -> None:
+        rows = {(topic.name, row.partition): row for topic in selected for row in topic.partitions}
         self._keys = hash_order(rows, partition_hash)
         self._replicas: dict[Key, list[Replica]] = {
             key: [Replica(brokers, broker, *key) for broker in sorted(rows[key].replicas)]
@@ -128,33 +130,33 @@ class Verification:
     def _compare(self, key: Key) -> int:
         """Compare one partition from its position on; return the lag that is left."""
         high_watermark = -1
-        found: dict[int, list[Batch]] = {}
+        batches: dict[int, list[Batch]] = {}
         for replica in self._replicas[key]:
             try:
                 content = replica.read(self._at[key])
             except (ApiError, ClientError):
                 # As in Kafka, a replica that cannot be read delays the verification.
-                found[replica.broker] = []
+                batches[replica.broker] = []
                 continue
             high_watermark = max(high_watermark, content.high_watermark)
             end = content.high_watermark
-            found[replica.broker] = [item for item in content.batches if item.last_offset < end]
-        for rows in zip(*found.values(), strict=False):
-            _check_equal(key, dict(zip(found, rows, strict=True)))
+            batches[replica.broker] = [item for item in content.batches if item.last_offset < end]
+        for rows in zip(*batches.values(), strict=False):
+            _check_equal(key, dict(zip(batches, rows, strict=True)))
             self._at[key] = rows[0].last_offset + 1
         return high_watermark - self._at[key]
 
 
 def _check_equal(key: Key, batches: Mapping[int, Batch]) -> None:
-    (first, one), *others = batches.items()
+    (first, first_batch), *other_replicas = batches.items()
     name = f"{key[0]}-{key[1]}"
-    for broker, other in others:
-        if one.last_offset != other.last_offset:
+    for broker, other in other_replicas:
+        if first_batch.last_offset != other.last_offset:
             raise _Different(
-                f"partition {name}: replica {first}'s offset {one.last_offset} doesn't match replica "
+                f"partition {name}: replica {first}'s offset {first_batch.last_offset} doesn't match replica "
                 f"{broker}'s offset {other.last_offset}"
             )
-        ours, theirs = batch.parse_header(one.data).crc, batch.parse_header(other.data).crc
+        ours, theirs = batch.parse_header(first_batch.data).crc, batch.parse_header(other.data).crc
         if ours != theirs:
             out(
                 f"{_now()}: partition {name} has unmatched checksum at offset {other.last_offset}; "
@@ -165,8 +167,8 @@ def _check_equal(key: Key, batches: Mapping[int, Batch]) -> None:
 def _starts(brokers: Brokers, keys: Sequence[Key], timestamp: int) -> dict[Key, int]:
     if timestamp >= 0:
         return offsets.offsets_at(brokers, keys, timestamp)
-    found = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp))
-    return {key: row.offset for key, row in found.items()}
+    results = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp))
+    return {key: row.offset for key, row in results.items()}
 
 
 def _now() -> str:

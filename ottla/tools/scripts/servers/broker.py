@@ -1,16 +1,20 @@
 """`kafka-server-start` and `kafka-server-stop`: a broker of Ottla in front or behind.
 
 `kafka-server-start [-daemon] server.properties [--override name=value]…` is `ottla up --config`.
+JMX_PORT opens the HTTP port with the JMX beans on that port of 127.0.0.1, for `kafka-jmx`.
 Only brokers that `-daemon` started are stopped: their process ids are in a file.
 """
 
+import os
 import sys
 from pathlib import Path
 
 from ottla.tools.scripts.printing import err
 from ottla.tools.scripts.servers import daemon
 from ottla.tools.scripts.servers.daemon import ServerKind
+from ottla.tools.scripts.session import read_properties
 
+_HTTP_OPTION = "metrics.listener"
 _COMMAND = (sys.executable, "-c", "from ottla.tools.main import main; main()")
 
 BROKER = ServerKind("Broker", "kafka", "server", b"ottla.tools.main")
@@ -46,4 +50,15 @@ def _start(words: list[str]) -> int:
             err(f"{flag} is not an option: known are -daemon and --override property=value")
             return 1
         line += ["--option", overrides.pop(0)]
+    line += _jmx_options(path, line)
     return daemon.start(BROKER, line, is_daemon=is_daemon)
+
+
+def _jmx_options(path: Path, line: list[str]) -> list[str]:
+    """Return the option for JMX_PORT, unless the broker has an HTTP port of its own."""
+    port = os.environ.get("JMX_PORT", "")
+    is_set = any(word.startswith(f"{_HTTP_OPTION}=") for word in line)
+    if not port or is_set or _HTTP_OPTION in read_properties(str(path)):
+        return []
+    err(f"JMX_PORT={port}: JMX beans are on http://127.0.0.1:{port}/jmx (kafka-jmx reads them)")
+    return ["--option", f"{_HTTP_OPTION}=127.0.0.1:{port}"]

@@ -27,12 +27,12 @@ def run(name: str, words: list[str]) -> int:
 
 def _start(words: list[str]) -> int:
     is_daemon = "-daemon" in words
-    rest = [word for word in words if not word.startswith("-")]
-    if len(rest) != 1 or any(word.startswith("--") for word in words):
+    arguments = [word for word in words if not word.startswith("-")]
+    if len(arguments) != 1 or any(word.startswith("--") for word in words):
         err("USAGE: zookeeper-server-start [-daemon] zookeeper.properties")
         return 1
-    if not Path(rest[0]).is_file():
-        err(f"{rest[0]} is not a file: name ZooKeeper's properties file")
+    if not Path(arguments[0]).is_file():
+        err(f"{arguments[0]} is not a file: name ZooKeeper's properties file")
         return 1
-    line = [*java_command(), rest[0]]
+    line = [*java_command(), arguments[0]]
     return daemon.start(ZOOKEEPER, line, is_daemon=is_daemon)

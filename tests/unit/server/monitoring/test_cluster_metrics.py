@@ -119,6 +119,7 @@ def test_each_value_has_one_reporter(cluster: Cluster) -> None:
     found = scrape(cluster)
     partitions = 3 + 3 + 1
     assert found.sum("kafka_controller_kafkacontroller_activecontrollercount") == 1
+    assert len(found.all("ottla_controller_epoch")) == 1
     assert found.sum("kafka_controller_kafkacontroller_globalpartitioncount") == partitions
     assert found.sum("kafka_server_replicamanager_leadercount") == partitions
     assert found.sum("kafka_server_replicamanager_partitioncount") == 9 + 3 + 3

@@ -34,7 +34,7 @@ def test_a_pattern_with_another_meaning_is_rejected(pattern: str) -> None:
 
 def test_an_invalid_pattern_is_rejected() -> None:
     """The error contains Python's message."""
-    with pytest.raises(ValueError, match="no regular expression"):
+    with pytest.raises(ValueError, match="is not a regular expression"):
         of_java("(a")
     with pytest.raises(ValueError, match=r"a number of a group follows \$"):
         replaced(of_java("a").search("a") or pytest.fail(), "$x")

@@ -1,4 +1,4 @@
-"""Every lesson, played on a cluster: what it observed is what the lesson explains."""
+"""Every lesson, played on a cluster: the explanation agrees with the observations."""
 
 import re
 import string

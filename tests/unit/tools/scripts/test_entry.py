@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.testing import Cluster
 from ottla.tools import main
 from ottla.tools.scripts import entry
 from ottla.tools.scripts.refused import REASONS
@@ -125,6 +126,25 @@ def test_zookeeper_is_asked_for_the_brokers(
     printed = capsys.readouterr()
     assert f"use --bootstrap-server {nowhere} instead" in printed.err
     assert f"nothing listens on {nowhere}" in printed.out
+
+
+def test_deletion_through_zookeeper_prints_what_it_printed(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The two lines of Apache Kafka 2.8 and before; with --bootstrap-server nothing is printed."""
+    monkeypatch.setattr(zookeeper_lookup, "find_brokers", lambda connect: ottla_cluster.bootstrap)
+    for name in ("first", "second"):
+        ottla_cluster.create_topic(name)
+    words = ["--bootstrap-server", ottla_cluster.bootstrap, "--delete", "--topic", "second"]
+    assert entry.run("kafka-topics", words) == 0
+    assert capsys.readouterr().out == ""
+    assert (
+        entry.run("kafka-topics", ["--zookeeper", "zk:2181", "--delete", "--topic", "first"]) == 0
+    )
+    assert capsys.readouterr().out == (
+        "Topic first is marked for deletion.\n"
+        "Note: This will have no impact if delete.topic.enable is not set to true.\n"
+    )
 
 
 def test_bootstrap_server_wins_over_zookeeper(

@@ -11,19 +11,19 @@ from ottla.client.brokers import Brokers
 Partition = tuple[str, int]
 
 
-def parse_places(brokers: Brokers, places: Sequence[str]) -> list[Partition]:
+def parse_topic_partitions(brokers: Brokers, topic_partitions: Sequence[str]) -> list[Partition]:
     """Return the partitions, each once; ApiError if one does not exist, UsageError for another
     form.
     """
     keys: list[Partition] = []
-    for place in places:
-        name, _, numbers = place.partition(":")
+    for argument in topic_partitions:
+        name, _, numbers = argument.partition(":")
         known = [row.partition for row in topics.describe_topic(brokers, name).partitions]
         if not numbers:
             keys += [(name, number) for number in known]
             continue
         if not all(part.strip().isdecimal() for part in numbers.split(",")):
-            raise click.UsageError(f"invalid topic {place!r}: use the form orders:0,1")
+            raise click.UsageError(f"invalid topic {argument!r}: use the form orders:0,1")
         for number in (int(part) for part in numbers.split(",")):
             if number not in known:
                 raise ApiError(

@@ -1,0 +1,1 @@
+"""Alerts: rules on samples, incidents, silences, and the channels that carry notifications."""

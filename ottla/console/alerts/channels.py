@@ -1,0 +1,228 @@
+"""Channels: where notifications go, and the request that each service documents. Pure.
+
+* Slack: incoming webhooks (docs.slack.dev, "Sending messages using incoming webhooks")
+* DingTalk: custom robots with signature (open.dingtalk.com, document/robots)
+* WeCom: group robots (developer.work.weixin.qq.com, document/path/91770)
+* Feishu: custom bots with signature (open.feishu.cn, bot-v3/add-custom-bot)
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from enum import Enum
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from ottla.base.errors import ConfigError
+
+NAME_LENGTH = 80
+_URL_LENGTH = 2000
+_WECOM_BYTES = 4096
+_SIGNATURE_HEADER = "x-ottla-signature"
+
+
+class ChannelKind(Enum):
+    """A service."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    DINGTALK = "dingtalk"
+    WECOM = "wecom"
+    FEISHU = "feishu"
+    MAIL = "mail"
+
+
+class Security(Enum):
+    """How the connection to a mail server is encrypted."""
+
+    NONE = "none"
+    STARTTLS = "starttls"
+    TLS = "tls"
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    """A mail server and the addresses; `user` is empty if the server needs no login."""
+
+    host: str
+    port: int = 25
+    security: Security = Security.STARTTLS
+    user: str = ""
+    password: str = field(default="", repr=False)
+    sender: str = ""
+    recipients: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel; `url` and `secret` are secrets, and `mail` is only for mail.
+
+    `secret` signs the requests of webhooks, DingTalk and Feishu; empty: they are not signed.
+    """
+
+    name: str
+    kind: ChannelKind
+    url: str = field(default="", repr=False)
+    secret: str = field(default="", repr=False)
+    mail: MailSettings | None = None
+
+    def check(self) -> None:
+        """Raise ConfigError for values with which nothing can be sent."""
+        if not self.name.strip() or len(self.name) > NAME_LENGTH:
+            raise ConfigError(f"the name of a channel has 1 to {NAME_LENGTH} characters")
+        if self.kind is ChannelKind.MAIL:
+            _check_mail(self.mail)
+        else:
+            check_url(self.url)
+        if self.secret and self.kind in (ChannelKind.SLACK, ChannelKind.WECOM):
+            raise ConfigError(
+                f"a channel of the kind {self.kind.value} has no secret: its URL is one"
+            )
+
+    @property
+    def destination(self) -> str:
+        """The host, and the recipients of mail: what may be shown of a channel."""
+        if self.mail is not None:
+            return f"{', '.join(self.mail.recipients)} ({self.mail.host}:{self.mail.port})"
+        return urlsplit(self.url).hostname or ""
+
+
+class Notification(NamedTuple):
+    """The content of a message; `labels` are facts for programs."""
+
+    title: str
+    text: str
+    labels: Mapping[str, str]
+
+
+class HttpRequest(NamedTuple):
+    """A POST request with JSON."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def check_url(url: str) -> None:
+    """Raise ConfigError unless a text is an http or https URL with a host and without a password."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ConfigError("the URL is malformed") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ConfigError("the URL must begin with https:// or http:// and have a host")
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError("the URL must not have a user or a password")
+    if len(url) > _URL_LENGTH or any(sign <= " " or sign > "~" for sign in url):
+        raise ConfigError(f"the URL may have {_URL_LENGTH} printable ASCII characters")
+
+
+def request_of(channel: Channel, notification: Notification, now_ms: int) -> HttpRequest:
+    """Return the request that carries a notification, signed if the channel has a secret."""
+    headers = {"content-type": "application/json; charset=utf-8"}
+    text = f"{notification.title}\n{notification.text}"
+    match channel.kind:
+        case ChannelKind.SLACK:
+            return _json(channel.url, headers, {"text": _slack_text(text)})
+        case ChannelKind.DINGTALK:
+            return _json(
+                _dingtalk_url(channel, now_ms),
+                headers,
+                {"msgtype": "text", "text": {"content": text}},
+            )
+        case ChannelKind.WECOM:
+            content = text.encode()[: _WECOM_BYTES // 2].decode("utf-8", "ignore")
+            return _json(channel.url, headers, {"msgtype": "text", "text": {"content": content}})
+        case ChannelKind.FEISHU:
+            body = {"msg_type": "text", "content": {"text": text}}
+            return _json(channel.url, headers, _feishu_signature(channel, now_ms) | body)
+        case _:
+            return _webhook(channel, notification, headers, now_ms)
+
+
+def mail_of(settings: MailSettings, notification: Notification) -> EmailMessage:
+    """Return a mail; line breaks in the title become spaces, so that it adds no header."""
+    message = EmailMessage()
+    message["Subject"] = " ".join(notification.title.split())
+    message["From"] = settings.sender
+    message["To"] = ", ".join(settings.recipients)
+    message.set_content(notification.text)
+    return message
+
+
+def refusal_of(kind: ChannelKind, status: int, body: bytes) -> str:
+    """Return why a service has refused a notification, or an empty text if it was accepted.
+
+    DingTalk, WeCom and Feishu report errors with the status 200 and a code in the body.
+    """
+    if not 200 <= status < 300:
+        return f"the server answers {status}"
+    if kind not in (ChannelKind.DINGTALK, ChannelKind.WECOM, ChannelKind.FEISHU):
+        return ""
+    try:
+        answer = json.loads(body)
+        code = answer.get("errcode", answer.get("code", answer.get("StatusCode", 0)))
+    except (ValueError, AttributeError, RecursionError):
+        return "the server's answer is not JSON"
+    if code == 0:
+        return ""
+    reason = answer.get("errmsg", answer.get("msg", ""))
+    return f"the server answers with the code {str(code)[:20]}: {str(reason)[:200]}"
+
+
+def _check_mail(mail: MailSettings | None) -> None:
+    if mail is None or not mail.host or not 0 < mail.port < 65536:
+        raise ConfigError("a mail channel needs the host and the port of a server")
+    if not mail.recipients:
+        raise ConfigError("a mail channel needs at least one recipient")
+    for address in (mail.sender, *mail.recipients):
+        name, at, domain = address.partition("@")
+        if not (name and at and domain) or any(sign <= " " or sign in ",<>" for sign in address):
+            raise ConfigError(f"{address!r} is no mail address: write name@example.com")
+    if mail.password and mail.security is Security.NONE:
+        raise ConfigError("a password is sent only with STARTTLS or TLS: choose one of them")
+
+
+def _webhook(
+    channel: Channel, notification: Notification, headers: Mapping[str, str], now_ms: int
+) -> HttpRequest:
+    """Return our own format; the signature is that of the timestamp, a dot and the body."""
+    fields = {"title": notification.title, "text": notification.text, "at_ms": now_ms}
+    request = _json(channel.url, headers, fields | {"labels": dict(notification.labels)})
+    if not channel.secret:
+        return request
+    signed = f"{now_ms}.".encode() + request.body
+    signature = hmac.new(channel.secret.encode(), signed, hashlib.sha256).hexdigest()
+    header = {_SIGNATURE_HEADER: f"t={now_ms},sha256={signature}"}
+    return request._replace(headers={**request.headers, **header})
+
+
+def _dingtalk_url(channel: Channel, now_ms: int) -> str:
+    if not channel.secret:
+        return channel.url
+    text = f"{now_ms}\n{channel.secret}"
+    digest = hmac.new(channel.secret.encode(), text.encode(), hashlib.sha256).digest()
+    query = urlencode({"timestamp": now_ms, "sign": base64.b64encode(digest).decode()})
+    return f"{channel.url}{'&' if urlsplit(channel.url).query else '?'}{query}"
+
+
+def _feishu_signature(channel: Channel, now_ms: int) -> dict[str, Any]:
+    if not channel.secret:
+        return {}
+    timestamp = str(now_ms // 1000)
+    # The text is the key, and the message is empty.
+    digest = hmac.new(f"{timestamp}\n{channel.secret}".encode(), b"", hashlib.sha256).digest()
+    return {"timestamp": timestamp, "sign": base64.b64encode(digest).decode()}
+
+
+def _slack_text(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _json(url: str, headers: Mapping[str, str], value: Mapping[str, Any]) -> HttpRequest:
+    return HttpRequest(url, headers, json.dumps(value, ensure_ascii=False).encode())

@@ -1,0 +1,45 @@
+"""Operations for SQL over topics."""
+
+from dataclasses import dataclass
+
+from ottla.console.accounts.roles import Role
+from ottla.console.api.operations import CLUSTER_PATH, Operation
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.masking import MaskingRule
+from ottla.console.sql.queries import Queries
+from ottla.console.sql.values import QueryResult
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The result of a cancellation; `was_running` is False if there was no query."""
+
+    was_running: bool
+
+
+def query_topics(
+    connection: ClusterConnection,
+    queries: Queries,
+    caller: str,
+    *,
+    sql: str,
+    masking: tuple[MaskingRule, ...] = (),
+) -> QueryResult:
+    """Run one SELECT statement over topics, in DuckDB's dialect. Columns are _partition, _offset,
+    _time, _key, _value, headers, and the fields of JSON objects. Limit _time: the newest 100000
+    records of a topic are read at most.
+    """
+    return queries.run(connection, caller, sql, masking)
+
+
+def cancel_query(connection: ClusterConnection, queries: Queries, caller: str) -> Cancelled:
+    """Cancel the caller's running query."""
+    return Cancelled(queries.cancel(caller))
+
+
+_SQL = f"{CLUSTER_PATH}/sql"
+
+OPERATIONS = (
+    Operation("POST", _SQL, Role.VIEWER, query_topics, "sql", is_dry_run=True),
+    Operation("POST", f"{_SQL}/cancel", Role.VIEWER, cancel_query, "sql", is_dry_run=True),
+)

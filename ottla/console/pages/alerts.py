@@ -1,0 +1,170 @@
+"""Alerts: incidents, rules, silences, channels, and the attempts to send."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.base.errors import ConfigError
+from ottla.console.accounts.roles import Role
+from ottla.console.alerts import commands
+from ottla.console.alerts.channels import Channel, ChannelKind, MailSettings, Security
+from ottla.console.alerts.rules import KINDS, Rule, RuleKind, Severity
+from ottla.console.fields import Fields
+from ottla.console.page import Action, Done, Page, View
+
+_SHOWN = 200
+_DELIVERIES = 20
+
+
+def show(view: View) -> Mapping[str, Any]:
+    """Return everything about alerts; channels and attempts to send for admins only."""
+    store = view.console.alerts.store
+    is_admin = view.role is Role.ADMIN
+    return {
+        "open": store.incidents(is_open=True, limit=_SHOWN),
+        "ended": store.incidents(is_open=False, limit=_SHOWN),
+        "rules": store.rules(),
+        "silences": commands.list_silences(view.console.alerts),
+        "channels": store.channels() if view.role >= Role.EDITOR else [],
+        "deliveries": store.deliveries(_DELIVERIES) if is_admin else [],
+        "names": {stored.id: stored.rule.name for stored in store.rules()},
+        "kinds": [(kind.value, facts) for kind, facts in KINDS.items()],
+        "facts": {kind.value: facts for kind, facts in KINDS.items()},
+        "severities": [item.value for item in Severity],
+        "channel_kinds": [item.value for item in ChannelKind],
+        "securities": [item.value for item in Security],
+    }
+
+
+def add_rule(view: View) -> Done:
+    """Add a rule."""
+    form = view.form
+    rule = Rule(
+        name=form.required("name"),
+        kind=_option(RuleKind, form.text("kind"), "kind"),
+        threshold=_number(form, "threshold"),
+        cluster=form.text("cluster"),
+        targets=form.text("targets"),
+        for_s=form.integer("for_s", 60, least=0),
+        repeat_s=form.integer("repeat_s", 3600, least=0),
+        severity=_option(Severity, form.text("severity"), "severity"),
+        channels=tuple(_channel_number(text) for text in form.all("channels")),
+    )
+    change = commands.add_rule(view.console.alerts, view.console.clusters, rule=rule)
+    return Done(view.say("The rule {name} is added.", name=rule.name), change=change)
+
+
+def switch_rule(view: View) -> Done:
+    """Switch a rule on or off."""
+    number, is_enabled = view.form.integer("rule"), view.form.is_checked("enabled")
+    change = commands.set_rule_enabled(view.console.alerts, number, is_enabled=is_enabled)
+    return Done(view.say("The rule {name} is changed.", name=change.resource), change=change)
+
+
+def delete_rule(view: View) -> Done:
+    """Delete a rule."""
+    change = commands.delete_rule(view.console.alerts, view.form.integer("rule"))
+    return Done(view.say("The rule {name} is deleted.", name=change.resource), change=change)
+
+
+def add_silence(view: View) -> Done:
+    """Hold back notifications for some time."""
+    form = view.form
+    change = commands.add_silence(
+        view.console.alerts,
+        view.actor.user,
+        minutes=form.integer("minutes", least=1),
+        rule_id=form.integer("rule") if form.text("rule") else None,
+        cluster=form.text("silenced_cluster"),
+        comment=form.text("comment"),
+    )
+    return Done(view.say("The silence begins."), change=change)
+
+
+def delete_silence(view: View) -> Done:
+    """End a silence."""
+    change = commands.delete_silence(view.console.alerts, view.form.integer("silence"))
+    return Done(view.say("The silence is over."), change=change)
+
+
+def add_channel(view: View) -> Done:
+    """Add a channel."""
+    form = view.form
+    kind = _option(ChannelKind, form.text("channel_kind"), "channel_kind")
+    mail = None
+    if kind is ChannelKind.MAIL:
+        mail = MailSettings(
+            host=form.required("host"),
+            port=form.integer("port", 25, least=1),
+            security=_option(Security, form.text("security"), "security"),
+            user=form.text("mail_user"),
+            password=form.get("mail_password", ""),
+            sender=form.required("sender"),
+            recipients=tuple(form.required("recipients").replace(",", " ").split()),
+        )
+    is_mail = mail is not None
+    channel = Channel(
+        name=form.required("channel_name"),
+        kind=kind,
+        url="" if is_mail else form.required("url"),
+        secret="" if is_mail else form.text("secret"),
+        mail=mail,
+    )
+    change = commands.add_channel(view.console.alerts, channel=channel)
+    return Done(view.say("The channel {name} is added.", name=channel.name), change=change)
+
+
+def delete_channel(view: View) -> Done:
+    """Delete a channel."""
+    change = commands.delete_channel(view.console.alerts, view.form.integer("channel"))
+    return Done(view.say("The channel {name} is deleted.", name=change.resource), change=change)
+
+
+def test_channel(view: View) -> Done:
+    """Send a test notification."""
+    change = commands.test_channel(view.console.alerts, view.form.integer("channel"))
+    sentence = view.say("A test notification is sent to {name}.", name=change.resource)
+    return Done(sentence, change=change)
+
+
+def _option(kind: Any, text: str, name: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        options = ", ".join(item.value for item in kind)
+        raise ConfigError(f"unknown {name} {text!r}: use {options}") from None
+
+
+def _number(form: Fields, name: str) -> float:
+    text = form.text(name, "0")
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"field {name!r} is {text!r}: a number is needed") from None
+
+
+def _channel_number(text: str) -> int:
+    if not text.isdecimal():
+        raise ConfigError(f"{text!r} is not the number of a channel")
+    return int(text)
+
+
+PAGES = (
+    Page(
+        "/alerts",
+        "alerts.html",
+        show,
+        "alerts",
+        actions={
+            "add-rule": Action(add_rule, "alert-rule.create", "name"),
+            "switch-rule": Action(switch_rule, "alert-rule.enable", "rule"),
+            "delete-rule": Action(delete_rule, "alert-rule.delete", "rule"),
+            "add-silence": Action(add_silence, "alert-silence.create", "rule"),
+            "delete-silence": Action(delete_silence, "alert-silence.delete", "silence"),
+            "add-channel": Action(add_channel, "alert-channel.create", "channel_name", Role.ADMIN),
+            "delete-channel": Action(delete_channel, "alert-channel.delete", "channel", Role.ADMIN),
+            "test-channel": Action(test_channel, "alert-channel.test", "channel", Role.ADMIN),
+        },
+        is_global=True,
+        refresh_s=5,
+    ),
+)

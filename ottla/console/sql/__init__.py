@@ -1,0 +1,1 @@
+"""SQL over topics: records of a time range, read into DuckDB in a process of its own."""

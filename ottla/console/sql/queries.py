@@ -1,0 +1,273 @@
+"""Queries of a running console: one at a time for each user, with limits, cancel, and downloads."""
+
+import importlib.util
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from ottla.base.clock import Clock
+from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.messages.masking import MaskingRule
+from ottla.console.model.topics import list_topics
+from ottla.console.sql.pushdown import TimeRange
+from ottla.console.sql.reading import TopicReader
+from ottla.console.sql.values import (
+    Column,
+    QueryBusy,
+    QueryLimits,
+    QueryRejected,
+    QueryResult,
+    StoredResult,
+    TopicRead,
+)
+
+_WORKER = "ottla.console.sql.worker"
+_LENGTH = struct.Struct(">I")
+_ANSWER_MAX = 256 << 20
+_RUNNING_MAX = 4
+_RESULTS_MAX = 8
+_MISSING = "SQL needs DuckDB, which is not installed: pip install 'ottla[sql]'"
+
+
+def is_available() -> bool:
+    """Return True if DuckDB is installed; it is not imported."""
+    return importlib.util.find_spec("duckdb") is not None
+
+
+@dataclass(slots=True)
+class _Running:
+    """A query that runs; the process is ended by `stop`, from any thread."""
+
+    sql: str
+    reason: str = ""
+    _process: "subprocess.Popen[bytes] | None" = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def attach(self, process: "subprocess.Popen[bytes]") -> None:
+        """Remember the process; it is ended at once if the query has been stopped."""
+        with self._lock:
+            self._process = process
+            if self.reason:
+                process.kill()
+
+    def stop(self, reason: str) -> None:
+        """End the query; the first reason counts."""
+        with self._lock:
+            self.reason = self.reason or reason
+            if self._process is not None:
+                self._process.kill()
+
+    def is_stopped(self) -> bool:
+        """Return True after `stop`."""
+        return bool(self.reason)
+
+
+class Queries:
+    """The queries of all users; any thread may use it."""
+
+    def __init__(self, clock: Clock, limits: QueryLimits | None = None) -> None:
+        self.limits = limits or QueryLimits()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._running: dict[str, _Running] = {}
+        self._results: OrderedDict[str, StoredResult] = OrderedDict()
+
+    def run(
+        self,
+        connection: ClusterConnection,
+        user: str,
+        sql: str,
+        masking: tuple[MaskingRule, ...] = (),
+    ) -> QueryResult:
+        """Run a statement and keep its result for downloads.
+
+        QueryBusy if another one of the user runs, QueryRejected if it cannot be run.
+        """
+        self._check(sql)
+        running = _Running(sql)
+        with self._lock:
+            if user in self._running:
+                raise QueryBusy("a query of yours is running: wait for it, or cancel it")
+            if len(self._running) >= _RUNNING_MAX:
+                raise QueryBusy(f"{_RUNNING_MAX} queries are running: try again in a moment")
+            self._running[user] = running
+        timer = threading.Timer(self.limits.timeout_s, running.stop, ("timeout",))
+        timer.daemon = True
+        timer.start()
+        try:
+            stored = self._execute(connection, running, masking)
+        finally:
+            timer.cancel()
+            with self._lock:
+                del self._running[user]
+        self._keep(user, stored)
+        return stored.result
+
+    def cancel(self, user: str) -> bool:
+        """Cancel the running query of a user; return False if there is none."""
+        with self._lock:
+            running = self._running.get(user)
+        if running is not None:
+            running.stop("cancelled")
+        return running is not None
+
+    def running(self, user: str) -> str:
+        """Return the statement of a user that runs, or an empty text."""
+        with self._lock:
+            running = self._running.get(user)
+        return running.sql if running else ""
+
+    def last(self, user: str) -> StoredResult | None:
+        """Return the last result of a user, if it is still kept."""
+        with self._lock:
+            return self._results.get(user)
+
+    def close(self) -> None:
+        """Cancel all queries."""
+        with self._lock:
+            running = list(self._running.values())
+        for query in running:
+            query.stop("cancelled")
+
+    def _check(self, sql: str) -> None:
+        if not is_available():
+            raise QueryRejected(_MISSING)
+        if not sql.strip():
+            raise QueryRejected("write a SELECT statement")
+        if len(sql) > self.limits.sql_length:
+            raise QueryRejected(f"a statement has {self.limits.sql_length} characters at most")
+
+    def _keep(self, user: str, stored: StoredResult) -> None:
+        with self._lock:
+            self._results.pop(user, None)
+            self._results[user] = stored
+            while len(self._results) > _RESULTS_MAX:
+                self._results.popitem(last=False)
+
+    def _execute(
+        self, connection: ClusterConnection, running: _Running, masking: tuple[MaskingRule, ...]
+    ) -> StoredResult:
+        started = self._clock.monotonic()
+        with tempfile.TemporaryDirectory(prefix="ottla-sql-") as folder:
+            path = Path(folder) / "result.parquet"
+            process = subprocess.Popen(  # noqa: S603 - our own module
+                [sys.executable, "-m", _WORKER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            running.attach(process)
+            try:
+                answer, topics = self._talk(process, connection, running, masking, path)
+            finally:
+                process.kill()
+                process.communicate()
+            parquet = path.read_bytes()
+        result = QueryResult(
+            running.sql,
+            tuple(Column(name, kind) for name, kind in answer["columns"]),
+            tuple(tuple(row) for row in answer["rows"]),
+            answer["is_cut"],
+            tuple(topics),
+            self._clock.monotonic() - started,
+        )
+        return StoredResult(result, parquet)
+
+    def _talk(
+        self,
+        process: "subprocess.Popen[bytes]",
+        connection: ClusterConnection,
+        running: _Running,
+        masking: tuple[MaskingRule, ...],
+        path: Path,
+    ) -> tuple[dict[str, Any], list[TopicRead]]:
+        """Pass the statement and its records to the process; return its answer."""
+        limits = self.limits
+        settings = {
+            "sql": running.sql,
+            "timeout_s": limits.timeout_s,
+            "memory_bytes": limits.memory_bytes,
+            "file_bytes": limits.file_bytes,
+            "rows": limits.rows,
+            "parquet": str(path),
+        }
+        try:
+            _send(process, json.dumps(settings).encode())
+            plan = _receive(process)
+            topics = []
+            for reader in self._readers(plan, connection, running, masking):
+                _send(process, reader.topic.encode())
+                for chunk in reader.chunks():
+                    _send(process, chunk)
+                topics.append(reader.report())
+            _send(process, b"")
+            return _receive(process), topics
+        except (EOFError, OSError) as error:
+            raise QueryRejected(self._ended(running)) from error
+
+    def _ended(self, running: _Running) -> str:
+        if running.reason == "timeout":
+            return f"the query is stopped after {self.limits.timeout_s:g} s: read less, by _time"
+        if running.reason:
+            return "the query is cancelled"
+        megabytes = self.limits.memory_bytes // (1 << 20)
+        return f"the query has ended: it needs more than {megabytes} MiB of memory, or too long"
+
+    def _readers(
+        self,
+        plan: dict[str, Any],
+        connection: ClusterConnection,
+        running: _Running,
+        masking: tuple[MaskingRule, ...],
+    ) -> list[TopicReader]:
+        known = {topic.name for topic in list_topics(connection, include_internal=True)}
+        tables = [table for table in plan["tables"] if table["name"] in known]
+        if len(tables) > self.limits.topics:
+            raise QueryRejected(f"a statement reads {self.limits.topics} topics at most")
+        return [
+            TopicReader(
+                connection,
+                table["name"],
+                TimeRange(table["start_ms"], table["end_ms"]),
+                self.limits,
+                masking,
+                running.is_stopped,
+            )
+            for table in tables
+        ]
+
+
+def _send(process: "subprocess.Popen[bytes]", data: bytes) -> None:
+    assert process.stdin is not None, "the process has pipes"
+    process.stdin.write(_LENGTH.pack(len(data)) + data)
+    process.stdin.flush()
+
+
+def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    """Return the next answer; QueryRejected if it is an error, EOFError if the process has ended."""
+    assert process.stdout is not None, "the process has pipes"
+    header = process.stdout.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(header)
+    data = process.stdout.read(length) if length <= _ANSWER_MAX else b""
+    if len(data) < length:
+        raise EOFError
+    answer = cast("dict[str, Any]", json.loads(data))
+    if "error" in answer:
+        raise QueryRejected(_hint(str(answer["error"])))
+    return answer
+
+
+def _hint(message: str) -> str:
+    message = message.partition("\n\nLINE")[0]
+    if "does not exist" in message and "Table" in message:
+        message += '; tables are topics: quote names with dots or dashes, as in "orders.v1"'
+    return message

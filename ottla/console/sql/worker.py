@@ -1,0 +1,252 @@
+"""The door to DuckDB: runs one statement in a process of its own, which the console starts.
+
+The process has no file and no network: DuckDB's access to both is switched off and locked before
+the statement is parsed, and the operating system limits memory, processor time and the size of
+files. A statement that crashes or fills DuckDB ends this process, not the console.
+
+Frames on standard input and output have a length of four bytes. Input: the statement; then, for
+each table, its name and chunks of records; then an empty frame. Output: the plan; then the result.
+"""
+
+import json
+import math
+import os
+import resource
+import struct
+import sys
+from typing import Any, BinaryIO
+
+import duckdb
+
+from ottla.console.sql.pushdown import Node, TooDeep, ranges_of
+
+_LENGTH = struct.Struct(">I")
+_FRAME_MAX = 1 << 28
+# DuckDB reserves address space beyond its own limit of memory.
+_ADDRESS_FACTOR = 4
+_ADDRESS_BYTES = 1 << 30
+_FIELDS_MAX = 200
+_FIELD_LENGTH = 100
+_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
+            "UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN")  # fmt: skip
+_RAW = "\"'raw'\""
+_COLUMNS = """
+    _partition INTEGER, _offset BIGINT, _ms BIGINT, _key VARCHAR, _value VARCHAR, _headers VARCHAR
+"""
+_RECORD = """[{"p": "INTEGER", "o": "BIGINT", "t": "BIGINT", "k": "VARCHAR", "v": "VARCHAR",
+    "h": "VARCHAR"}]"""
+_INSERT = f"""
+INSERT INTO {_RAW} SELECT r.p, r.o, r.t, r.k, r.v, r.h
+FROM (SELECT unnest(from_json(?::JSON, '{_RECORD}')) AS r)
+"""  # noqa: S608 - constants
+_SELECT = """
+_partition, _offset, make_timestamptz(_ms * 1000) AS _time, _key, _value,
+from_json(_headers::JSON, '"MAP(VARCHAR, VARCHAR)"') AS headers
+"""
+_OBJECT = "json_valid(_value) AND json_type(_value) = 'OBJECT'"
+
+
+class NotAllowed(Exception):
+    """A statement that is not run; the message is for its author."""
+
+
+def main() -> None:
+    """Run one statement."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    settings = json.loads(_read(source))
+    _limit(settings)
+    try:
+        connection = _open(settings)
+        statement, tables = _plan(connection, settings["sql"])
+        _write(target, {"tables": tables})
+        _load(connection, source)
+        _write(target, _run(connection, statement, settings))
+    except (duckdb.Error, NotAllowed, TooDeep, RecursionError) as error:
+        _write(target, {"error": str(error) or type(error).__name__})
+    except MemoryError:
+        _write(target, {"error": "the statement needs more memory than it may have"})
+
+
+def _read(source: BinaryIO) -> bytes:
+    (length,) = _LENGTH.unpack(source.read(_LENGTH.size))
+    if length > _FRAME_MAX:
+        raise ValueError("a frame is too large")
+    return source.read(int(length))
+
+
+def _write(target: BinaryIO, value: Any) -> None:
+    data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    target.write(_LENGTH.pack(len(data)) + data)
+    target.flush()
+
+
+def _limit(settings: dict[str, Any]) -> None:
+    seconds = int(settings["timeout_s"]) + 2
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    size = _ADDRESS_BYTES + _ADDRESS_FACTOR * int(settings["memory_bytes"])
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (settings["file_bytes"], settings["file_bytes"]))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ.clear()
+
+
+def _open(settings: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    config: dict[str, Any] = {
+        "memory_limit": f"{settings['memory_bytes']}B",
+        "threads": 1,
+        # Nothing is swapped to files.
+        "temp_directory": "",
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        # Names of Python's variables are no tables.
+        "python_enable_replacements": False,
+    }
+    connection = duckdb.connect(":memory:", config=config)
+    connection.execute("SET TimeZone = 'UTC'")
+    # Files and network are off for good, except for the one file of the result.
+    path = settings["parquet"].replace("'", "''")
+    connection.execute(f"SET allowed_paths = ['{path}']")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _plan(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, list[dict[str, Any]]]:
+    """Return the statement, as DuckDB writes it, and its tables with their ranges.
+
+    NotAllowed unless it is one SELECT.
+    """
+    text = _one(connection, "SELECT json_serialize_sql(?::VARCHAR)", sql)
+    tree = json.loads(text)
+    if tree.get("error"):
+        message = str(tree.get("error_message", ""))
+        if "Only SELECT" in message:
+            message = "only SELECT statements are allowed"
+        raise NotAllowed(message)
+    statements = tree["statements"]
+    if len(statements) != 1:
+        raise NotAllowed("write one statement")
+    template = json.loads(_one(connection, "SELECT json_serialize_sql('SELECT 1')"))
+
+    def evaluate(expression: Node) -> int | None:
+        template["statements"][0]["node"]["select_list"] = [expression]
+        try:
+            text = _one(connection, "SELECT json_deserialize_sql(?::JSON)", json.dumps(template))
+            value = f"SELECT epoch_ms(CAST(({text.rstrip(';')}) AS TIMESTAMPTZ))"
+            found = _one(connection, value)
+        except duckdb.Error:
+            # The statement itself will report the error, or needs no range.
+            return None
+        return None if found is None else int(found)
+
+    tables = [
+        {"name": name, "start_ms": found.start_ms, "end_ms": found.end_ms}
+        for name, found in ranges_of(statements[0], evaluate).items()
+    ]
+    # Without comments and semicolons, it can be a part of another statement.
+    return _one(connection, "SELECT json_deserialize_sql(?::JSON)", text), tables
+
+
+def _one(connection: duckdb.DuckDBPyConnection, sql: str, *values: Any) -> Any:
+    rows = connection.execute(sql, list(values)).fetchall()
+    return rows[0][0] if rows else None
+
+
+def _load(connection: duckdb.DuckDBPyConnection, source: BinaryIO) -> None:
+    """Create the tables from the frames up to the empty one."""
+    frame = _read(source)
+    while frame:
+        name = frame.decode()
+        connection.execute(f"CREATE TABLE {_RAW} ({_COLUMNS})")
+        while (frame := _read(source))[:1] == b"[":
+            connection.execute(_INSERT, [frame.decode("utf-8", "replace")])
+        _create(connection, name)
+        connection.execute(f"DROP TABLE {_RAW}")
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Create the table of a topic: the columns of records, and the fields of their JSON objects."""
+    structure = _one(
+        connection,
+        f"SELECT json_group_structure(_value::JSON) FROM {_RAW} WHERE {_OBJECT}",  # noqa: S608
+    )
+    fields = _fields(json.loads(structure)) if structure else {}
+    table = _quoted(name)
+    if not fields:
+        connection.execute(f"CREATE TABLE {table} AS SELECT {_SELECT} FROM {_RAW}")  # noqa: S608
+        return
+    shape = json.dumps(fields).replace("'", "''")
+    values = f"json_transform(CASE WHEN {_OBJECT} THEN _value END, '{shape}') AS _fields"
+    connection.execute(
+        f"CREATE TABLE {table} AS SELECT * EXCLUDE (_fields), _fields.* "  # noqa: S608
+        f"FROM (SELECT {_SELECT}, {values} FROM {_RAW})"
+    )
+
+
+def _fields(structure: Any) -> dict[str, Any]:
+    """Return the fields that become columns, by a type of DuckDB or a nested structure."""
+    if not isinstance(structure, dict):
+        return {}
+    known = {"_partition", "_offset", "_time", "_key", "_value", "headers"}
+    fields = {}
+    for field, kind in structure.items():
+        is_short = 0 < len(field) <= _FIELD_LENGTH
+        # Names of columns ignore case.
+        if is_short and field.lower() not in known and not field.startswith("_"):
+            known.add(field.lower())
+            fields[field] = _type(kind)
+        if len(fields) == _FIELDS_MAX:
+            break
+    return fields
+
+
+def _type(kind: Any) -> Any:
+    if isinstance(kind, dict):
+        # Two names that differ in case only cannot be in one structure.
+        if len({name.lower() for name in kind}) < len(kind) or "" in kind:
+            return "JSON"
+        return {name: _type(item) for name, item in kind.items()}
+    if isinstance(kind, list):
+        return [_type(item) for item in kind]
+    return {"UBIGINT": "BIGINT", "NULL": "JSON"}.get(kind, kind)
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection, statement: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Run the statement; return the columns and the rows."""
+    most = settings["rows"]
+    connection.execute(
+        f"CREATE TABLE \"'result'\" AS SELECT * FROM ({statement}) LIMIT {most + 1}"  # noqa: S608
+    )
+    described = connection.execute("DESCRIBE \"'result'\"").fetchall()
+    columns = [(str(row[0]), str(row[1])) for row in described]
+    selected = ", ".join(
+        _quoted(name) if kind in _NUMBERS else f"CAST({_quoted(name)} AS VARCHAR)"
+        for name, kind in columns
+    )
+    rows = connection.execute(f"SELECT {selected} FROM \"'result'\"").fetchall()  # noqa: S608
+    path = settings["parquet"].replace("'", "''")
+    connection.execute(
+        f"COPY (SELECT * FROM \"'result'\" LIMIT {most}) TO '{path}' (FORMAT parquet)"  # noqa: S608
+    )
+    return {
+        "columns": columns,
+        "rows": [[_plain(value) for value in row] for row in rows[:most]],
+        "is_cut": len(rows) > most,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Stream applications: what they publish, their topology and its drawing."""

@@ -1,0 +1,152 @@
+"""The drawing of a topology: boxes in columns from the left to the right. Pure.
+
+A box is right of all boxes that lead to it. The boxes of a column are ordered so that few lines
+cross. A topic that is written and read has one box, which connects two sub-topologies.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.console.streams.describe_text import NodeKind, Topology
+
+BOX_WIDTH, BOX_HEIGHT = 210, 30
+_GAP_X, _GAP_Y, _MARGIN = 56, 16, 10
+_PASSES = 4
+
+
+class Box(NamedTuple):
+    """A box; `kind` is "topic", "store" or the kind of a node, `note` a short text below the name."""
+
+    x: float
+    y: float
+    text: str
+    kind: str
+    note: str
+
+
+class Line(NamedTuple):
+    """A line between two boxes; dashed between a processor and its store."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    is_dashed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Boxes and lines with positions in pixels."""
+
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+    lines: tuple[Line, ...]
+
+
+Vertex = tuple[str, str]
+Edge = tuple[Vertex, Vertex]
+
+
+def draw_topology(topology: Topology, notes: Mapping[str, str]) -> Drawing:
+    """Return the drawing; `notes` are by topic."""
+    vertices, edges = _graph(topology)
+    columns = _ordered(_columns(vertices, edges), edges)
+    tallest = max((len(column) for column in columns), default=0)
+    height = tallest * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
+    places: dict[Vertex, tuple[float, float]] = {}
+    for index, column in enumerate(columns):
+        own = len(column) * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
+        for row, vertex in enumerate(column):
+            x = _MARGIN + index * (BOX_WIDTH + _GAP_X)
+            places[vertex] = x, _MARGIN + (height - own) / 2 + row * (BOX_HEIGHT + _GAP_Y)
+    boxes = tuple(
+        Box(
+            *places[vertex],
+            vertex[1],
+            vertex[0],
+            notes.get(vertex[1], "") if vertex[0] == "topic" else "",
+        )
+        for vertex in vertices
+    )
+    width = len(columns) * (BOX_WIDTH + _GAP_X) - _GAP_X + 2 * _MARGIN
+    lines = tuple(_line(places[start], places[end], end[0] == "store") for start, end in edges)
+    return Drawing(width, max(0, height) + 2 * _MARGIN, boxes, lines)
+
+
+def _graph(topology: Topology) -> tuple[list[Vertex], list[Edge]]:
+    kinds = {node.name: str(node.kind) for node in topology.nodes}
+    vertices: dict[Vertex, None] = {}
+    edges: list[Edge] = []
+    for node in topology.nodes:
+        this = str(node.kind), node.name
+        topics = [
+            ("topic", name) for name in node.topics or ((node.dynamic,) if node.dynamic else ())
+        ]
+        stores = [("store", name) for name in node.stores]
+        vertices |= dict.fromkeys([this, *topics, *stores])
+        edges += [
+            (topic, this) if node.kind is NodeKind.SOURCE else (this, topic) for topic in topics
+        ]
+        edges += [(this, store) for store in stores]
+        edges += [(this, (kinds[name], name)) for name in node.successors]
+    return list(vertices), edges
+
+
+def _columns(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[list[Vertex]]:
+    """Return the vertices by the length of the longest path to them; a loop is cut at its entry."""
+    after: dict[Vertex, list[Vertex]] = {vertex: [] for vertex in vertices}
+    waiting = dict.fromkeys(vertices, 0)
+    for start, end in edges:
+        after[start].append(end)
+        waiting[end] += 1
+    depth = dict.fromkeys(vertices, 0)
+    ready = [vertex for vertex in vertices if not waiting[vertex]]
+    pending = dict.fromkeys(vertex for vertex in vertices if waiting[vertex])
+    while ready or pending:
+        if not ready:
+            entry = next(iter(pending))
+            del pending[entry]
+            ready.append(entry)
+        vertex = ready.pop()
+        for successor in after[vertex]:
+            if successor not in pending:
+                continue
+            depth[successor] = max(depth[successor], depth[vertex] + 1)
+            waiting[successor] -= 1
+            if not waiting[successor]:
+                del pending[successor]
+                ready.append(successor)
+    columns: list[list[Vertex]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for vertex in vertices:
+        columns[depth[vertex]].append(vertex)
+    return columns
+
+
+def _ordered(columns: list[list[Vertex]], edges: Sequence[Edge]) -> list[list[Vertex]]:
+    """Order each column by the mean position of the neighbours, alternately to the right and left."""
+    near: dict[Vertex, list[Vertex]] = {vertex: [] for column in columns for vertex in column}
+    for start, end in edges:
+        near[start].append(end)
+        near[end].append(start)
+    for number in range(_PASSES):
+        for column in columns if number % 2 == 0 else columns[::-1]:
+            places = {
+                vertex: (row + 0.5) / len(rows)
+                for rows in columns
+                for row, vertex in enumerate(rows)
+            }
+            means = {
+                vertex: sum(places[other] for other in near[vertex]) / len(near[vertex])
+                if near[vertex]
+                else places[vertex]
+                for vertex in column
+            }
+            column.sort(key=means.__getitem__)
+    return columns
+
+
+def _line(start: tuple[float, float], end: tuple[float, float], is_dashed: bool) -> Line:
+    middle = BOX_HEIGHT / 2
+    return Line(start[0] + BOX_WIDTH, start[1] + middle, end[0], end[1] + middle, is_dashed)

@@ -1,0 +1,1 @@
+"""`kafka-jmx`: the beans of a broker, read over HTTP."""

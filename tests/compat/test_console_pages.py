@@ -1,0 +1,206 @@
+"""The console's pages in Chromium against Apache Kafka 4.3.0: every page, and the main changes.
+
+One broker with an authorizer serves all tests of the file.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from playwright.sync_api import Browser, Page, expect
+
+from ottla.console.model.connections import ClusterSettings
+from ottla.console.server import ConsoleServer
+from ottla.console.state import ConsoleSettings
+from ottla.testing import Cluster
+from tests.compat import java
+from tests.console.chromium import Watched, chromium
+from tests.console.conftest import PASSWORD, commit, fill
+from tests.console.test_browser import PAGES
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.slow,  # Apache Kafka and Chromium take seconds to start; only both show such pages.
+    pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
+]
+
+_VERSION = "4.3.0"
+_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+class Peer:
+    """An Apache Kafka broker as `fill` uses a cluster."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic and wait for it."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        topic = NewTopic(name, partitions, 1, config=dict(config or {}))
+        admin.create_topics([topic])[name].result(30)
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return Apache Kafka with the topics, records, group and transaction of the console's tests."""
+    options = [f"authorizer.class.name={_AUTHORIZER}", "super.users=User:ANONYMOUS"]
+    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options, _VERSION)
+    node.start()
+    try:
+        peer = cast("Cluster", Peer(node.bootstrap))
+        fill(peer)
+        yield peer
+    finally:
+        node.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Return one browser for all tests of the file."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def watched(browser: Browser, kafka: Cluster) -> Iterator[Watched]:
+    """Return a page of the admin."""
+    cluster = ClusterSettings("local", kafka.bootstrap)
+    settings = ConsoleSettings((cluster,), ":memory:", port=0, first_password=PASSWORD)
+    server = ConsoleServer(settings)
+    server.start()
+    context = browser.new_context(base_url=server.url, timezone_id="UTC")
+    page = Watched(context.new_page())
+    page.page.goto("/c/local/topics")
+    page.page.get_by_label("User").fill("admin")
+    page.page.get_by_label("Password").fill(PASSWORD)
+    page.page.get_by_role("button", name="Log in").click()
+    expect(page.page.get_by_role("heading", name="Topics")).to_be_visible()
+    yield page
+    context.close()
+    server.stop()
+
+
+@pytest.fixture
+def page(watched: Watched) -> Iterator[Page]:
+    """Return the page; the test fails if the browser's log has an error at its end."""
+    watched.forgive()
+    yield watched.page
+    assert watched.errors == []
+
+
+def test_every_page_shows_apache_kafka(page: Page) -> None:
+    """Each page has the status 200 and no error."""
+    wrong = []
+    for name, path in PAGES.items():
+        response = page.goto(path)
+        alerts = page.get_by_role("alert").all_inner_texts()
+        if response is None or response.status != 200 or alerts:
+            wrong.append((name, response and response.status, alerts))
+    assert wrong == []
+
+
+def test_the_pages_have_the_content_of_the_cluster(page: Page, watched: Watched) -> None:
+    """Topics, groups, the transaction, options with documentation, and the controller's epoch."""
+    page.goto("/c/local/topics")
+    expect(page.get_by_role("link", name="orders")).to_be_visible()
+    page.goto("/c/local/group?id=billing")
+    expect(page.locator("main")).to_contain_text("40")
+    page.goto("/c/local/transaction?id=settlement")
+    expect(page.locator("main")).to_contain_text("CompleteCommit")
+    page.goto("/c/local/timeline")
+    expect(page.get_by_role("cell", name="Broker 1")).to_be_visible()
+    epoch = page.locator("section", has_text="Controller and brokers").locator("td.n").first
+    expect(epoch).not_to_have_text("–")
+    page.goto("/c/local/brokers")
+    watched.picture("apache-kafka")
+
+
+def test_a_topic_lives(page: Page) -> None:
+    """Create, produce, find the record, change an option, and delete by the typed name."""
+    page.goto("/c/local/topics/new")
+    page.get_by_label("Name", exact=True).fill("trial")
+    page.get_by_label("Partitions").fill("2")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("status")).to_have_text("Topic trial is created.")
+    page.goto("/c/local/topics/trial/produce")
+    page.get_by_label("Key", exact=True).first.fill("k1")
+    page.get_by_label("Value", exact=True).fill('{"price": 3}')
+    page.get_by_role("button", name="Produce").click()
+    expect(page.get_by_role("status")).to_contain_text("at offset 0")
+    page.goto("/c/local/topics/trial/messages")
+    page.get_by_label("Where").first.select_option("value")
+    page.get_by_label("Text", exact=True).first.fill("price")
+    page.get_by_role("button", name="Search all records").click()
+    expect(page.locator("#state")).to_contain_text("1 found")
+    page.goto("/c/local/topics/trial/settings")
+    page.get_by_role("link", name="retention.ms", exact=True).click()
+    page.get_by_label("Value (").fill("86400000")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("heading", name="What would change")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("is set to 86400000")
+    page.goto("/c/local/topics/trial")
+    page.locator("summary", has_text="Delete the topic").click()
+    page.get_by_label("Type trial to confirm").last.fill("trial")
+    page.get_by_role("button", name="Delete the topic").click()
+    expect(page.get_by_role("status")).to_have_text("Topic trial is deleted.")
+
+
+def test_offsets_are_reset_after_a_dry_run(page: Page, kafka: Cluster) -> None:
+    """The difference is shown, executed and undone."""
+    commit(kafka, "clicked")
+    page.goto("/c/local/group/offsets?id=clicked")
+    page.get_by_label("Strategy").select_option("to-earliest")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator("tr.changed")).to_have_count(2)
+    page.get_by_role("button", name="Change the offsets").click()
+    expect(page.get_by_role("status")).to_have_text("The offsets are changed.")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Change the offsets").click()
+    expect(page.locator("tbody tr").first).to_contain_text("10")
+
+
+def test_an_acl_and_a_user_are_created_and_deleted(page: Page) -> None:
+    """The broker has an authorizer; the password is not on any page."""
+    page.goto("/c/local/acls")
+    page.get_by_label("Principal").fill("User:ann")
+    page.get_by_label("Operation").select_option("read")
+    page.get_by_label("Name", exact=True).fill("orders")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    row = page.get_by_role("row", name="User:ann")
+    page.goto("/c/local/acls")
+    expect(row).to_contain_text("orders")
+    page.get_by_label("User", exact=True).fill("ann")
+    page.get_by_label("Password").fill("a secret of ann")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    page.goto("/c/local/acls")
+    expect(page.get_by_role("cell", name="ann", exact=True)).to_be_visible()
+    assert "a secret of ann" not in page.content()
+    row.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    page.goto("/c/local/acls")
+    expect(row).to_have_count(0)
+    page.locator("section", has_text="SCRAM users").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    page.goto("/audit")
+    expect(page.locator("tbody")).to_contain_text("user.delete-credential")
+    expect(page.locator("tbody")).not_to_contain_text("a secret of ann")
+
+
+def test_a_quota_is_set_and_removed(page: Page) -> None:
+    """The limit of a user appears in the table."""
+    page.goto("/c/local/quotas")
+    page.get_by_label("user", exact=True).fill("ann")
+    page.get_by_label("producer_byte_rate").fill("1048576")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    page.goto("/c/local/quotas")
+    expect(page.get_by_role("row", name="ann")).to_contain_text("1.00 MiB/s")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status")).to_be_visible()

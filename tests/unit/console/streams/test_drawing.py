@@ -1,0 +1,42 @@
+"""Positions of the boxes of a topology."""
+
+from itertools import pairwise
+
+from ottla.console.streams.describe_text import NodeKind, Topology, TopologyNode, parse_topology
+from ottla.console.streams.drawing import BOX_HEIGHT, BOX_WIDTH, draw_topology
+from tests.unit.console.streams.test_describe_text import WORDS
+
+
+def test_boxes_are_right_of_what_leads_to_them_and_do_not_overlap() -> None:
+    """Each line goes to the right, and each box has a place of its own within the drawing."""
+    drawing = draw_topology(parse_topology(WORDS), {"words": "lag 7"})
+    assert all(line.x1 < line.x2 for line in drawing.lines)
+    places = [(box.x, box.y) for box in drawing.boxes]
+    assert len(set(places)) == len(places)
+    for box in drawing.boxes:
+        assert 0 <= box.x <= drawing.width - BOX_WIDTH
+        assert 0 <= box.y <= drawing.height - BOX_HEIGHT
+    columns: dict[float, list[float]] = {}
+    for x, y in places:
+        columns.setdefault(x, []).append(y)
+    for rows in columns.values():
+        ordered = sorted(rows)
+        assert all(b - a >= BOX_HEIGHT for a, b in pairwise(ordered))
+    assert [box.text for box in drawing.boxes if box.note] == ["words"]
+    # The topic between two sub-topologies has one box.
+    assert [box.text for box in drawing.boxes].count("by-key-repartition") == 1
+    assert sum(line.is_dashed for line in drawing.lines) == 2
+
+
+def test_an_application_that_reads_what_it_writes_is_drawn() -> None:
+    """A loop has no left end: it is cut, and every box is placed."""
+    source = TopologyNode("in", NodeKind.SOURCE, 0, ("out",), ("loop",))
+    sink = TopologyNode("out", NodeKind.SINK, 0, (), ("loop",))
+    drawing = draw_topology(Topology((source, sink)), {})
+    assert len(drawing.boxes) == 3
+    assert len({(box.x, box.y) for box in drawing.boxes}) == 3
+
+
+def test_nothing_is_an_empty_drawing() -> None:
+    """An application without topics does not fail."""
+    assert draw_topology(Topology(()), {}).boxes == ()

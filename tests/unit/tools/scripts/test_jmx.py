@@ -1,0 +1,255 @@
+"""`kafka-jmx` prints what Apache Kafka 4.3.0's JmxTool prints, from a broker's HTTP port."""
+
+import json
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.testing import Cluster
+from ottla.tools.scripts import entry
+from ottla.tools.scripts.exits import UsageError
+from ottla.tools.scripts.jmx import reader, tool
+from ottla.tools.scripts.jmx.date_format import DateFormat
+from ottla.tools.scripts.jmx.reader import Address, address_of
+from ottla.tools.scripts.servers import broker, daemon
+
+_LEADERS = "kafka.server:type=ReplicaManager,name=LeaderCount"
+_ONCE = ("--one-time", "--date-format", "'T'")
+Jmx = Callable[..., tuple[int, list[str], list[str]]]
+
+
+@pytest.fixture(name="served", scope="module")
+def _served() -> Iterator[Cluster]:
+    """Return a broker with an HTTP port, which leads two partitions."""
+    with Cluster(options={"metrics.listener": "127.0.0.1:0"}) as cluster:
+        cluster.create_topic("a", partitions=2)
+        yield cluster
+
+
+@pytest.fixture(name="jmx")
+def _jmx(served: Cluster, capsys: pytest.CaptureFixture[str]) -> Jmx:
+    """Return a function that runs `kafka-jmx` against the broker."""
+    address = served._running[served.brokers[0]].node.monitoring_address
+    assert address is not None
+
+    def run(*words: str) -> tuple[int, list[str], list[str]]:
+        url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
+        code = entry.run("kafka-jmx", [*words, "--jmx-url", url])
+        printed = capsys.readouterr()
+        errors = printed.err.splitlines()
+        if errors and errors[0] == f"Trying to connect to JMX url: {url}":
+            errors = errors[1:]
+        return code, printed.out.splitlines(), errors
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("original", [f'"time","{_LEADERS}:Value"', "T,2"]),
+        ("nonsense", [f'"time","{_LEADERS}:Value"', "T,2"]),
+        ("properties", ["time=T", f"{_LEADERS}:Value=2"]),
+        ("CSV", ['time,"T"', f'{_LEADERS}:Value,"2"']),
+        ("tsv", ["time\tT", f"{_LEADERS}:Value\t2"]),
+    ],
+)
+def test_report_has_the_form_of_apache_kafka(jmx: Jmx, form: str, expected: list[str]) -> None:
+    """The lines are those recorded from JmxTool, apart from the value."""
+    assert jmx("--object-name", _LEADERS, *_ONCE, "--report-format", form) == (0, expected, [])
+
+
+def test_beans_of_a_pattern_are_sorted_columns(jmx: Jmx) -> None:
+    """Only attributes that were asked for are printed; an interval of -1 means once."""
+    code, lines, _ = jmx(
+        *("--object-name", "kafka.server:type=ReplicaManager,name=*Par*", "--attributes", "Value"),
+        *("--object-name", "kafka.server:name=LeaderCount,type=ReplicaManager"),
+        *("--reporting-interval", "-1"),
+    )
+    names = re.findall(r'"([^"]+)"', lines[0])
+    assert code == 0
+    assert names[0] == "time"
+    assert names[1:] == sorted(names[1:])
+    # The name is that of the registration, whatever the order of the query.
+    assert f"{_LEADERS}:Value" in names
+    values = dict(zip(names, lines[1].split(","), strict=True))
+    assert values["kafka.server:type=ReplicaManager,name=PartitionCount:Value"] == "2"
+    assert re.fullmatch(r"\d{13}", values["time"])
+
+
+def test_all_beans_are_printed_by_default(jmx: Jmx) -> None:
+    """Numbers and texts are written as Java writes them."""
+    code, lines, _ = jmx("--one-time", "true", "--report-format", "properties")
+    values = dict(line.split(":Value=") for line in lines if ":Value=" in line)
+    assert code == 0
+    assert len(lines) > 300
+    assert values["kafka.server:type=SessionExpireListener,name=SessionState"] == "CONNECTED"
+    assert "kafka.log:type=Log,name=Size,topic=a,partition=1" in values
+    assert any(re.fullmatch(r".*:MeanRate=\d\.\d+(E-\d+)?", line) for line in lines)
+
+
+def test_reports_follow_each_other_until_stopped(jmx: Jmx, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause is the rest of the interval, and Ctrl-C ends the script."""
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tool, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+    code, lines, _ = jmx("--object-name", _LEADERS, "--date-format", "'T'")
+    assert (code, lines) == (130, [f'"time","{_LEADERS}:Value"', "T,2", "T,2"])
+    assert all(0 < seconds <= 2 for seconds in pauses)
+
+
+@pytest.mark.parametrize("attributes", ["Nope", "Value,Nope"])
+def test_nothing_is_printed_if_a_bean_lacks_an_attribute(jmx: Jmx, attributes: str) -> None:
+    """JmxTool is silent; the reason is on standard error."""
+    code, lines, errors = jmx("--object-name", _LEADERS, *_ONCE, "--attributes", attributes)
+    assert (code, lines) == (0, [])
+    assert f"lack an attribute of {attributes}" in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["--object-name", "kafka.none:type=None"],
+            r"No matched attributes for the queried objects \[kafka.none:type=None\]\.",
+        ),
+        (
+            ["--object-name", "kafka.*:type=ReplicaManager,*", "--attributes", "Nope"],
+            r"No matched attributes for the queried objects \[kafka.\*:type=ReplicaManager,\*\]\.",
+        ),
+        (
+            ["--object-name", "nonsense"],
+            r"javax.management.MalformedObjectNameException : .*'nonsense'.*",
+        ),
+        (["--object-name", "kafka.none:type=None", "--reporting-interval", "x"],
+         "Cannot parse argument 'x' of option reporting-interval"),
+        (["--wait"], "--wait needs --object-name.*"),
+        (["--date-format", "bogus"], "Illegal pattern character 'b'"),
+        (["--jmx-auth-prop", "user"], "--jmx-auth-prop must be username=password"),
+    ],
+)  # fmt: skip
+def test_error_is_a_sentence_with_exit_code_1(jmx: Jmx, words: list[str], sentence: str) -> None:
+    """Where JmxTool has a sentence, it is the same."""
+    code, lines, errors = jmx("--one-time", *words)
+    assert (code, lines) == (1, [])
+    assert re.fullmatch(sentence, errors[0])
+
+
+def test_missing_beans_are_waited_for(jmx: Jmx, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--wait` looks again every 100 ms; after 10 s, the missing names are an error."""
+    times = iter(range(0, 100, 4))
+    fake = SimpleNamespace(monotonic=lambda: next(times), sleep=lambda seconds: None)
+    # The broker's threads continue with the real clock.
+    monkeypatch.setattr(reader, "time", fake)
+    words = ["--object-name", _LEADERS, "--object-name", "kafka.none:type=None"]
+    code, lines, errors = jmx(*words, *_ONCE, "--wait")
+    assert (code, lines) == (1, [])
+    assert errors == [
+        *["Could not find all object names, retrying"] * 2,
+        "Could not find all requested object names after 10000 ms. Missing kafka.none:type=None",
+    ]
+    assert jmx(*words, *_ONCE)[1] == [f'"time","{_LEADERS}:Value"', "T,2"]
+
+
+def test_json_has_the_beans_of_each_report(jmx: Jmx) -> None:
+    """An extension: one line of JSON for each report."""
+    _, lines, _ = jmx("--object-name", _LEADERS, *_ONCE, "--output", "json")
+    assert [json.loads(line) for line in lines] == [
+        {"time": "T", "beans": {_LEADERS: {"Value": 2}}}
+    ]
+
+
+def test_port_without_http_is_an_error_that_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a closed port nor one with another protocol is retried for longer than JmxTool does."""
+    monkeypatch.setattr(reader, "_PATIENCE_MS", 0)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        name = f"127.0.0.1:{probe.getsockname()[1]}"
+    assert entry.run("kafka-jmx", ["--one-time", "--jmx-url", name]) == 1
+    assert "metrics.listener=HOST:PORT" in capsys.readouterr().err
+    with Cluster() as cluster:
+        assert entry.run("kafka-jmx", ["--one-time", "--jmx-url", cluster.bootstrap]) == 1
+    assert "does not serve beans over HTTP" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("service:jmx:rmi:///jndi/rmi://:9999/jmxrmi", ("127.0.0.1", 9999, "/jmx", False)),
+        ("service:jmx:rmi://h/jndi/rmi://[::1]:1/jmxrmi", ("::1", 1, "/jmx", False)),
+        ("http://h:8778/jolokia/", ("h", 8778, "/jolokia", False)),
+        ("https://h:1", ("h", 1, "/jmx", True)),
+        ("h:9308", ("h", 9308, "/jmx", False)),
+    ],
+)
+def test_address_of_a_url(url: str, address: tuple[Any, ...]) -> None:
+    """The forms of Java, of Jolokia, and the port alone."""
+    assert address_of(url) == Address(*address)
+
+
+@pytest.mark.parametrize("url", ["service:jmx:jmxmp://h:1", "http://h", "ftp://h:1", "h:x", ""])
+def test_other_urls_are_refused(url: str) -> None:
+    """The error has the forms that can be used."""
+    with pytest.raises(UsageError, match=r"use http://HOST:PORT/jmx"):
+        address_of(url)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("yyyy-MM-dd HH:mm:ss,SSS", "2026-03-01 00:05:09,007"),
+        ("yyyy.MM.dd 'at' HH:mm z", "2026.03.01 at 00:05 UTC+01:30"),
+        ("EEE, MMM d, ''yy", "Sun, Mar 1, '26"),
+        ("EEEE d MMMM y u D", "Sunday 1 March 2026 7 60"),
+        ("h:mm a, k, K", "12:05 AM, 24, 0"),
+        (f"HHmmssZ X XX {'X' * 3}", "000509+0130 +01 +0130 +01:30"),
+        ("'o''clock'", "o'clock"),
+    ],
+)
+def test_date_format_is_that_of_java(pattern: str, text: str) -> None:
+    """The texts are those of java.text.SimpleDateFormat in English."""
+    zone = timezone(timedelta(hours=1, minutes=30))
+    moment = datetime(2026, 3, 1, 0, 5, 9, 7_999, tzinfo=zone)
+    assert DateFormat(pattern).format(moment) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sentence"),
+    [("b", "Illegal pattern character 'b'"), ("'", "Unterminated quote"), ("Y", "not supported")],
+)
+def test_wrong_date_format_is_an_error(pattern: str, sentence: str) -> None:
+    """The sentences are Java's, except for letters that are not supported."""
+    with pytest.raises(UsageError, match=sentence):
+        DateFormat(pattern)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ("", ["--option", "metrics.listener=127.0.0.1:9999"]),
+        ("metrics.listener=0.0.0.0:9308\n", []),
+    ],
+)
+def test_jmx_port_opens_the_http_port(
+    own: str, expected: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`JMX_PORT=9999 kafka-server-start …` of the notes is read by `kafka-jmx` without options."""
+    (tmp_path / "server.properties").write_text(f"node.id=1\n{own}")
+    lines: list[list[str]] = []
+    monkeypatch.setattr(daemon, "start", lambda kind, line, is_daemon: lines.append(line) or 0)
+    monkeypatch.setenv("JMX_PORT", "9999")
+    assert broker.run("kafka-server-start", ["-daemon", str(tmp_path / "server.properties")]) == 0
+    assert lines[0][6:] == expected
