@@ -1,9 +1,10 @@
 """The values of a broker that change while it runs: metadata, options, served APIs."""
 
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from ottla.base.options import Snapshot
-from ottla.cluster.image import ClusterImage
+from ottla.cluster.image import NO_CONTROLLER, ClusterImage
 
 
 class AdvertisedApi(NamedTuple):
@@ -14,14 +15,42 @@ class AdvertisedApi(NamedTuple):
     max_version: int
 
 
+class Contacts:
+    """The processes of other brokers that this one has connected to, as its watches find them.
+
+    `reached` are registrations. `lost_at` has the time when the connection to a broker was lost,
+    by the monotonic clock in seconds, until it is connected again. Both outlive the watches: in
+    the controller's next term, an ended process is noticed at once. `changed` is called if
+    `lost_at` has changed.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self.reached: set[Hashable] = set()
+        self.lost_at: dict[int, float] = {}
+
+    def connected(self, broker_id: int, registration: Hashable) -> None:
+        """Apply that a process has accepted a connection."""
+        self.reached.add(registration)
+        if self.lost_at.pop(broker_id, None) is not None:
+            self._changed()
+
+    def lost(self, broker_id: int, now: float) -> None:
+        """Apply that the connection was lost, or that nothing listens at the broker's address."""
+        if broker_id not in self.lost_at:
+            self.lost_at[broker_id] = now
+            self._changed()
+
+
 class Current:
     """The values of a broker that change while it runs.
 
     Each is replaced, never changed: read it once and use that one value. The image is replaced by
-    `server.local_broker`, the other two by `server.node`.
+    `server.local_broker`, the options and APIs by `server.node`. Only `contacts` is changed in
+    place.
     """
 
-    __slots__ = ("advertised_apis", "image", "options")
+    __slots__ = ("advertised_apis", "contacts", "image", "options")
 
     def __init__(
         self,
@@ -33,3 +62,21 @@ class Current:
         self.image = image
         self.options = options
         self.advertised_apis = advertised_apis
+        self.contacts = Contacts(self._renew_image)
+
+    @property
+    def controller_id(self) -> int:
+        """The controller's broker id for clients; -1 while this broker is not connected to it."""
+        known = self.image.controller_id
+        return NO_CONTROLLER if known in self.contacts.lost_at else known
+
+    @property
+    def controller_lost_at(self) -> float | None:
+        """When the connection to the controller was lost, by the monotonic clock in seconds."""
+        return self.contacts.lost_at.get(self.image.controller_id)
+
+    def _renew_image(self) -> None:
+        # Responses that were created from the former image are cached under it.
+        self.image = self.image.with_controller(
+            self.image.controller_id, self.image.controller_epoch
+        )

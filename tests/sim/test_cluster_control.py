@@ -17,6 +17,7 @@ from ottla.controller.state import StaleController, load_topics
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.process_watch import Registration
 from ottla.server.brokers.remote import RemoteBroker
+from ottla.server.current import Contacts
 from ottla.testing.sim.world import World
 from ottla.wire.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -33,7 +34,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 )
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-from .cluster import PORT, SESSION_SECONDS, SimCluster
+from .cluster import HOST, PORT, SESSION_SECONDS, SimCluster
 
 SEEDS = range(3)
 
@@ -270,7 +271,7 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         channels = Channels(net, SeededRng(seed), 1, secret)
         channel = channels.open("b2", PORT, purpose="controller")
         registration = Registration(1, 0, channel.host, channel.port)
-        port = RemoteBroker(net, cluster.clock, channel, registration, set())
+        port = RemoteBroker(net, cluster.clock, channel, registration, Contacts(lambda: None))
         with pytest.raises(ApiError) as refused:
             await port.update_metadata(fence, MetadataUpdate({}, (), ()))
         assert refused.value.code is ErrorCode.STALE_CONTROLLER_EPOCH
@@ -373,6 +374,49 @@ def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> N
         assert cluster.controllers == controllers
 
     run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_dead_controller_is_not_named_to_clients(seed: int) -> None:
+    """Metadata waits for the successor, and DescribeCluster names no controller until then."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 1, 3)
+        await cluster.until(lambda: cluster.nodes[3].broker.image.controller_id == 1)
+        cluster.kill(1)
+        started = cluster.clock.monotonic()
+        await cluster.until(lambda: cluster.nodes[3].broker.current.controller_id == -1)
+        described = await cluster.ask(3, DescribeClusterRequest(), 0, DescribeClusterResponse)
+        answer = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
+        assert cluster.clock.monotonic() - started < 0.5
+        await cluster.until(lambda: cluster.controllers)
+        assert [answer.controller_id] == cluster.controllers
+        assert described.controller_id in (-1, answer.controller_id)
+
+    run(seed, scenario)
+
+
+def test_metadata_names_no_controller_if_none_takes_the_role() -> None:
+    """Without the ensemble no broker can take it; the response waits one second at most."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.until(lambda: cluster.nodes[3].broker.image.controller_id == 1)
+        cluster.world.network.partition(["b2", "b3"], [HOST])
+        cluster.coordination.changed()
+        cluster.kill(1)
+        for waits in (1.0, 0.0):
+            started = cluster.clock.monotonic()
+            answer = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
+            assert answer.controller_id == -1
+            assert cluster.clock.monotonic() - started == pytest.approx(waits, abs=0.1)
+        cluster.heal()
+        await cluster.until(lambda: len(cluster.controllers) == 1)
+        answer = await cluster.ask(3, MetadataRequest(topics=[]), 12, MetadataResponse)
+        assert [answer.controller_id] == cluster.controllers
+
+    run(0, scenario)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

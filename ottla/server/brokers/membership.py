@@ -88,8 +88,6 @@ class Membership:
         self._environment = environment
         self._session = session
         self._session_seconds = environment.options.integer("zookeeper.session.timeout.ms") / 1000
-        # The registrations of other brokers that this one has connected to.
-        self._reached: set[Registration] = set()
         current, node_id = environment.current, environment.node_id
         peers = Peers(current, environment.channels, "requests")
         self._link = ControllerLink(node_id, current, peers, lambda: self.controller.controller_id)
@@ -190,7 +188,7 @@ class Membership:
             broker.id, broker.epoch, address.host, address.port, registered_ms
         )
         return RemoteBroker(
-            environment.net, environment.clock, channel, registration, self._reached
+            environment.net, environment.clock, channel, registration, environment.current.contacts
         )
 
     def _image_changed(self, update: MetadataUpdate) -> None:

@@ -3,8 +3,8 @@
 An idle connection is reset as soon as the process is gone; that a new one is refused proves it: a
 broker listens while it is registered. A broker of Apache Kafka registers a moment before it
 listens, so if there may be such brokers, a new registration that was never reached has some time. A
-broker that is only silent
-(its machine or the network is down) is not noticed here: its session ends.
+broker that is only silent (its machine or the network is down) is not noticed here: its session
+ends.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 from ottla.base.clock import Clock
 from ottla.net.port import Net
 from ottla.net.requests import RequestConnection
+from ottla.server.current import Contacts
 from ottla.wire.fields import Message
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
@@ -78,16 +79,15 @@ async def wait_until_gone(
     net: Net,
     clock: Clock,
     registration: Registration,
-    reached: set[Registration],
+    contacts: Contacts,
     on_reached: Callable[[], None] = _ignore_reached,
 ) -> None:
     """Return when connections are refused twice in a row, for three seconds if it is new.
 
-    `reached` are the registrations that have accepted a connection, which may be another one than
-    this watch's; this one is added. The set outlives the watch: in the controller's next term, an
-    ended process is noticed at once. `on_reached` is called with every connection.
+    `contacts` has the connections of other watches too, and gets those of this one. `on_reached` is
+    called with every connection.
     """
-    refused_count, pause = 0, REPEAT_SECONDS
+    refused_count, pause, reached = 0, 0.0, contacts.reached
     is_new = registration.is_new(clock.time_ms())
     first_until = clock.monotonic() + (FIRST_SECONDS if is_new else 0.0)
     host, port = registration.host, registration.port
@@ -98,6 +98,7 @@ async def wait_until_gone(
                 transport, protocol = await net.connect(host, port, _IdleConnection)
         except ConnectionRefusedError:
             refused_count += 1
+            contacts.lost(registration.broker_id, clock.monotonic())
             await clock.sleep(REPEAT_SECONDS)
             continue
         except OSError:
@@ -105,15 +106,16 @@ async def wait_until_gone(
             await clock.sleep(PAUSE_SECONDS)
             continue
         refused_count = 0
-        reached.add(registration)
+        contacts.connected(registration.broker_id, registration)
         on_reached()
         connection = cast(_IdleConnection, protocol)
         try:
             connection.greet()
             await connection.lost
+            contacts.lost(registration.broker_id, clock.monotonic())
         finally:
             transport.abort()
         # A broker closes idle connections, and may close new ones immediately.
         is_short = clock.monotonic() - started_at < PAUSE_SECONDS
-        pause = min(2 * pause, PAUSE_SECONDS) if is_short else REPEAT_SECONDS
+        pause = min(max(2 * pause, REPEAT_SECONDS), PAUSE_SECONDS) if is_short else 0.0
         await clock.sleep(pause)

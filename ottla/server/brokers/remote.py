@@ -18,6 +18,7 @@ from ottla.net.requests import RequestChannel
 from ottla.server.brokers import states
 from ottla.server.brokers.process_watch import Registration, wait_until_gone
 from ottla.server.brokers.states import SentImage
+from ottla.server.current import Contacts
 from ottla.wire.fields import Message
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -54,7 +55,7 @@ METADATA_MAX = 5000
 class RemoteBroker:
     """The BrokerPort of another process; one registration of a broker has its own.
 
-    Only what the broker has not been sent yet is sent next. `reached` is for `wait_until_gone`.
+    Only what the broker has not been sent yet is sent next. `contacts` is for `wait_until_gone`.
     """
 
     def __init__(
@@ -63,10 +64,10 @@ class RemoteBroker:
         clock: Clock,
         channel: RequestChannel,
         registration: Registration,
-        reached: set[Registration],
+        contacts: Contacts,
     ) -> None:
         self._registration = registration
-        self._reached = reached
+        self._contacts = contacts
         self._net = net
         self._clock = clock
         self._channel = channel
@@ -170,7 +171,7 @@ class RemoteBroker:
 
     async def wait_until_gone(self, reached: Callable[[], None]) -> None:
         """Return when the broker's process has ended: nothing listens at its address any more."""
-        await wait_until_gone(self._net, self._clock, self._registration, self._reached, reached)
+        await wait_until_gone(self._net, self._clock, self._registration, self._contacts, reached)
 
     def close(self) -> None:
         """Close the connection."""
@@ -181,7 +182,7 @@ class RemoteBroker:
             answer = await self._channel.request(message, version, seconds=TIMEOUT_SECONDS)
         except OSError as error:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
-        self._reached.add(self._registration)
+        self._contacts.connected(self._registration.broker_id, self._registration)
         assert isinstance(answer, response), "a response has the class of its request"
         return answer
 

@@ -43,7 +43,7 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,
         cluster_id=context.broker.cluster_id,
-        controller_id=image.controller_id,
+        controller_id=context.broker.current.controller_id,
         brokers=brokers,
         cluster_authorized_operations=allowed,
     )

@@ -7,6 +7,10 @@ operations (KIP-430). v9: flexible. v10: topic ids (KIP-516). v12: topics by id.
 The broker is advertised at the address that the client connected to, unless `advertised.listeners`
 is set. A plain response depends only on the image and the request, so dispatch may cache it.
 
+When the controller's process has just ended, the response waits until its successor is known,
+because librdkafka sends administrative requests to the controller of its first response even if
+that one is dead, until they time out.
+
 Not done: nothing; without an authorizer every operation is authorized.
 """
 
@@ -39,6 +43,10 @@ PROPERTIES = ApiProperties(is_kept=True)
 # How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
 # clients ask again.
 _CREATION_SECONDS = 5.0
+# How long responses wait for another controller after the connection to it was lost, in seconds: a
+# successor takes the role within 0.1 s. Between two looks for it.
+_SUCCESSION_SECONDS = 1.0
+_LOOK_SECONDS = 0.005
 _FIRST_VERSION_WITH_NULL = 1
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 _FIRST_VERSION_WITH_IDS = 12
@@ -47,7 +55,10 @@ _FIRST_VERSION_WITH_IDS = 12
 def handle(
     context: RequestContext, request: MetadataRequest
 ) -> "MetadataResponse | asyncio.Future[MetadataResponse]":
-    """Answer from the cluster image; return a future only if a topic has to be created first."""
+    """Answer from the cluster image.
+
+    Returns a future if a topic has to be created first, or another controller is about to be known.
+    """
     if request.topics:
         if context.api_version < _FIRST_VERSION_WITH_IDS and not _has_names_only(request.topics):
             return _refusal(request.topics)
@@ -57,6 +68,20 @@ def handle(
         work = _create_and_answer(context, request, missing)
         work = counted(work, context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, f"create {', '.join(missing)}")
+    if _is_controller_about_to_change(context):
+        work = counted(_answer_later(context, request), context.usage, context.broker.clock)
+        return context.broker.tasks.spawn(work, "metadata without a controller")
+    return _answer(context, request, {})
+
+
+def _is_controller_about_to_change(context: RequestContext) -> bool:
+    lost_at = context.broker.current.controller_lost_at
+    return lost_at is not None and context.broker.clock.monotonic() < lost_at + _SUCCESSION_SECONDS
+
+
+async def _answer_later(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    while _is_controller_about_to_change(context):
+        await context.broker.clock.sleep(_LOOK_SECONDS)
     return _answer(context, request, {})
 
 
@@ -137,7 +162,7 @@ def _answer(
     response = MetadataResponse(
         brokers=brokers,
         cluster_id=context.broker.cluster_id,
-        controller_id=image.controller_id,
+        controller_id=context.broker.current.controller_id,
         topics=_topics(context, request, errors, reachable),
     )
     if request.include_cluster_authorized_operations:

@@ -13,6 +13,7 @@ from ottla.server.brokers.process_watch import (
     Registration,
     wait_until_gone,
 )
+from ottla.server.current import Contacts
 
 NOW_MS = 1_000_000
 
@@ -60,8 +61,10 @@ async def test_refusal_is_believed_sooner_if_the_broker_must_listen(
 ) -> None:
     """A broker of Apache Kafka registers a moment before it listens."""
     clock, found = Clock(), registration(age_seconds)
-    reached = {found} if is_reached else set()
-    await wait_until_gone(cast(Any, DeadNet()), cast(Any, clock), found, reached)
+    contacts = Contacts(lambda: None)
+    if is_reached:
+        contacts.connected(2, found)
+    await wait_until_gone(cast(Any, DeadNet()), cast(Any, clock), found, contacts)
     assert clock.slept == pytest.approx(waits, abs=2 * REPEAT_SECONDS)
 
 
