@@ -244,10 +244,7 @@ class Partition:
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         except ApiError as error:
-            # A leader that was replaced and does not know it lacks the producer's last records. For
-            # a client, this error would mean that acknowledged records are lost.
-            is_gap = error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            if is_gap and isr.is_deserted(self._clock.monotonic()):
+            if _may_be_replaced(isr, error, self._clock.monotonic()):
                 raise self._not_leader() from error
             raise
         self.appended_bytes += info.size_bytes
@@ -270,8 +267,7 @@ class Partition:
         """Advance a leader's high watermark as far as the ISR allows; return True if it moved."""
         isr, log = self.isr, self.log
         assert isr is not None
-        # With flush.on.ack, this replica counts with its durable end offset instead of its log end
-        # offset.
+        # With flush.on.ack, this replica counts with its durable end offset.
         end_offset = log.recovery_point if log.config.flush_on_ack else log.log_end_offset
         if not isr.advance(end_offset, self.min_insync_replicas):
             return False
@@ -420,10 +416,8 @@ class Partition:
             broker_epoch=broker_epoch,
         )
         if not known:
-            raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"Broker {replica} has no replica of the partition.",
-            )
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise ApiError(code, f"Broker {replica} has no replica of this partition.")
         if self.advance():
             self.changed()
 
@@ -457,3 +451,12 @@ class Partition:
         if self.is_deleted:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+def _may_be_replaced(isr: IsrMachine, error: ApiError, now: float) -> bool:
+    """Return True if a leader that was replaced, and does not know it, would raise this error.
+
+    It lacks the producer's last records. For a client, the error would mean that acknowledged
+    records are lost.
+    """
+    return error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and isr.is_deserted(now)
