@@ -211,19 +211,32 @@ class LeaderFetcher:
                     self.fetches.hold(key, until)
 
     async def _flush_recovered(self) -> None:
-        """Make the ends of newly followed logs durable: the leader counts a position as stored."""
-        for key, followed in list(self._undurable.items()):
-            partition = self._partitions.get(key)
-            if partition is None or self._undurable.get(key) is not followed:
-                continue
-            try:
-                await self._flush(followed, partition)
-            except (StorageError, OSError) as error:
-                self._delay(followed, error)
-                if not followed.is_failed:
-                    continue
-            if self._undurable.get(key) is followed:
-                del self._undurable[key]
+        """Make the ends of newly followed logs durable: the leader counts a position as stored.
+
+        That includes logs that are followed during the flushes: they are in the next request, too.
+        """
+        tried: dict[Key, Followed] = {}
+        while untried := [
+            (key, followed)
+            for key, followed in self._undurable.items()
+            if tried.get(key) is not followed
+        ]:
+            for key, followed in untried:
+                tried[key] = followed
+                await self._flush_one(key, followed)
+
+    async def _flush_one(self, key: Key, followed: Followed) -> None:
+        partition = self._partitions.get(key)
+        if partition is None or self._undurable.get(key) is not followed:
+            return
+        try:
+            await self._flush(followed, partition)
+        except (StorageError, OSError) as error:
+            self._delay(followed, error)
+            if not followed.is_failed:
+                return
+        if self._undurable.get(key) is followed:
+            del self._undurable[key]
 
     async def _flush(self, followed: Followed, partition: Partition) -> None:
         """Flush a log to its end; one flush may miss it if the log changes meanwhile."""
