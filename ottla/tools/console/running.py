@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -29,6 +29,7 @@ def run(
     output: Output,
     clusters: Sequence[str],
     zookeepers: Mapping[str, str],
+    http_urls: Mapping[str, str],
     data: str,
     reset_password: str | None,
     **words: Any,
@@ -37,13 +38,9 @@ def run(
     if reset_password is not None:
         _reset_password(output, data, reset_password)
         return
-    parsed = [ClusterSettings.parse(text) for text in clusters]
-    unknown = set(zookeepers) - {cluster.name for cluster in parsed}
-    if unknown:
-        raise ConfigError(f"--zookeeper names {min(unknown)!r}, which no --cluster has")
     server = ConsoleServer(
         ConsoleSettings(
-            tuple(replace(item, zookeeper=zookeepers.get(item.name)) for item in parsed),
+            clusters_of(clusters, zookeepers, http_urls),
             Path(data) / FILE_NAME,
             words["host"],
             words["port"],
@@ -64,6 +61,38 @@ def run(
     stopped.wait()
     server.stop()
     note("The console has stopped.")
+
+
+def clusters_of(
+    clusters: Sequence[str], zookeepers: Mapping[str, str], http_urls: Mapping[str, str]
+) -> tuple[ClusterSettings, ...]:
+    """Return the clusters of the options; ConfigError names the option that is wrong.
+
+    The keys of `zookeepers` are names of clusters, those of `http_urls` are NAME/BROKER.
+    """
+    parsed = [ClusterSettings.parse(text) for text in clusters]
+    names = {cluster.name for cluster in parsed}
+    urls: dict[str, dict[int, str]] = {name: {} for name in names}
+    for key, url in http_urls.items():
+        name, _, broker = key.rpartition("/")
+        if not broker.isdecimal() or not url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"--http-url {key}={url} is not of the form NAME/BROKER=URL, as in"
+                " local/1=http://127.0.0.1:9644"
+            )
+        _check_name("--http-url", name, names)
+        urls[name][int(broker)] = url.rstrip("/")
+    for name in zookeepers:
+        _check_name("--zookeeper", name, names)
+    return tuple(
+        replace(item, zookeeper=zookeepers.get(item.name), http_urls=urls[item.name])
+        for item in parsed
+    )
+
+
+def _check_name(option: str, name: str, names: Container[str]) -> None:
+    if name not in names:
+        raise ConfigError(f"{option} names {name!r}, which no --cluster has")
 
 
 def announce(output: Output, server: ConsoleServer) -> None:
