@@ -4,7 +4,7 @@ Follows kafka.cluster.Partition and Replica, with KIP-966's rule for the high wa
 in seconds of a monotonic clock; nothing here reads a clock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 UNKNOWN_OFFSET = -1
@@ -186,9 +186,15 @@ class IsrMachine:
             and now - position.caught_up_at > lag_seconds
         )
 
-    def smallest_log_start_offset(self, leader_log_start_offset: int) -> int:
-        """Return the low watermark, below which no live replica needs records (DeleteRecords)."""
+    def log_start_of(self, replica: int) -> int:
+        """Return the log start offset with which a follower fetched; -1 if it has not yet."""
+        position = self.followers.get(replica)
+        return UNKNOWN_OFFSET if position is None else position.log_start_offset
+
+    def low_watermark(self, leader_log_start_offset: int, is_alive: Callable[[int], bool]) -> int:
+        """Return the smallest log start offset of the live replicas; -1 if one is unknown."""
         lowest = leader_log_start_offset
-        for position in self.followers.values():
-            lowest = min(lowest, position.log_start_offset)
+        for replica, position in self.followers.items():
+            if is_alive(replica):
+                lowest = min(lowest, position.log_start_offset)
         return lowest

@@ -5,7 +5,7 @@ Functions of a Partition that leads, called on the broker's loop. Follows kafka.
 
 from collections.abc import Callable, Iterable
 
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.cluster.image import PartitionImage
 from ottla.replication.fetched import READ_COMMITTED
 from ottla.replication.isr import IsrMachine
@@ -41,6 +41,35 @@ def readable_end(partition: Partition, isolation_level: int) -> int:
     if isolation_level == READ_COMMITTED:
         return partition.log.last_stable_offset(partition.high_watermark)
     return partition.high_watermark
+
+
+def delete_records(partition: Partition, offset: int) -> int:
+    """Move the log start to `offset` (-1: the high watermark), and return it (KIP-107).
+
+    The followers' logs start there after their next fetch. ApiError OFFSET_OUT_OF_RANGE or
+    KAFKA_STORAGE_ERROR.
+    """
+    partition.check_leader()
+    high_watermark = partition.high_watermark
+    target = high_watermark if offset == -1 else offset
+    if not 0 <= target <= high_watermark:
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Offset {target} is not between 0 and the high watermark {high_watermark}.",
+        )
+    try:
+        partition.log.truncation.advance_log_start_offset(target)
+    except StorageError as error:
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+    partition.changed()
+    return target
+
+
+def low_watermark(partition: Partition, is_alive: Callable[[int], bool]) -> int:
+    """Return the smallest log start offset of the live replicas; ApiError if this is no leader."""
+    partition.check_leader()
+    assert partition.isr is not None
+    return partition.isr.low_watermark(partition.log.log_start_offset, is_alive)
 
 
 def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) -> None:

@@ -8,6 +8,7 @@ through `Delayed`. Follows kafka.cluster.Partition.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ottla.base.buffers import Part
 from ottla.base.clock import Clock
@@ -35,6 +36,7 @@ from ottla.storage.log.log import AppendInfo, FetchedRecords, Log
 __all__ = ["ACKS_ALL", "NO_EPOCH", "READ_COMMITTED", "READ_UNCOMMITTED", "Partition"]
 
 NO_EPOCH = -1
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,6 +409,7 @@ class Partition:
         records that no other replica has (CVE-2018-1288). The caller has called `check_leader`.
         """
         assert self.isr is not None
+        log_start_before = self.isr.log_start_of(replica)
         known = self.isr.fetched(
             replica,
             offset=offset,
@@ -418,7 +421,7 @@ class Partition:
         if not known:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise ApiError(code, f"Broker {replica} has no replica of this partition.")
-        if self.advance():
+        if self.advance() or log_start_offset != log_start_before:
             self.changed()
 
     @property
@@ -428,22 +431,16 @@ class Partition:
 
     # -- the rest ---------------------------------------------------------------------------------
 
-    def delete_records(self, offset: int) -> int:
-        """Move the log start to `offset` (-1: the high watermark); return the low watermark."""
-        self.check_leader()
-        assert self.isr is not None
-        target = self.high_watermark if offset == -1 else offset
-        if not 0 <= target <= self.high_watermark:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Offset {target} is not between 0 and the high watermark {self.high_watermark}.",
-            )
-        try:
-            self.log.truncation.advance_log_start_offset(target)
-        except StorageError as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        self.changed()
-        return self.isr.smallest_log_start_offset(self.log.log_start_offset)
+    def wait(
+        self, check: Callable[[], T | None], expire: Callable[[], T], seconds: float
+    ) -> "asyncio.Future[T]":
+        """Return a future of `check`'s first value, or of `expire()` after `seconds`.
+
+        `check` is called whenever this replica has changed.
+        """
+        return self._delayed.wait(
+            (self,), check=lambda _: check(), expire=expire, seconds=max(seconds, 0.0)
+        )
 
     def _not_leader(self) -> ApiError:
         if self.is_offline:

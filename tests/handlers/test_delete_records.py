@@ -1,5 +1,6 @@
 """DeleteRecords: the log start advances."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -26,10 +27,12 @@ VERSIONS = range(delete_records.MIN_VERSION, delete_records.MAX_VERSION + 1)
 ENDS = {"earliest": -2, "latest": -1}
 
 
-async def delete(broker: LogsBroker, offset: int, topic: str = "t", version: int = 2) -> Any:
+async def delete(
+    broker: LogsBroker, offset: int, topic: str = "t", version: int = 2, timeout_ms: int = 10_000
+) -> Any:
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topics = [DeleteRecordsTopic(name=topic, partitions=[partition])]
-    request = DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+    request = DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms)
     answer = await broker.ask(delete_records, request, version)
     return answer.topics[0].partitions[0]
 
@@ -67,6 +70,43 @@ async def test_read_committed_end_is_not_below_the_new_log_start() -> None:
         assert (fetched.error_code, fetched.last_stable_offset, fetched.records) == (0, 2, b"")
         assert await broker.end(producer, version=5) == 0
         assert (await broker.read(offset=2)).last_stable_offset == 4
+
+
+async def test_response_waits_for_the_logs_of_the_followers(broker: LogsBroker) -> None:
+    """The low watermark is that of all replicas: no live broker has the records any more."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a", b"b", b"c")
+    partition = broker.partition("t")
+    partition.follower_fetched(OTHER, 3, 0)
+    asking = asyncio.ensure_future(delete(broker, -1))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert partition.log.log_start_offset == 3
+    assert not asking.done()
+    partition.follower_fetched(OTHER, 3, 3)
+    answer = await asking
+    assert (answer.error_code, answer.low_watermark) == (0, 3)
+
+
+async def test_response_does_not_wait_longer_than_it_may(broker: LogsBroker) -> None:
+    """The records are deleted on the leader, and the followers delete them later."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    answer = await delete(broker, -1, timeout_ms=1)
+    assert (answer.error_code, answer.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    assert broker.partition("t").log.log_start_offset == 1
+
+
+async def test_response_says_that_the_leader_was_replaced(broker: LogsBroker) -> None:
+    """The next leader may still have the records."""
+    broker.create("t", replicas=(NODE, OTHER))
+    broker.write("t", b"a")
+    broker.partition("t").follower_fetched(OTHER, 1, 0)
+    asking = asyncio.ensure_future(delete(broker, -1))
+    await asyncio.sleep(0)
+    broker.partition("t").retire()
+    assert (await asking).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize("offset", [-2, 2, 99])

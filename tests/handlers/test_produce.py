@@ -9,6 +9,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode, ProtocolError
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC, INTERNAL_TOPICS
+from ottla.replication import leading
 from ottla.server.handlers import produce
 from ottla.storage.config import LogConfig
 from ottla.storage.log import validation
@@ -159,7 +160,7 @@ async def test_batch_rejected_by_the_log_returns_the_log_start(
     """The log start is omitted for a wrong size or checksum, or if the data is no batch."""
     broker.create("t")
     broker.write("t", b"a", b"b")
-    broker.partition("t").delete_records(1)
+    leading.delete_records(broker.partition("t"), 1)
     answer = only(await broker.ask(produce, request(broker, records), 9))
     assert (answer.base_offset, answer.log_start_offset) == (-1, start)
     assert answer.error_code != 0

@@ -9,6 +9,12 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.replication.partition import Partition
 from ottla.testing.sim.world import World
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -231,5 +237,26 @@ def test_a_client_cannot_fetch_as_a_follower(seed: int) -> None:
         )
         answer = await cluster.ask(leader, request, 17, FetchResponse)
         assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_deleted_records_are_deleted_on_all_live_replicas_when_it_is_answered(seed: int) -> None:
+    """The low watermark of the response is where the logs of all replicas start (KIP-107)."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await cluster.create(1, "t", 1, 3)
+        leader = leader_of(cluster)
+        for number in range(5):
+            assert await produce(cluster, leader, b"%d" % number) == ErrorCode.NONE
+        wanted = DeleteRecordsPartition(partition_index=0, offset=-1)
+        topic = DeleteRecordsTopic(name="t", partitions=[wanted])
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=5000)
+        answer = await cluster.ask(leader, request, 2, DeleteRecordsResponse)
+        row = answer.topics[0].partitions[0]
+        assert (row.error_code, row.low_watermark) == (ErrorCode.NONE, 5)
+        assert {item.log.log_start_offset for item in replicas(cluster).values()} == {5}
 
     run(seed, scenario)

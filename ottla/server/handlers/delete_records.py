@@ -2,12 +2,21 @@
 
 v0, v1: the same. v2: flexible. Offset -1 means the high watermark.
 
-Not done: nothing; there are no followers yet whose log start offset has to be awaited.
+The response waits until the logs of all live replicas start at the offset, as Kafka's
+DelayedDeleteRecords.
+
+Not done: nothing.
 """
+
+import asyncio
+from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import is_internal
+from ottla.replication import leading
+from ottla.replication.partition import Partition
 from ottla.server.context import RequestContext
+from ottla.server.quotas.steps import counted
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -24,38 +33,84 @@ MAX_VERSION = 2
 _NO_LOW_WATERMARK = -1
 
 
-def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Advance the log start offset of each partition; the next retention removes older segments."""
+Row = DeleteRecordsPartitionResult
+
+
+def handle(
+    context: RequestContext, request: DeleteRecordsRequest
+) -> "DeleteRecordsResponse | asyncio.Future[DeleteRecordsResponse]":
+    """Advance the log start offset of each partition; the next retention removes older segments.
+
+    Returns a future if followers have to do the same.
+    """
     requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for item in topic.partitions:
             # As in Kafka, the last entry of a partition counts, and there is one result for it.
             requested.setdefault(topic.name, {})[item.partition_index] = item
-    topics = [
-        DeleteRecordsTopicResult(
-            name=name, partitions=[_delete(context, name, item) for item in items.values()]
-        )
+    seconds = request.timeout_ms / 1000
+    rows = {
+        name: [_delete(context, name, item, seconds) for item in items.values()]
         for name, items in requested.items()
-    ]
-    return DeleteRecordsResponse(topics=topics)
+    }
+    if any(not isinstance(row, Row) for items in rows.values() for row in items):
+        work = counted(_answer_later(rows), context.usage, context.broker.clock)
+        return context.broker.tasks.spawn(work, "delete records")
+    return _answer(
+        {name: [row for row in items if isinstance(row, Row)] for name, items in rows.items()}
+    )
+
+
+async def _answer_later(
+    rows: "dict[str, list[Row | asyncio.Future[Row]]]",
+) -> DeleteRecordsResponse:
+    return _answer(
+        {
+            name: [row if isinstance(row, Row) else await row for row in items]
+            for name, items in rows.items()
+        }
+    )
+
+
+def _answer(rows: dict[str, list[Row]]) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(name=name, partitions=items) for name, items in rows.items()
+        ]
+    )
 
 
 def _delete(
-    context: RequestContext, topic: str, item: DeleteRecordsPartition
-) -> DeleteRecordsPartitionResult:
+    context: RequestContext, topic: str, item: DeleteRecordsPartition, seconds: float
+) -> "Row | asyncio.Future[Row]":
+    number = item.partition_index
     try:
-        partition = context.broker.replicas.get(topic, item.partition_index)
+        partition = context.broker.replicas.get(topic, number)
         if is_internal(topic):
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if "delete" not in partition.log.config.cleanup_policy:
             raise ApiError(ErrorCode.POLICY_VIOLATION)
-        low_watermark = partition.delete_records(item.offset)
+        target = leading.delete_records(partition, item.offset)
     except ApiError as error:
-        return DeleteRecordsPartitionResult(
-            partition_index=item.partition_index,
-            low_watermark=_NO_LOW_WATERMARK,
-            error_code=int(error.code),
-        )
-    return DeleteRecordsPartitionResult(
-        partition_index=item.partition_index, low_watermark=low_watermark
-    )
+        return _refused(number, error.code)
+    check = partial(_deleted, context, partition, target)
+    row = check()
+    if row is not None:
+        return row
+    return partition.wait(check, lambda: _refused(number, ErrorCode.REQUEST_TIMED_OUT), seconds)
+
+
+def _deleted(context: RequestContext, partition: Partition, target: int) -> Row | None:
+    """Return the result if all live replicas have deleted, or if this broker leads no longer."""
+    brokers = context.broker.current.image.brokers
+    try:
+        low_watermark = leading.low_watermark(partition, brokers.__contains__)
+    except ApiError as error:
+        return _refused(partition.partition, error.code)
+    if low_watermark < target:
+        return None
+    return Row(partition_index=partition.partition, low_watermark=low_watermark)
+
+
+def _refused(number: int, code: ErrorCode) -> Row:
+    return Row(partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=int(code))

@@ -1,8 +1,5 @@
 """The pure part of a leader: the in-sync replicas, and the high watermark."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from ottla.replication.isr import IsrMachine
 
 
@@ -127,40 +124,10 @@ def test_an_assignment_keeps_positions() -> None:
     assert leader.advance(9, 1)
 
 
-def test_the_low_watermark_is_the_smallest_start() -> None:
-    """DeleteRecords waits for every replica."""
+def test_the_low_watermark_is_the_smallest_start_of_the_live_replicas() -> None:
+    """DeleteRecords waits for all replicas, but not for the broker that is down."""
     leader = machine()
-    leader.fetched(2, offset=5, log_start_offset=3, leader_end_offset=9, now=1.0)
-    leader.fetched(3, offset=5, log_start_offset=4, leader_end_offset=9, now=1.0)
-    assert leader.smallest_log_start_offset(6) == 3
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([2, 3]),
-            st.integers(0, 50),
-            st.integers(0, 50),
-            st.sets(st.sampled_from([2, 3])),
-            st.integers(1, 4),
-        ),
-        max_size=30,
-    )
-)
-def test_high_watermark_neither_decreases_nor_exceeds_the_isr(
-    steps: list[tuple[int, int, int, set[int], int]],
-) -> None:
-    """In any sequence of events it only increases, and never exceeds a current ISR member's end."""
-    leader = machine()
-    end = 0
-    for replica, offset, grown, members, minimum in steps:
-        end = max(end, grown)
-        leader.assign((1, 2, 3), {1, *members})
-        fetch(leader, replica, min(offset, end), end)
-        before = leader.high_watermark
-        moved = leader.advance(end, minimum)
-        assert leader.high_watermark >= before
-        if moved:
-            assert len(leader.isr) >= min(minimum, 3)
-            ends = [leader.followers[member].log_end_offset for member in members]
-            assert leader.high_watermark <= min([end, *ends])
+    leader.fetched(2, offset=5, log_start_offset=2, leader_end_offset=5, now=0.0)
+    assert leader.low_watermark(4, lambda replica: True) == -1
+    assert leader.low_watermark(4, lambda replica: replica != 3) == 2
+    assert leader.low_watermark(1, lambda replica: replica != 3) == 1

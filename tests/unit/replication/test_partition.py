@@ -126,7 +126,7 @@ async def test_follower_rejects_records_of_clients(broker: LogsBroker) -> None:
     for action in (
         lambda: partition.append_as_leader(batch(b"a"), acks=1),
         lambda: partition.check_leader(),
-        lambda: partition.delete_records(0),
+        lambda: leading.delete_records(partition, 0),
     ):
         with pytest.raises(ApiError) as refused:
             action()

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from ottla.replication import leading
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import FetchResponse, ForgottenTopic
 from tests.handlers.logs import LogsBroker, batch, values
@@ -133,7 +134,7 @@ async def test_random_sessions_answer_as_if_they_read_all_partitions(
         if action < 3:
             partition.append_as_leader(batch(b"z" * rng.randrange(1, 9)), acks=1)
         elif action == 3:
-            partition.delete_records(rng.randint(0, partition.high_watermark))
+            leading.delete_records(partition, rng.randint(0, partition.high_watermark))
         named = [each for each in range(count) if rng.random() < 0.3]
         forgotten = [each for each in range(count) if each not in named and rng.random() < 0.05]
         for each in named:

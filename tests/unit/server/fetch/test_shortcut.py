@@ -10,6 +10,7 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.net.limits import Limits
+from ottla.replication import leading
 from ottla.server.handlers import fetch
 from ottla.server.transport.apis import ROWS, Row
 from ottla.server.transport.dispatch import Dispatcher
@@ -213,7 +214,7 @@ class Conversation:
 
     def delete(self) -> None:
         for broker in self.brokers if self.is_leader else ():
-            broker.partition("t").delete_records(self.number // 100)
+            leading.delete_records(broker.partition("t"), self.number // 100)
 
     def limit(self) -> None:
         value = self.dice.choice(("1024", "100000"))

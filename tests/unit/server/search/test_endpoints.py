@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.replication import leading
 from ottla.server.monitoring import extensions
 from ottla.server.node import Node
 from ottla.server.search import searching
@@ -206,7 +207,7 @@ async def test_lag_of_a_position_is_the_age_of_its_next_record(node: Node) -> No
     assert (row["next_offset"], row["lag"], row["ts"]) == (1, 2, now - 60_000)
     assert 60 <= row["seconds"] < 70
     assert (end["type"], end["rows"]) == ("end", 1)
-    node.broker.replicas.get("a", 0).delete_records(2)
+    leading.delete_records(node.broker.replicas.get("a", 0), 2)
     (row, _) = await rows_of(node, "/lag?position=a:0:1")
     assert (row["next_offset"], row["ts"]) == (2, now - 30_000)
 
