@@ -234,8 +234,9 @@ def test_an_option_is_changed_after_its_preview(page: Page) -> None:
 def test_charts_draw_what_they_read(page: Page, watched: Watched, cluster: Cluster) -> None:
     """The chart of a topic has a canvas and shows the rate of new records."""
     page.goto("/c/local/topics/orders")
-    expect(page.locator(".chart canvas")).to_be_visible()
-    expect(page.locator(".chart .u-legend")).to_contain_text("records/s")
+    chart = page.get_by_role("figure", name="Records written, since this page")
+    expect(chart.locator("canvas")).to_be_visible()
+    expect(chart.locator(".u-legend")).to_contain_text("records/s")
 
 
 def test_the_history_of_a_group_is_drawn(page: Page, console: ConsoleServer) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from ottla.cluster.options import option_tables
 from ottla.server.config.store import ConfigStore
 from ottla.server.context import Broker, RequestContext
+from ottla.server.current import Current
 from ottla.server.quotas.clients import RequestUsage, client_quotas
 from tests.unit.controller.conftest import World
 
@@ -34,6 +35,11 @@ class AdminBroker:
     def options(self) -> Any:
         """Return the broker's current options."""
         return self.configs.broker
+
+    @property
+    def current(self) -> Current:
+        """Return the values that change; no connection to the controller was ever lost."""
+        return Current(image=self.image, options=self.options)
 
     @property
     def controller(self) -> Any:
