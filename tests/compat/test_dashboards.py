@@ -16,6 +16,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, Producer
 
+from ottla.base.clock import RealClock
 from ottla.testing import Cluster
 from ottla.tools.generate import alert_rules, prometheus_config
 from ottla.tools.generate.panels import rows
@@ -287,17 +288,27 @@ def test_alerts_fire_when_their_faults_are_injected(
     prometheus.wait_for_silence([rules[name] for name in rules.keys() - lasting])
 
 
+def wait_until_registered(cluster: Cluster) -> None:
+    """Wait until the controller knows all brokers: one has lost its session."""
+    controller = cluster.node(cluster.controller())
+    deadline, pause = RealClock().monotonic() + 30, threading.Event()
+    while len(controller.broker.image.brokers) < len(cluster.brokers):
+        assert RealClock().monotonic() < deadline, "a broker does not register again"
+        pause.wait(0.05)
+
+
 def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Prometheus) -> None:
     """A group that lags in records and in seconds, a lost session, a failed directory."""
     rules = own_rules() | {each.title: each for each in expressions("strimzi-rules.txt")}
+    cluster.create_topic("behind", partitions=3)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for _ in range(1500):
         # 2001: the lag in seconds is that of the first record that is not consumed.
-        producer.produce("single", b"value", partition=0, timestamp=10**12)
+        producer.produce("behind", b"value", partition=0, timestamp=10**12)
     assert producer.flush(20) == 0
     group = {"bootstrap.servers": cluster.bootstrap, "group.id": "late"}
     consumer = Consumer(group | {"auto.offset.reset": "earliest", "enable.auto.commit": False})
-    consumer.subscribe(["single"])
+    consumer.subscribe(["behind"])
     message = None
     while message is None or message.partition() != 0:
         message = consumer.poll(1)
@@ -311,6 +322,7 @@ def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Pr
     cluster.expire_session(broker)
     prometheus.wait_for(rules["OttlaCoordinationSessionLost"])
 
+    wait_until_registered(cluster)
     cluster.fail_directory(broker)
     cluster.create_topic("more", partitions=6, replication_factor=3)
     for name in ("OfflineLogDirectoryCount", "OttlaLogDirectoryOffline"):
