@@ -224,8 +224,8 @@ class CoordinatorRuntime(Generic[S]):
         try:
             count, end = await loader.load(self._topic, hosted.partition, hosted.shard)
             if hosted.status is Status.LOADING:
-                # The next leader may lack records that are not committed. Nobody may learn of them
-                # before, and no marker may be written for them.
+                # The next leader may lack records that are not committed: until they are, no
+                # request is answered from them, and no marker is written for them.
                 await self._writer.committed(self._topic, hosted.partition, end)
         except ApiError as error:
             if hosted.status is Status.LOADING:

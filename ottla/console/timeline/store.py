@@ -167,10 +167,10 @@ class TimelineStore:
             "SELECT * FROM timeline_partitions WHERE cluster = ? AND end_ms IS NULL", (cluster,)
         )
         # No controller has this id, so that the first one is a change.
-        nobody = Controller(NO_EPOCH - 1, None)
+        no_controller = Controller(NO_EPOCH - 1, None)
         return ClusterState(
             at_ms=0,
-            controller=controllers[0] if controllers else nobody,
+            controller=controllers[0] if controllers else no_controller,
             brokers=tuple(row["node_id"] for row in nodes if row["role"] == _BROKER),
             partitions={(row["topic"], row["partition"]): _leadership(row) for row in rows},
         )

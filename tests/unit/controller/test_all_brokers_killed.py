@@ -34,6 +34,7 @@ def test_two_of_three_brokers_are_enough_after_all_were_killed(
             return all(item.leader in (1, 2) and set(item.isr) == {1, 2} for item in partitions)
 
         await cluster.until(is_led, seconds=5)
+        assert is_led()
 
     with World(seed) as world:
         world.run(scenario(SimCluster(world, 3, {"min.insync.replicas": "2"})))

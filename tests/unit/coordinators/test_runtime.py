@@ -199,7 +199,7 @@ def test_requests_fail_with_load_in_progress_until_loaded(world, runtime):
 
 
 def test_requests_fail_with_load_in_progress_until_loaded_records_are_committed(world, runtime):
-    """A new leader has records that the next one may lack: nobody learns of them before."""
+    """No request is answered from records that the next leader may lack."""
 
     async def scenario():
         world.partitions.holds_commits = True

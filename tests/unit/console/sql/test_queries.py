@@ -57,7 +57,7 @@ def query(connection: ClusterConnection, sql: str, **limits: int | float) -> Que
 
 
 def test_the_time_range_is_pushed_down_to_offsets(connection: ClusterConnection) -> None:
-    """Of 60 hours the last 3 are asked for: 3 records are read, and the fields of JSON are columns."""
+    """Only the 3 records of the last 3 hours are read, of 60; fields of JSON are columns."""
     sql = "SELECT _key, price, item.id FROM orders WHERE _time > now() - interval 150 minutes"
     result = query(connection, f"{sql} ORDER BY _offset, _partition;  -- newest")
     assert [column.name for column in result.columns] == ["_key", "price", "id"]

@@ -66,7 +66,7 @@ def test_report_has_the_form_of_apache_kafka(jmx: Jmx, form: str, expected: list
 
 
 def test_beans_of_a_pattern_are_sorted_columns(jmx: Jmx) -> None:
-    """Only attributes that were asked for are printed; an interval of -1 means once."""
+    """Only the requested attributes are printed; an interval of -1 means once."""
     code, lines, _ = jmx(
         *("--object-name", "kafka.server:type=ReplicaManager,name=*Par*", "--attributes", "Value"),
         *("--object-name", "kafka.server:name=LeaderCount,type=ReplicaManager"),
