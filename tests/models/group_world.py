@@ -45,9 +45,11 @@ class GroupWorld(RuleBasedStateMachine):
         self.epoch = 1
 
     def teardown(self):
-        self._run(self._end())
-        self.loop.raise_failures()
-        self.loop.close()
+        try:
+            self._run(self._end())
+            self.loop.raise_failures()
+        finally:
+            self.loop.close()
         assert self.failures == []
 
     async def _end(self):
