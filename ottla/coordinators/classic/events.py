@@ -127,13 +127,6 @@ class Converted:
     """The group uses the consumer protocol from now on: waiting members have to rejoin."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rebalance:
-    """A condition that only the coordinator knows requires a rebalance."""
-
-    reason: str
-
-
 Event = (
     Join
     | Sync
@@ -146,7 +139,6 @@ Event = (
     | Loaded
     | Unloaded
     | Converted
-    | Rebalance
 )
 
 

@@ -17,7 +17,6 @@ from ottla.coordinators.classic.events import (
     Join,
     Leave,
     Loaded,
-    Rebalance,
     Stored,
     StoreFailed,
     Sync,
@@ -109,6 +108,8 @@ def _loaded(transition: Transition, _: Loaded) -> None:
         transition.restart_session(member)
     if len(group.members) > transition.settings.max_size:
         prepare(transition, f"{len(group.members)} members are more than group.max.size")
+    elif group.members and group.leader is None:
+        prepare(transition, "its members used the consumer protocol")
 
 
 def _unloaded(transition: Transition, _: Unloaded) -> None:
@@ -138,11 +139,6 @@ def _converted(transition: Transition, _: Converted) -> None:
     transition.group.transition(GroupState.DEAD, transition.now_ms)
 
 
-def _rebalance(transition: Transition, event: Rebalance) -> None:
-    if transition.group.members and transition.group.can_rebalance:
-        prepare(transition, event.reason)
-
-
 _STEPS: dict[type, Callable[[Transition, Any], None]] = {
     Join: join,
     Sync: sync,
@@ -155,5 +151,4 @@ _STEPS: dict[type, Callable[[Transition, Any], None]] = {
     Loaded: _loaded,
     Unloaded: _unloaded,
     Converted: _converted,
-    Rebalance: _rebalance,
 }

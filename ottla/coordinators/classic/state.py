@@ -200,8 +200,6 @@ class Group:
 
     def elect_joined_leader(self) -> bool:
         """Elect a leader that has joined this rebalance; False if no member has joined."""
-        if self.leader is None:
-            return False
         if self.leader not in self.awaiting_join:
             # In the order in which they became members, so that a replay elects the same one.
             joined = next((name for name in self.members if name in self.awaiting_join), None)

@@ -46,7 +46,6 @@ def group_from(group_id: str, value: GroupMetadataValue) -> Group:
         generation=value.generation,
         protocol_type=value.protocol_type or None,
         protocol_name=value.protocol,
-        leader=value.leader,
     )
     for stored in value.members:
         # Version 0 of the record has no rebalance timeout.
@@ -64,5 +63,7 @@ def group_from(group_id: str, value: GroupMetadataValue) -> Group:
                 assignment=bytes(stored.assignment),
             )
         )
+    # None until a group that was of the consumer protocol has rebalanced.
+    group.leader = value.leader
     group.learn_subscribed_topics()
     return group

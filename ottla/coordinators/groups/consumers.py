@@ -148,10 +148,10 @@ def _replace_last(shard: GroupShard, transition: Transition, member: Member) -> 
     group = transition.group
     former = group.static_members[member.instance_id or ""]
     others = [item for name, item in group.members.items() if name != former]
-    is_stale = group.assignment_epoch < _epoch_after(transition)
-    shard.make_classic(transition, [*others, member], {former: member.member_id})
-    if is_stale:
-        shard.rebalance_soon(group.group_id, "downgraded: the assignment is stale")
+    left = [*others, member]
+    epoch = _epoch_after(transition)
+    is_settled = all(item.is_reconciled_to(epoch) for item in left)
+    shard.make_classic(transition, left, {former: member.member_id}, is_settled=is_settled)
 
 
 def _epoch_after(transition: Transition) -> int:

@@ -2,8 +2,9 @@
 
 A classic group of Kafka consumers is converted when the first member that uses the consumer
 protocol joins; the members' partitions become their target and current assignment. The group
-becomes classic again when only classic members are left, and then rebalances. Follows
-ConsumerGroup.fromClassicGroup and ClassicGroup.fromConsumerGroup.
+becomes classic again when only classic members are left. It then rebalances unless all of them have
+their targets, and has no leader until then. Follows ConsumerGroup.fromClassicGroup and
+ClassicGroup.fromConsumerGroup.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,6 +34,7 @@ from ottla.coordinators.consumer.state import (
     ClassicMembership,
     ConsumerGroup,
     MemberState,
+    partitions_of,
 )
 from ottla.coordinators.consumer.state import Member as ConsumerMember
 from ottla.wire import consumer_protocol
@@ -138,7 +140,11 @@ def tombstones(group: ConsumerGroup, renamed: Mapping[str, str] | None = None) -
 def downgraded(
     group: ConsumerGroup, members: Iterable[ConsumerMember], image: ClusterImage, now_ms: int
 ) -> GroupMetadataValue:
-    """Return the classic group of these members, all of them classic, with their targets."""
+    """Return the classic group of these members, all of them classic, with what they own.
+
+    Kafka stores their targets. A consumer-protocol member that joins before the rebalance has ended
+    would then be assigned partitions that a classic member has not given up yet.
+    """
     classic_group = Group(
         group.group_id,
         state=GroupState.STABLE,
@@ -146,11 +152,12 @@ def downgraded(
         generation=group.epoch,
         protocol_type=consumer_protocol.PROTOCOL_TYPE,
     )
-    targets = {}
+    owned: dict[str, dict[bytes, list[int]]] = {}
     for member in members:
         assert member.classic is not None
-        held_by = group.static_members.get(member.instance_id or "", member.member_id)
-        targets[member.member_id] = group.target_of(held_by)
+        owned[member.member_id] = {}
+        for topic_id, partition in partitions_of(member):
+            owned[member.member_id].setdefault(topic_id, []).append(partition)
         classic_group.add(
             Member(
                 member_id=member.member_id,
@@ -164,7 +171,7 @@ def downgraded(
         )
     classic_group.protocol_name = classic_group.elected_protocol()
     assignments = {
-        name: embedded.assignment(targets[name], image, item.protocols[classic_group.protocol_name])
+        name: embedded.assignment(owned[name], image, item.protocols[classic_group.protocol_name])
         for name, item in classic_group.members.items()
     }
     return metadata_value(classic_group, assignments)

@@ -25,7 +25,6 @@ from ottla.coordinators.classic.events import (
     Loaded,
     Note,
     Persist,
-    Rebalance,
     SetTimer,
     Stored,
     StoreFailed,
@@ -311,31 +310,34 @@ class GroupShard:
     # -- groups of the consumer protocol that become classic
 
     def _downgrade(self, transition: ConsumerTurn, gone: list[ConsumerMember]) -> None:
-        """Convert a group to classic when these members leave, and rebalance it once that is
-        stored.
-        """
-        self.make_classic(transition, migration.without(transition.group, gone), {})
-        self.rebalance_soon(transition.group.group_id, "downgraded: a member has left")
+        """Convert a group to classic when these members leave, and rebalance it."""
+        left = migration.without(transition.group, gone)
+        self.make_classic(transition, left, {}, is_settled=False)
 
     def make_classic(
-        self, transition: ConsumerTurn, members: list[ConsumerMember], renamed: dict[str, str]
+        self,
+        transition: ConsumerTurn,
+        members: list[ConsumerMember],
+        renamed: dict[str, str],
+        *,
+        is_settled: bool,
     ) -> None:
         """Add the changes that convert a group to a classic one with these members; see
-        `migration`.
+        `migration`. It is rebalanced after they are appended, unless it is settled.
         """
         group = transition.group
         value = migration.downgraded(group, members, transition.topics.image, transition.now_ms)
+        if not is_settled:
+            value.leader = None
+            callback = partial(self._wake_classic, group.group_id)
+            self.host.timers.set((group.group_id, _BECOMING), 0, callback)
         transition.changes += migration.tombstones(group, renamed)
         transition.after += self.encode([GroupMetadata(group.group_id, value)])
         transition.note(f"becomes classic members={len(members)}")
 
-    def rebalance_soon(self, group_id: str, reason: str) -> None:
-        """Rebalance a group after the records that make it classic are appended."""
-        self.host.timers.set((group_id, _BECOMING), 0, partial(self._rebalance, group_id, reason))
-
-    def _rebalance(self, group_id: str, reason: str) -> None:
+    def _wake_classic(self, group_id: str) -> None:
         if self.consumers.get(group_id) is None:
-            self.feed(group_id, Rebalance(reason))
+            self._machine(group_id)
 
     def end_empty(self, group: ConsumerGroup) -> bool:
         """Delete a group without members, but not its offsets; False if that failed."""

@@ -257,6 +257,45 @@ def test_group_is_downgraded_when_the_last_consumer_member_leaves(world, consume
     run(world, scenario())
 
 
+def test_partitions_of_a_downgraded_group_have_one_owner_in_the_next_upgrade(world, consumers):
+    """Before it has rejoined, a classic member still owns what it had in both groups before."""
+
+    async def scenario():
+        consumers.start()
+        member = await classic_group(consumers)
+        generation = shard(consumers).group("g").generation
+        consumers.beat("a")
+        consumers.beat("a", -1)
+        await consumers.sleep(0.001)
+        assert shard(consumers).group("g").state is GroupState.PREPARING_REBALANCE
+        joined = consumers.beat("b")
+        assert given(joined) == {}
+        assert consumers.pulse(member, generation + 1).error_code == REBALANCE
+        rejoined = consumers.join(member, owned={"t": [0, 1, 2, 3]})
+        assert assigned(consumers.sync(member, rejoined.generation_id)) == {"t": [0, 1]}
+
+    run(world, scenario())
+
+
+def test_downgraded_group_rebalances_although_the_coordinator_moves_before(world, consumers):
+    """A member that had no partitions yet would otherwise keep its generation without any."""
+
+    async def scenario():
+        consumers.start()
+        consumers.beat("a")
+        joined = consumers.join()
+        member, generation = joined.member_id, joined.generation_id
+        assert assigned(consumers.sync(member, generation)) == {}
+        consumers.beat("a", -1)
+        await consumers.restart()
+        assert consumers.group is None
+        assert consumers.pulse(member, generation).error_code == REBALANCE
+        rejoined = consumers.join(member)
+        assert (rejoined.error_code, rejoined.leader) == (0, member)
+
+    run(world, scenario())
+
+
 def test_expired_session_downgrades_the_group(world, consumers):
     """An expired session of the last consumer member has the same effect as a leave."""
 
