@@ -359,12 +359,8 @@ class Node:
             await self._membership.leave(self._is_hurried)
 
     async def _open_monitoring(self) -> None:
-        address = metrics_options.parse_address(self._static.text("metrics.listener"))
-        if address is not None:
-            # Imported here: a broker without this port starts faster and smaller.
-            from ottla.server.monitoring.service import MonitoringService
-
-            self._monitoring = MonitoringService(self.sources, self._tasks)
+        if address := metrics_options.parse_address(self._static.text("metrics.listener")):
+            self._monitoring = _monitoring_service(self.sources, self._tasks)
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
             self.sources.configure(self._static, self._coordination)
@@ -517,3 +513,10 @@ def cleaner_of(broker: Broker, *, files: FileSystem) -> Cleaner:
         clock=broker.clock,
         settings=lambda: cleaning.Settings.from_options(broker.options),
     )
+
+
+def _monitoring_service(sources: Sources, tasks: Tasks) -> "MonitoringService":
+    """Return the service, whose pages only a broker with a monitoring port imports."""
+    from ottla.server.monitoring.service import MonitoringService
+
+    return MonitoringService(sources, tasks)
