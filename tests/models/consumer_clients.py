@@ -62,6 +62,7 @@ class ConsumerClient:
             return
         # The request is complete if the member joins, or does not know whether the last one
         # arrived.
+        sent = self.topics
         reply = coordinator.membership.consumer_heartbeat(
             self.request(is_full=self.epoch == 0 or self.is_unsure),
             api_version=1,
@@ -69,9 +70,9 @@ class ConsumerClient:
         )
         if isinstance(reply, asyncio.Future):
             self.waiting = reply
-            reply.add_done_callback(lambda done: self._hear(done.result(), now))
+            reply.add_done_callback(lambda done: self._hear(done.result(), now, sent))
         else:
-            self._hear(reply, now)
+            self._hear(reply, now, sent)
 
     def request(self, *, is_full):
         """Return the next heartbeat."""
@@ -89,9 +90,10 @@ class ConsumerClient:
             request.server_assignor = self.assignor
         return request
 
-    def _hear(self, answer, now):
+    def _hear(self, answer, now, sent):
         self.last_error = answer.error_code
-        self.is_unsure = bool(answer.error_code)
+        # The topics may have changed while the request waited.
+        self.is_unsure = bool(answer.error_code) or self.topics != sent
         if answer.error_code in _START_OVER:
             self.start_over()
         if answer.error_code:
@@ -220,9 +222,10 @@ class ClassicClient:
         reply = coordinator.membership.join_group(
             request, api_version=3, client_id="client", client_host="/127.0.0.1"
         )
-        self._when(reply, lambda answer: self._joined(coordinator, answer, now))
+        sent = self.topics
+        self._when(reply, lambda answer: self._joined(coordinator, answer, now, sent))
 
-    def _joined(self, coordinator, answer, now):
+    def _joined(self, coordinator, answer, now, sent):
         if answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._forget()
         elif answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
@@ -237,10 +240,10 @@ class ClassicClient:
             assignments=self._assignments(answer.members) if answer.members else [],
         )
         self._when(
-            coordinator.membership.sync_group(request), lambda found: self._synced(found, now)
+            coordinator.membership.sync_group(request), lambda found: self._synced(found, now, sent)
         )
 
-    def _synced(self, answer, now):
+    def _synced(self, answer, now, sent):
         self._hear(answer, now)
         if answer.error_code:
             return
@@ -252,7 +255,7 @@ class ClassicClient:
             if item.topic in topics
             for partition in item.partitions
         }
-        self.must_join = False
+        self.must_join = self.topics != sent
 
     def _counts(self):
         return {name: len(topic.partitions) for name, topic in self.image().topics.items()}

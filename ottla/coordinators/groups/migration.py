@@ -63,7 +63,12 @@ def _refusal(group: Group, reason: str) -> ApiError:
 def upgraded(group: Group, image: ClusterImage) -> tuple[ConsumerGroup, list[Change]]:
     """Return the consumer-protocol group for a classic group, and the changes that convert it."""
     epoch = max(group.generation, INITIAL_EPOCH)
-    consumer_group = ConsumerGroup(group.group_id, epoch=epoch, assignment_epoch=epoch)
+    # The assignment of a group that is being rebalanced is not that of its members. An epoch
+    # without a target makes the next heartbeat compute it, even if the new member reads nothing.
+    is_assigned = group.state is GroupState.STABLE
+    consumer_group = ConsumerGroup(
+        group.group_id, epoch=epoch if is_assigned else epoch + 1, assignment_epoch=epoch
+    )
     protocol = group.protocol_name or group.elected_protocol()
     try:
         for member in group.members.values():
@@ -100,11 +105,11 @@ def _add_member(
             subscribed_topics=frozenset(subscription.topics),
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             classic=ClassicMembership(member.session_timeout_ms, tuple(member.protocols.items())),
-            epoch=consumer_group.epoch,
-            previous_epoch=consumer_group.epoch,
+            epoch=consumer_group.assignment_epoch,
+            previous_epoch=consumer_group.assignment_epoch,
             state=MemberState.STABLE,
             assigned={
-                topic_id: dict.fromkeys(partitions, consumer_group.epoch)
+                topic_id: dict.fromkeys(partitions, consumer_group.assignment_epoch)
                 for topic_id, partitions in assigned.items()
             },
         )

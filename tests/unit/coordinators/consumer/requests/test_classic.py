@@ -277,6 +277,20 @@ def test_partitions_of_a_downgraded_group_have_one_owner_in_the_next_upgrade(wor
     run(world, scenario())
 
 
+def test_upgrade_during_a_rebalance_assigns_although_the_new_member_reads_nothing(world, consumers):
+    """The members of a classic group without an assignment get one from the coordinator."""
+
+    async def scenario():
+        consumers.start()
+        joined = consumers.join()
+        member = (await joined if isinstance(joined, asyncio.Future) else joined).member_id
+        consumers.beat("a", subscribed_topic_names=[])
+        rejoined = consumers.join(member)
+        assert assigned(consumers.sync(member, rejoined.generation_id)) == {"t": [0, 1, 2, 3]}
+
+    run(world, scenario())
+
+
 def test_downgraded_group_rebalances_although_the_coordinator_moves_before(world, consumers):
     """A member that had no partitions yet would otherwise keep its generation without any."""
 
