@@ -53,7 +53,9 @@ class Brokers:
             if key in registered and registered[key].epoch == epoch
         }
         live = {
-            key: item for key, item in registered.items() if not self._reachability.is_gone(item)
+            key: broker
+            for key, broker in registered.items()
+            if not self._reachability.is_gone(broker)
         }
         self._lingering = frozenset(registered.keys() - live.keys())
         return live
@@ -96,16 +98,20 @@ class Brokers:
         lingering = self._lingering
         live = await self.live()
         change = planner.compare_brokers(context.image.brokers, live)
-        if not (change.came or change.gone) and self._lingering >= lingering:
+        if not (change.registered or change.removed) and self._lingering >= lingering:
             return
-        _log.info("brokers changed came=%s gone=%s", sorted(change.came), sorted(change.gone))
+        _log.info(
+            "brokers changed registered=%s removed=%s",
+            sorted(change.registered),
+            sorted(change.removed),
+        )
         before = context.image
         await context.write_states(planner.plan_brokers(before, live, self.is_unclean))
-        for broker_id in change.gone:
+        for broker_id in change.removed:
             context.outbox.close_lane(broker_id)
-        for broker_id in change.came:
+        for broker_id in change.registered:
             context.open_lane(live[broker_id])
-        context.send(before, change.came)
+        context.send(before, change.registered)
         self._deletions.brokers_changed(change)
         await self._deletions.proceed()
 
@@ -114,9 +120,9 @@ class Brokers:
     def eligible(self) -> dict[int, BrokerImage]:
         """Return the live brokers that are not about to stop: they may join an ISR."""
         return {
-            key: item
-            for key, item in self._context.image.brokers.items()
-            if self._shutting_down.get(key) != item.epoch
+            key: broker
+            for key, broker in self._context.image.brokers.items()
+            if self._shutting_down.get(key) != broker.epoch
         }
 
     async def shut_down(self, broker_id: int, broker_epoch: int) -> events.Reply:

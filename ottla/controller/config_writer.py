@@ -21,7 +21,7 @@ from ottla.cluster.zk.port import (
 )
 from ottla.controller import events
 from ottla.controller.config_changes import ConfigChanges
-from ottla.controller.planning.requests import ConfigRequest, Outcome
+from ottla.controller.planning.requests import ConfigRequest, EntityResult
 from ottla.controller.term_context import ATTEMPTS, Dependencies
 
 
@@ -61,10 +61,12 @@ class ConfigWriter:
             self._expired,
         )
 
-    async def alter(self, requests: Sequence[ConfigRequest], validate_only: bool) -> list[Outcome]:
-        """Store settings; the result has an Outcome for each entity."""
+    async def alter(
+        self, requests: Sequence[ConfigRequest], validate_only: bool
+    ) -> list[EntityResult]:
+        """Store settings; the result has an EntityResult for each entity."""
         return [
-            Outcome(request.entity, await self._alter(request, validate_only))
+            EntityResult(request.entity, await self._alter(request, validate_only))
             for request in requests
         ]
 

@@ -8,9 +8,9 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
 from ottla.controller import events
 from ottla.controller.planning import balance, elections, isr_changes, reassignment
-from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
+from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
 from ottla.controller.planning.notices import Notice
-from ottla.controller.planning.requests import PartitionOutcome, Reassignment
+from ottla.controller.planning.requests import PartitionChangeResult, Reassignment
 from ottla.controller.term_context import Deliveries, TermContext
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Leadership:
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: Sequence[IsrRequest]
     ) -> events.Reply:
-        """Store the ISRs that a leader proposes; the reply has an IsrOutcome for each.
+        """Store the ISRs that a leader proposes; the reply has an IsrResult for each.
 
         ApiError STALE_BROKER_EPOCH if the proposals are of another registration of the broker.
         """
@@ -42,27 +42,27 @@ class Leadership:
         if broker is None or broker.epoch != broker_epoch:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
         before = context.image
-        outcomes, topics = await context.retried(partial(self._alter_partitions, requests))
+        results, topics = await context.retried(partial(self._alter_partitions, requests))
         if topics:
             await context.retried(partial(self.complete_moves, topics))
             self.send_moves(before, topics)
-        return events.Reply(outcomes)
+        return events.Reply(results)
 
     async def _alter_partitions(
         self, requests: Sequence[IsrRequest]
-    ) -> tuple[list[IsrOutcome], tuple[str, ...]]:
+    ) -> tuple[list[IsrResult], tuple[str, ...]]:
         context = self._context
         plan = isr_changes.plan(context.image, requests, self._eligible())
         if plan.topics:
             await context.write_states(plan.image)
-        outcomes = []
+        results = []
         for request, error in zip(requests, plan.errors, strict=True):
             topic = context.image.topic_by_id(request.topic_id)
             now = None
             if topic is not None and error is ErrorCode.NONE:
                 now = topic.partition(request.partition)
-            outcomes.append(IsrOutcome(request.topic_id, request.partition, error, now))
-        return outcomes, plan.topics
+            results.append(IsrResult(request.topic_id, request.partition, error, now))
+        return results, plan.topics
 
     async def complete_moves(self, topics: Iterable[str] | None = None) -> list[str]:
         """Complete the reassignments whose new replicas have joined the ISR (KIP-455).
@@ -73,17 +73,19 @@ class Leadership:
         completed = []
         for name in list(context.image.topics) if topics is None else topics:
             former = context.image.topic(name)
-            if former is None or not any(item.is_being_reassigned for item in former.partitions):
+            if former is None or not any(
+                partition.is_being_reassigned for partition in former.partitions
+            ):
                 continue
             rules = reassignment.Rules(context.image.brokers, is_unclean=context.is_unclean(name))
-            done = [
+            finished = [
                 after
-                for item in former.partitions
-                if (after := reassignment.completed(item, rules)) is not item
+                for partition in former.partitions
+                if (after := reassignment.completed(partition, rules)) is not partition
             ]
-            if done:
-                await self._write_moves(former, former.with_partitions(done))
-                _log.info("reassignments completed topic=%s count=%d", name, len(done))
+            if finished:
+                await self._write_moves(former, former.with_partitions(finished))
+                _log.info("reassignments completed topic=%s count=%d", name, len(finished))
                 completed.append(name)
         return completed
 
@@ -111,7 +113,7 @@ class Leadership:
         kind: elections.ElectionType,
         partitions: Sequence[elections.TopicPartition] | None,
     ) -> events.Reply:
-        """Elect leaders; the reply has a PartitionOutcome for each partition.
+        """Elect leaders; the reply has a PartitionChangeResult for each partition.
 
         `partitions` None means every partition that needs an election.
         """
@@ -124,35 +126,35 @@ class Leadership:
         self,
         kind: elections.ElectionType,
         partitions: Sequence[elections.TopicPartition] | None,
-    ) -> list[PartitionOutcome]:
+    ) -> list[PartitionChangeResult]:
         context = self._context
         requested = elections.in_need(context.image, kind) if partitions is None else partitions
-        after, outcomes = elections.plan_elections(context.image, kind, requested)
+        after, results = elections.plan_elections(context.image, kind, requested)
         if after is not context.image:
             await context.write_states(after)
-        return outcomes
+        return results
 
     # -- reassignment -------------------------------------------------------------------------
 
     async def reassign(
         self, partitions: Sequence[Reassignment], may_change_factor: bool
     ) -> events.Reply:
-        """Start or cancel reassignments; the reply has a PartitionOutcome for each, by topic."""
+        """Start or cancel reassignments; the reply has a PartitionChangeResult for each, by topic."""
         context = self._context
         before = context.image
         by_topic: dict[str, list[Reassignment]] = {}
         for request in partitions:
             by_topic.setdefault(request.topic, []).append(request)
-        outcomes: list[PartitionOutcome] = []
+        results: list[PartitionChangeResult] = []
         for requests in by_topic.values():
             for start in range(0, len(requests), reassignment.MOVES_MAX):
                 chunk = requests[start : start + reassignment.MOVES_MAX]
-                outcomes += await context.retried(
+                results += await context.retried(
                     partial(self._reassign_topic, chunk, may_change_factor)
                 )
         if context.image is before:
-            return events.Reply(outcomes)
-        return events.Reply(outcomes, self.send_moves(before, by_topic))
+            return events.Reply(results)
+        return events.Reply(results, self.send_moves(before, by_topic))
 
     def send_moves(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
         """Send the difference between `before` and the image, and delete the replicas dropped."""
@@ -170,15 +172,15 @@ class Leadership:
 
     async def _reassign_topic(
         self, requests: Sequence[Reassignment], may_change_factor: bool
-    ) -> list[PartitionOutcome]:
+    ) -> list[PartitionChangeResult]:
         context = self._context
         name = requests[0].topic
         rules = reassignment.Rules(
             context.image.brokers, may_change_factor, context.is_unclean(name)
         )
         former = context.image.topic(name)
-        topic, outcomes = reassignment.plan_topic(former, requests, rules)
+        topic, results = reassignment.plan_topic(former, requests, rules)
         if former is not None and topic is not None and topic is not former:
             await self._write_moves(former, topic)
             _log.info("partitions reassigned topic=%s", name)
-        return outcomes
+        return results

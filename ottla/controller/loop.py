@@ -19,11 +19,11 @@ from ottla.controller import events, state
 from ottla.controller.config_writer import ConfigWriter
 from ottla.controller.planning import creation
 from ottla.controller.planning.elections import ElectionType, TopicPartition
-from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
+from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
 from ottla.controller.planning.requests import (
     ConfigRequest,
-    Outcome,
-    PartitionOutcome,
+    EntityResult,
+    PartitionChangeResult,
     PartitionsRequest,
     Reassignment,
     TopicRequest,
@@ -307,12 +307,12 @@ class Controller:
 
     async def delete_topics(
         self, topics: Sequence[str], *, timeout_ms: int | None = None
-    ) -> list[Outcome]:
+    ) -> list[EntityResult]:
         """Delete topics and wait until they are deleted; errors as in `create_topics`."""
-        outcomes: list[Outcome] = await self._request(
+        results: list[EntityResult] = await self._request(
             events.DeleteTopics(_future(), tuple(topics)), timeout_ms
         )
-        return outcomes
+        return results
 
     async def create_partitions(
         self,
@@ -320,15 +320,15 @@ class Controller:
         *,
         validate_only: bool = False,
         timeout_ms: int | None = None,
-    ) -> list[Outcome]:
+    ) -> list[EntityResult]:
         """Add partitions to topics and wait for their leaders; errors as in `create_topics`."""
         event = events.CreatePartitions(_future(), tuple(topics), validate_only)
-        outcomes: list[Outcome] = await self._request(event, timeout_ms)
-        return outcomes
+        results: list[EntityResult] = await self._request(event, timeout_ms)
+        return results
 
     async def alter_configs(
         self, requests: Sequence[ConfigRequest], *, validate_only: bool = False
-    ) -> list[Outcome]:
+    ) -> list[EntityResult]:
         """Change dynamic settings; brokers read them from the tree.
 
         The controller orders its own changes; another broker writes to the tree itself.
@@ -336,8 +336,8 @@ class Controller:
         if not self.is_active:
             return await self._config_writer.alter(requests, validate_only)
         event = events.AlterConfigs(_future(), tuple(requests), validate_only)
-        outcomes: list[Outcome] = await self._request(event, None)
-        return outcomes
+        results: list[EntityResult] = await self._request(event, None)
+        return results
 
     async def elect_leaders(
         self,
@@ -345,7 +345,7 @@ class Controller:
         partitions: Sequence[TopicPartition] | None,
         *,
         timeout_ms: int | None = None,
-    ) -> list[PartitionOutcome]:
+    ) -> list[PartitionChangeResult]:
         """Elect leaders and wait until brokers know them; errors as in `create_topics`.
 
         `partitions` None means every partition; those that need no election are then not in the
@@ -353,7 +353,7 @@ class Controller:
         """
         requested = None if partitions is None else tuple(partitions)
         event = events.ElectLeaders(_future(), kind, requested)
-        results: list[PartitionOutcome] = await self._request(event, timeout_ms)
+        results: list[PartitionChangeResult] = await self._request(event, timeout_ms)
         return results
 
     async def reassign(
@@ -362,22 +362,22 @@ class Controller:
         *,
         may_change_factor: bool = True,
         timeout_ms: int | None = None,
-    ) -> list[PartitionOutcome]:
+    ) -> list[PartitionChangeResult]:
         """Start or cancel reassignments of partitions (KIP-455); results in the order of topics.
 
         Errors as in `create_topics`. The image shows reassignments in progress.
         """
         event = events.Reassign(_future(), tuple(requests), may_change_factor)
-        outcomes: list[PartitionOutcome] = await self._request(event, timeout_ms)
-        return outcomes
+        results: list[PartitionChangeResult] = await self._request(event, timeout_ms)
+        return results
 
     async def alter_partitions(
         self, broker_id: int, broker_epoch: int, requests: Sequence[IsrRequest]
-    ) -> list[IsrOutcome]:
+    ) -> list[IsrResult]:
         """Store the ISRs that a leader proposes; ApiError NOT_CONTROLLER or STALE_BROKER_EPOCH."""
         event = events.AlterPartitions(_future(), broker_id, broker_epoch, tuple(requests))
-        outcomes: list[IsrOutcome] = await self._request(event, None)
-        return outcomes
+        results: list[IsrResult] = await self._request(event, None)
+        return results
 
     async def shut_down(
         self, broker_id: int, broker_epoch: int, *, timeout_ms: int | None = None

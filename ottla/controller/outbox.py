@@ -84,12 +84,12 @@ class _Lane:
 
     def put(self, notice: Notice) -> "asyncio.Future[None]":
         """Queue a notice."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._is_closed:
-            self._finish(done)
+            self._finish(sent)
         else:
-            self._queue.put_nowait((notice, done))
-        return done
+            self._queue.put_nowait((notice, sent))
+        return sent
 
     async def run(self) -> None:
         """Deliver until cancelled or fenced."""
@@ -147,6 +147,6 @@ class _Lane:
             self._finish(self._queue.get_nowait()[1])
 
     @staticmethod
-    def _finish(done: "asyncio.Future[None]") -> None:
-        if not done.done():
-            done.set_result(None)
+    def _finish(sent: "asyncio.Future[None]") -> None:
+        if not sent.done():
+            sent.set_result(None)

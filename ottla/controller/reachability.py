@@ -40,8 +40,8 @@ class Reachability:
 
         `is_gone` says that its process is known to have ended.
         """
-        known = self._watches.get(broker.id)
-        if broker.id == self._own_id or (known is not None and known.epoch == broker.epoch):
+        watched = self._watches.get(broker.id)
+        if broker.id == self._own_id or (watched is not None and watched.epoch == broker.epoch):
             return
         self._end(broker.id)
         port = self._dependencies.port_of(broker)
@@ -61,13 +61,13 @@ class Reachability:
 
     def forget_others(self, registered: Container[int]) -> None:
         """End the watches on brokers that are no longer registered."""
-        for broker_id in [item for item in self._watches if item not in registered]:
+        for broker_id in [watched for watched in self._watches if watched not in registered]:
             self._end(broker_id)
 
     def is_gone(self, broker: BrokerImage) -> bool:
         """Return True if the process of this registration has ended."""
-        known = self._watches.get(broker.id)
-        return known is not None and known.epoch == broker.epoch and known.is_gone
+        watch = self._watches.get(broker.id)
+        return watch is not None and watch.epoch == broker.epoch and watch.is_gone
 
     def ended(self) -> list[BrokerImage]:
         """Return the registrations whose process has ended."""
@@ -79,9 +79,9 @@ class Reachability:
             self._end(broker_id)
 
     def _end(self, broker_id: int) -> None:
-        known = self._watches.pop(broker_id, None)
-        if known is not None:
-            known.close()
+        watch = self._watches.pop(broker_id, None)
+        if watch is not None:
+            watch.close()
 
 
 class _Watch:

@@ -55,7 +55,7 @@ from ottla.cluster.znodes import (
 
 _log = logging.getLogger(__name__)
 
-Item = TypeVar("Item")
+Key = TypeVar("Key")
 Content = TypeVar("Content")
 
 # Reads of the tree under way at the same time; zookeeper.max.in.flight.requests of Apache Kafka is
@@ -96,7 +96,7 @@ async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) ->
     Clients would reach only one of the two. Follows KafkaServer.createBrokerInfo; as there, brokers
     that start at the same moment may miss each other.
     """
-    own = {(item.host, item.port) for item in broker.every_endpoint()}
+    own = {(endpoint.host, endpoint.port) for endpoint in broker.every_endpoint()}
     try:
         names = await session.children(BrokerIdsNode.PATH)
     except NoNode:
@@ -108,7 +108,7 @@ async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) ->
         except NoNode:
             continue
         endpoints = BrokerIdNode.decode(other, data, stat.czxid).every_endpoint()
-        shared = {(item.host, item.port) for item in endpoints} & own
+        shared = {(endpoint.host, endpoint.port) for endpoint in endpoints} & own
         if other != broker.id and shared:
             written = ",".join(f"{host}:{port}" for host, port in sorted(shared))
             raise ConfigError(
@@ -129,11 +129,11 @@ async def wait_for_former_session(
     try:
         async with asyncio.timeout(seconds):
             while True:
-                gone = asyncio.Event()
-                stat = await session.exists(path, lambda _, gone=gone: gone.set())  # type: ignore[misc]
+                changed = asyncio.Event()
+                stat = await session.exists(path, lambda _, changed=changed: changed.set())  # type: ignore[misc]
                 if stat is None or stat.ephemeral_owner == session.session_id:
                     return
-                await gone.wait()
+                await changed.wait()
     except TimeoutError as error:
         raise _in_use(broker.id) from error
 
@@ -183,21 +183,21 @@ async def _replace_registration(
     path = BrokerIdNode.path(broker.id)
     create = Create(path, content, ephemeral=True)
     while True:
-        gone = asyncio.Event()
+        changed = asyncio.Event()
         try:
-            data, stat = await session.get(path, lambda _, gone=gone: gone.set())  # type: ignore[misc]
+            data, stat = await session.get(path, lambda _, changed=changed: changed.set())  # type: ignore[misc]
             if stat.ephemeral_owner == session.session_id:
                 return
             if not may_wait:
                 raise TimeoutError
-            known = BrokerIdNode.decode(broker.id, data, stat.czxid)
-            if known.every_endpoint() == broker.every_endpoint():
+            registered = BrokerIdNode.decode(broker.id, data, stat.czxid)
+            if registered.every_endpoint() == broker.every_endpoint():
                 _log.info("registration replaced broker=%d epoch=%d", broker.id, stat.czxid)
                 leftovers = await _leftovers(session, stat.ephemeral_owner)
                 await session.multi([*leftovers, Delete(path, stat.version), create])
                 return
             _log.warning("broker is registered already, waiting broker=%d", broker.id)
-            await gone.wait()
+            await changed.wait()
             await session.multi([create])
         except (NoNode, NodeExists, BadVersion):
             continue
@@ -397,14 +397,14 @@ def _restarted(
 
 
 async def _in_parallel(
-    read: Callable[[Item], Awaitable[Content]], items: Sequence[Item]
+    read: Callable[[Key], Awaitable[Content]], keys: Sequence[Key]
 ) -> list[Content]:
     """Read many nodes with up to `READS_MAX` requests under way: one after the other, each would
     take a round trip.
     """
     contents: list[Content] = []
-    for start in range(0, len(items), READS_MAX):
-        contents += await asyncio.gather(*map(read, items[start : start + READS_MAX]))
+    for start in range(0, len(keys), READS_MAX):
+        contents += await asyncio.gather(*map(read, keys[start : start + READS_MAX]))
     return contents
 
 

@@ -1,6 +1,6 @@
 """Succession of a controller whose process has ended, before its session does.
 
-Every other broker watches the controller's process. The first that finds it gone takes the role in
+Every other broker watches the controller's process. The first that finds it ended takes the role in
 one multi that increments the controller epoch. If the former controller is alive after all, the
 epoch fences its writes and its notices, and it resigns when it sees that it has lost the role.
 """
@@ -27,14 +27,14 @@ def _ignore() -> None:
 class Succession:
     """Watches the process of the current controller.
 
-    `gone` is called with the controller and the czxid of its node.
+    `on_ended` is called with the controller and the czxid of its node.
     """
 
     def __init__(
-        self, dependencies: Dependencies, gone: Callable[[BrokerImage, int], None]
+        self, dependencies: Dependencies, on_ended: Callable[[BrokerImage, int], None]
     ) -> None:
         self._dependencies = dependencies
-        self._gone = gone
+        self._on_ended = on_ended
         self._czxid = -1
         self._has_ended = False
         self._port: BrokerPort | None = None
@@ -44,11 +44,11 @@ class Succession:
     def follow(self, controller: BrokerImage, czxid: int) -> None:
         """Watch a controller, unless it is watched already; `czxid` is that of its node.
 
-        Calls `gone` again if its process is known to have ended: the caller could not act then.
+        Calls `on_ended` again if its process is known to have ended: the caller could not act then.
         """
         if self._czxid == czxid and self._task is not None:
             if self._has_ended:
-                self._gone(controller, czxid)
+                self._on_ended(controller, czxid)
             return
         self.stop()
         self._czxid = czxid
@@ -59,7 +59,7 @@ class Succession:
             await port.wait_until_gone(_ignore)
             _log.warning("process of the controller has ended broker=%d", controller.id)
             self._has_ended = True
-            self._gone(controller, czxid)
+            self._on_ended(controller, czxid)
 
         self._task = self._dependencies.tasks.supervise(
             watch, "watch on the controller", str(controller.id)

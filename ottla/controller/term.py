@@ -119,7 +119,7 @@ class ControllerTerm:
         elected = context.image
         moving = await self.leadership.complete_moves()
         self.brokers.open_lanes(live)
-        deliveries = context.send(ClusterImage(), came=live)
+        deliveries = context.send(ClusterImage(), registered=live)
         deliveries += self.leadership.drop_replicas(elected, moving)
         _log.info(
             "controller elected epoch=%d brokers=%d topics=%d deletions=%d",
@@ -165,20 +165,20 @@ class ControllerTerm:
     async def delete_topics(self, topics: Sequence[str]) -> events.Reply:
         """Start to delete topics; the deliveries complete once every reachable log is deleted."""
         context = self._context
-        outcomes = [
-            await context.outcome(name, partial(self._request_deletion, name)) for name in topics
+        results = [
+            await context.attempt(name, partial(self._request_deletion, name)) for name in topics
         ]
-        accepted = [outcome.name for outcome in outcomes if outcome.error is None]
+        accepted = [result.name for result in results if result.error is None]
         before = context.image
         # If the tree was loaded in between, some deletions have been started there.
-        begun = [name for name in accepted if name in before.topics]
-        context.image = before.with_topics(deleted=begun)
-        for name in begun:
+        started = [name for name in accepted if name in before.topics]
+        context.image = before.with_topics(deleted=started)
+        for name in started:
             self._deletions.begin(before.topics[name])
         context.send(before)
         waiting = self._deletions.futures(accepted)
         await self._deletions.proceed()
-        return events.Reply(outcomes, waiting)
+        return events.Reply(results, waiting)
 
     async def _request_deletion(self, name: str) -> None:
         context = self._context
@@ -222,10 +222,10 @@ class ControllerTerm:
     async def alter_configs(
         self, requests: Sequence[ConfigRequest], validate_only: bool
     ) -> events.Reply:
-        """Change dynamic settings; the reply has an Outcome for each entity."""
+        """Change dynamic settings; the reply has an EntityResult for each entity."""
         return events.Reply(
             [
-                await self._context.outcome(
+                await self._context.attempt(
                     request.entity, partial(self._configs.alter, request, validate_only)
                 )
                 for request in requests

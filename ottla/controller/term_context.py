@@ -22,7 +22,7 @@ from ottla.controller import events, state
 from ottla.controller.outbox import Outbox
 from ottla.controller.planning import creation, elections, planner
 from ottla.controller.planning.notices import BrokerPort, Delivered, Fence
-from ottla.controller.planning.requests import Outcome, TopicRequest
+from ottla.controller.planning.requests import EntityResult, TopicRequest
 from ottla.controller.tree_writer import TreeWriter
 
 _log = logging.getLogger(__name__)
@@ -110,13 +110,13 @@ class TermContext:
                 await self.reload()
         return await attempt()
 
-    async def outcome(self, name: str, attempt: Callable[[], Awaitable[None]]) -> Outcome:
-        """Perform a plan for one named entity, and return its outcome."""
+    async def attempt(self, name: str, attempt: Callable[[], Awaitable[None]]) -> EntityResult:
+        """Perform a plan for one named entity, and return its result."""
         try:
             await self.retried(attempt)
         except ApiError as error:
-            return Outcome(name, error)
-        return Outcome(name, None)
+            return EntityResult(name, error)
+        return EntityResult(name, None)
 
     # -- writes -------------------------------------------------------------------------------
 
@@ -134,9 +134,9 @@ class TermContext:
 
     # -- notices ------------------------------------------------------------------------------
 
-    def send(self, before: ClusterImage, came: Iterable[int] = ()) -> Deliveries:
+    def send(self, before: ClusterImage, registered: Iterable[int] = ()) -> Deliveries:
         """Send every broker the difference between `before` and the image."""
-        return self.outbox.send(planner.plan_notices(before, self.image, set(came)))
+        return self.outbox.send(planner.plan_notices(before, self.image, set(registered)))
 
     def fence_of(self, broker: BrokerImage) -> Fence:
         """Return the epochs of this term's notices to a broker."""

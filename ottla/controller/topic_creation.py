@@ -76,34 +76,34 @@ class TopicCreation:
 
     async def _make(self, placed: creation.Placement) -> list[PartitionImage]:
         """Create new partitions, in slices."""
-        made: list[PartitionImage] = []
+        created: list[PartitionImage] = []
         slices = Slices(self._context.dependencies.clock)
         for part in placed.parts():
-            made += part
+            created += part
             await slices.pause()
-        return made
+        return created
 
     async def _yield_to_loop(self, topic: TopicImage) -> None:
         """Yield to the event loop between two long steps for a topic of many partitions."""
         if len(topic.partitions) > creation.PARTITIONS_AT_ONCE:
             await self._context.dependencies.clock.sleep(0)
 
-    async def _write_rest(self, topic: TopicImage, had: int) -> None:
-        first, epoch = had + creation.PARTITIONS_AT_ONCE, self._context.term.epoch
+    async def _write_rest(self, topic: TopicImage, former_count: int) -> None:
+        first, epoch = former_count + creation.PARTITIONS_AT_ONCE, self._context.term.epoch
         for write in creation.write_rest(topic, first, epoch):
             await self._context.tree.write(write.operations)
 
     async def create_partitions(
         self, requests: Sequence[PartitionsRequest], validate_only: bool
     ) -> events.Reply:
-        """Add partitions to topics; the reply has an Outcome for each."""
+        """Add partitions to topics; the reply has an EntityResult for each."""
         context = self._context
         before = context.image
-        outcomes = []
+        results = []
         for request in requests:
             attempt = partial(self._create_partitions, request, validate_only)
-            outcomes.append(await context.outcome(request.name, attempt))
-        return events.Reply(outcomes, context.send(before) if context.image is not before else ())
+            results.append(await context.attempt(request.name, attempt))
+        return events.Reply(results, context.send(before) if context.image is not before else ())
 
     async def _create_partitions(self, request: PartitionsRequest, validate_only: bool) -> None:
         context = self._context

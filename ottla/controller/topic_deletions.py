@@ -69,9 +69,9 @@ class TopicDeletions:
     def brokers_changed(self, change: BrokerChange) -> None:
         """Postpone the replicas of brokers that left, and retry those of brokers that returned."""
         for name in self._deletions:
-            for broker_id in change.gone:
+            for broker_id in change.removed:
                 self._deletions[name] = deletion.broker_gone(self._deletions[name], broker_id)
-            for broker_id in change.came:
+            for broker_id in change.registered:
                 self._deletions[name] = deletion.broker_returned(self._deletions[name], broker_id)
 
     async def delivered(self, delivered: Delivered) -> None:
@@ -103,10 +103,10 @@ class TopicDeletions:
 
     def abandon(self) -> None:
         """Fail every waiting caller with NOT_CONTROLLER: the term is over."""
-        for done in self._waiting.values():
-            done.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
+        for completed in self._waiting.values():
+            completed.set_exception(ApiError(ErrorCode.NOT_CONTROLLER))
             # Mark the exception as retrieved: a future without a waiter must not log a warning.
-            done.exception()
+            completed.exception()
         self._waiting.clear()
 
     async def _remove(self, name: str) -> None:
@@ -116,6 +116,6 @@ class TopicDeletions:
         _log.info("topic deleted name=%s", name)
 
 
-def _complete(done: "asyncio.Future[None] | None") -> None:
-    if done is not None and not done.done():
-        done.set_result(None)
+def _complete(completed: "asyncio.Future[None] | None") -> None:
+    if completed is not None and not completed.done():
+        completed.set_result(None)

@@ -47,15 +47,15 @@ def after(
     """Return `response()` when `committed` is done, `refuse(code)` if it failed."""
     if committed.done():
         return _settle(committed, response, refuse)
-    answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+    pending: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
-    def settle(done: asyncio.Future[None]) -> None:
+    def settle(completed: asyncio.Future[None]) -> None:
         # The client may have disconnected, which cancels its response.
-        if not answered.done():
-            answered.set_result(_settle(done, response, refuse))
+        if not pending.done():
+            pending.set_result(_settle(completed, response, refuse))
 
     committed.add_done_callback(settle)
-    return answered
+    return pending
 
 
 def _settle(
@@ -79,41 +79,41 @@ def shaped(reply: Reply[Q], shape: Callable[[Q], R]) -> Reply[R]:
         return shape(reply)
     if reply.done():
         return shape(reply.result())
-    answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+    pending: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
-    def settle(done: asyncio.Future[Q]) -> None:
-        if answered.done():
+    def settle(completed: asyncio.Future[Q]) -> None:
+        if pending.done():
             return
-        error = done.exception()
+        error = completed.exception()
         if error is None:
-            answered.set_result(shape(done.result()))
+            pending.set_result(shape(completed.result()))
         else:
-            answered.set_exception(error)
+            pending.set_exception(error)
 
     reply.add_done_callback(settle)
-    return answered
+    return pending
 
 
 def gathered(replies: Sequence[Reply[Q]], shape: Callable[[list[Q]], R]) -> Reply[R]:
     """Return `shape` of all responses when the last of them is available."""
-    waiting = [item for item in replies if isinstance(item, asyncio.Future) and not item.done()]
+    waiting = [reply for reply in replies if isinstance(reply, asyncio.Future) and not reply.done()]
 
     def collect() -> R:
         return shape(
-            [item.result() if isinstance(item, asyncio.Future) else item for item in replies]
+            [reply.result() if isinstance(reply, asyncio.Future) else reply for reply in replies]
         )
 
     if not waiting:
         return collect()
-    answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-    left = len(waiting)
+    pending: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+    unfinished = len(waiting)
 
     def settle(_: asyncio.Future[Q]) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0 and not answered.done():
-            answered.set_result(collect())
+        nonlocal unfinished
+        unfinished -= 1
+        if unfinished == 0 and not pending.done():
+            pending.set_result(collect())
 
-    for item in waiting:
-        item.add_done_callback(settle)
-    return answered
+    for reply in waiting:
+        reply.add_done_callback(settle)
+    return pending

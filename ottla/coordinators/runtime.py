@@ -154,16 +154,16 @@ class CoordinatorRuntime(Generic[S]):
         return after(committed, lambda: ErrorCode.NONE, lambda code: code)
 
     def read(
-        self, partition: int, question: Callable[[S], R], refuse: Callable[[ErrorCode], R]
+        self, partition: int, query: Callable[[S], R], refuse: Callable[[ErrorCode], R]
     ) -> Reply[R]:
         """Answer from committed state: if the newest records are not committed yet, wait for them."""
         try:
             hosted = self._active(partition)
-            answer = question(hosted.shard)  # type: ignore[arg-type]
+            response = query(hosted.shard)  # type: ignore[arg-type]
         except ApiError as error:
             return refuse(error.code)
         committed = hosted.last_append()
-        return answer if committed is None else after(committed, lambda: answer, refuse)
+        return response if committed is None else after(committed, lambda: response, refuse)
 
     def find(self, partition: int) -> S | ErrorCode:
         """Return an active shard, or NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""

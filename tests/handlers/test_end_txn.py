@@ -35,7 +35,7 @@ async def test_commit_makes_all_partitions_visible(version):
         partition = await broker.read(0)
         assert (partition.last_stable_offset, partition.high_watermark) == (3, 3)
         assert partition.aborted_transactions == []
-        assert broker.transactions.find("tx").state.shown == "CompleteCommit"
+        assert broker.transactions.find("tx").state.display_name == "CompleteCommit"
 
 
 async def test_abort_lists_the_aborted_transaction():
@@ -50,7 +50,7 @@ async def test_abort_lists_the_aborted_transaction():
         ] == [(producer.producer_id, 0)]
         assert (await broker.read(0, isolation=0)).aborted_transactions is None
         assert (await broker.read(0, offset=3)).aborted_transactions == []
-        assert broker.transactions.find("tx").state.shown == "CompleteAbort"
+        assert broker.transactions.find("tx").state.display_name == "CompleteAbort"
 
 
 async def test_end_can_be_repeated_but_not_changed():
@@ -105,7 +105,7 @@ async def test_partition_of_a_deleted_topic_needs_no_marker():
         broker.replicas.stop_replicas(1, [("t", 0), ("t", 1)], delete=True)
         broker.image = broker.image.with_topics(deleted=["t"])
         assert await broker.end(producer) == 0
-        assert broker.transactions.find("tx").state.shown == "CompleteCommit"
+        assert broker.transactions.find("tx").state.display_name == "CompleteCommit"
 
 
 async def bumped(broker, producer, *, is_commit=True):

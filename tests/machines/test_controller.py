@@ -65,11 +65,11 @@ class Player:
         before = self.image
         after = planner.plan_brokers(before, live, self.unclean.__contains__)
         yield from self.write(planner.write_states(before, after, EPOCH), after)
-        yield from notices(planner.plan_notices(before, self.image, change.came))
+        yield from notices(planner.plan_notices(before, self.image, change.registered))
         for name, found in self.deletions.items():
-            for broker_id in change.gone:
+            for broker_id in change.removed:
                 found = deletion.broker_gone(found, broker_id)
-            for broker_id in change.came:
+            for broker_id in change.registered:
                 found = deletion.broker_returned(found, broker_id)
             self.deletions[name] = found
         yield from self.proceed()

@@ -21,7 +21,12 @@ from pathlib import Path
 import pytest
 
 from ottla.coordinators.txn import machine, records
-from ottla.coordinators.txn.machine import Claim, Ending, Producer, TransitionResult
+from ottla.coordinators.txn.machine import (
+    Ending,
+    InitProducerIdParameters,
+    Producer,
+    TransitionResult,
+)
 from ottla.coordinators.txn.records import Change
 from ottla.coordinators.txn.state import Transaction, TransactionState
 
@@ -58,7 +63,7 @@ class Player:
     def _store(self, transaction: Transaction) -> Iterator[str]:
         self.transaction = transaction
         places = ",".join(f"{topic}-{number}" for topic, number in sorted(transaction.partitions))
-        said = f"store {transaction.state.shown} id={transaction.producer_id}"
+        said = f"store {transaction.state.display_name} id={transaction.producer_id}"
         said += f" epoch={transaction.producer_epoch} timeout={transaction.timeout_ms}"
         said += f" started={transaction.started_ms} updated={transaction.updated_ms}"
         if transaction.next_producer_id >= 0:
@@ -72,7 +77,7 @@ class Player:
             timeout_ms, fresh = int(values.get("timeout", 1000)), int(values.get("fresh", -1))
             assert machine.needs_producer_id(found, producer, self.version) == (fresh >= 0)
             current = found or machine.new_transaction("tx", fresh, timeout_ms)
-            claim = Claim(producer, timeout_ms, fresh, self.version)
+            claim = InitProducerIdParameters(producer, timeout_ms, fresh, self.version)
             return machine.init_producer_id(current, claim, self.now_ms)
         if verb == "add":
             places = [place(text) for text in values["partitions"].split(",")]

@@ -66,15 +66,15 @@ class ControllerModel(RuleBasedStateMachine):
                 broker = BrokerImage(key, "host", 9092, epoch=self.registrations)
             registered[key] = broker
         change = planner.compare_brokers(self.image.brokers, registered)
-        for key in change.gone:
+        for key in change.removed:
             self.images.pop(key)
             self.states.pop(key)
-        for key in change.came:
+        for key in change.registered:
             self.images[key], self.states[key] = ClusterImage(), {}
         after = planner.plan_brokers(self.image, registered, self.unclean.__contains__)
         for write in planner.write_states(self.image, after, 1):
             after = after.with_topics(write.topics)
-        self.become(after, change.came)
+        self.become(after, change.registered)
 
     def now(self) -> creation.Environment:
         """Return the environment of a plan."""

@@ -20,7 +20,7 @@ from ottla.cluster.zk.port import (
     Operation,
     SetData,
 )
-from ottla.cluster.zk.tree import Outcome, Tree, parent_of
+from ottla.cluster.zk.tree import AppliedTransaction, Tree, parent_of
 
 PATHS = st.sampled_from(["/a", "/b", "/a/x", "/a/y", "/a/x/1", "/b/s_", "/a/x/s_"])
 VERSIONS = st.sampled_from([-1, -1, 0, 1, 2])
@@ -123,31 +123,31 @@ class TreeMachine(RuleBasedStateMachine):
         except CoordinationError as error:
             expected = type(error)
         try:
-            outcome = self.tree.apply(operations, owner)
+            applied = self.tree.apply(operations, owner)
         except CoordinationError as error:
             assert type(error) is expected
             return
         assert expected is None
         self.model = attempt
-        self.keep(outcome)
+        self.keep(applied)
 
     @rule(owner=OWNERS)
     def end_session(self, owner: int) -> None:
         """Remove all ephemeral nodes of a session together."""
         owned = [path for path, entry in self.model.entries.items() if entry.owner == owner]
         assert sorted(self.tree.ephemerals(owner)) == sorted(owned)
-        outcome = self.tree.apply([Delete(path) for path in self.tree.ephemerals(owner)], owner)
-        assert outcome.is_volatile
+        applied = self.tree.apply([Delete(path) for path in self.tree.ephemerals(owner)], owner)
+        assert applied.is_volatile
         for path in owned:
             self.model.do(Delete(path), owner)
-        self.keep(outcome)
+        self.keep(applied)
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, applied: AppliedTransaction) -> None:
         """Write a transaction in the format of the journal."""
         touched = [path for path in self.model.entries if path != "/"]
         assert all(parent_of(path) in self.model.entries for path in touched)
-        if outcome.changes:
-            transaction = journal.Transaction(outcome.zxid, outcome.changes)
+        if applied.changes:
+            transaction = journal.Transaction(applied.zxid, applied.changes)
             self.journal += journal.encode_frame([transaction])
 
     @invariant()

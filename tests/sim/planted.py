@@ -240,7 +240,7 @@ def overlook_restarts_of_brokers(patch: pytest.MonkeyPatch) -> None:
 
     def compare_ids(before: Any, after: Any) -> planner.BrokerChange:
         return planner.BrokerChange(
-            compare(before, after).came, frozenset(before.keys() - after.keys())
+            compare(before, after).registered, frozenset(before.keys() - after.keys())
         )
 
     patch.setattr(planner, "compare_brokers", compare_ids)

@@ -43,10 +43,10 @@ from ottla.cluster.zk.port import (
 from ottla.cluster.zk.stored_sessions import stored_ids
 from ottla.cluster.zk.tree import (
     ROOT,
+    AppliedTransaction,
     Change,
     ChangeKind,
     Node,
-    Outcome,
     Tree,
     check_path,
     parent_of,
@@ -134,10 +134,10 @@ class EmbeddedTree:
         resumed = stored_ids(self._tree.nodes) if self._is_shared else set()
         for owner in self._tree.owners():
             if owner not in resumed:
-                outcome = self._tree.apply(
+                applied = self._tree.apply(
                     [Delete(path) for path in self._tree.ephemerals(owner)], owner
                 )
-                self._unwritten.append(Transaction(outcome.zxid, outcome.changes))
+                self._unwritten.append(Transaction(applied.zxid, applied.changes))
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -248,14 +248,14 @@ class EmbeddedTree:
         """Apply all operations or none; return when they are durable."""
         self.refuse_if_failed()
         try:
-            outcome = self._tree.apply(operations, session.session_id)
+            applied = self._tree.apply(operations, session.session_id)
         except CoordinationError:
             # The error may depend on a change that is not durable yet.
             await self.settle()
             raise
-        self._record(outcome)
+        self._record(applied)
         await self.settle()
-        return outcome.results
+        return applied.results
 
     async def ensure(self, session: "EmbeddedSession", path: str) -> None:
         """Create a node and its parents, as one transaction, if they do not exist."""
@@ -284,17 +284,17 @@ class EmbeddedTree:
                 if not remaining:
                     del watches[path]
 
-    def _record(self, outcome: Outcome) -> None:
+    def _record(self, applied: AppliedTransaction) -> None:
         """Queue a transaction for the journal, and the watches that it triggers.
 
         Ephemeral nodes of this process do not need a sync of their own: they are written with the
         next other change.
         """
-        if self._journal is not None and outcome.changes:
-            self._unwritten.append(Transaction(outcome.zxid, outcome.changes))
-            if self._is_shared or not outcome.is_volatile:
+        if self._journal is not None and applied.changes:
+            self._unwritten.append(Transaction(applied.zxid, applied.changes))
+            if self._is_shared or not applied.is_volatile:
                 self._begin_flush()
-        for change in outcome.changes:
+        for change in applied.changes:
             for session, watch in self._take_watches(change):
                 self._deliver(partial(session.fire, watch, change.path, _EVENTS[change.kind]))
             if change.kind is not ChangeKind.SET:

@@ -61,7 +61,7 @@ class Change(NamedTuple):
     owner: int = NO_OWNER
 
 
-class Outcome(NamedTuple):
+class AppliedTransaction(NamedTuple):
     """The result of a transaction. `is_volatile`: it changed only ephemeral nodes."""
 
     zxid: int
@@ -130,7 +130,7 @@ class Tree:
         """
         self.last_zxid = ((self.last_zxid >> 32) + 1) << 32
 
-    def apply(self, operations: Sequence[Operation], owner: int) -> Outcome:
+    def apply(self, operations: Sequence[Operation], owner: int) -> AppliedTransaction:
         """Apply all operations as one transaction, or raise the error of the first that fails."""
         zxid = self.last_zxid + 1
         results: list[Result] = []
@@ -152,7 +152,7 @@ class Tree:
             raise
         if changes:
             self.last_zxid = zxid
-        return Outcome(zxid, results, changes, is_volatile)
+        return AppliedTransaction(zxid, results, changes, is_volatile)
 
     def replay(self, zxid: int, changes: Iterable[Change]) -> None:
         """Repeat a journalled transaction."""

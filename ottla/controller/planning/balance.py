@@ -18,13 +18,13 @@ def unbalanced(image: ClusterImage, percentage: int) -> list[TopicPartition]:
     preferring: dict[int, int] = {}
     elsewhere: dict[int, list[TopicPartition]] = {}
     for name, topic in image.topics.items():
-        for item in topic.partitions:
-            preferred = item.preferred_leader
+        for partition in topic.partitions:
+            preferred = partition.preferred_leader
             if preferred not in image.brokers:
                 continue
             preferring[preferred] = preferring.get(preferred, 0) + 1
-            if item.leader != preferred:
-                elsewhere.setdefault(preferred, []).append((name, item.partition))
+            if partition.leader != preferred:
+                elsewhere.setdefault(preferred, []).append((name, partition.partition))
     return [
         key
         for preferred, keys in elsewhere.items()

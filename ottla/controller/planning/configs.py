@@ -107,8 +107,8 @@ def _check_changes(changes: tuple[ConfigChange, ...]) -> None:
 
 
 def _unknown(code: ErrorCode, kind: str, name: str, rows: Mapping[str, Option]) -> ApiError:
-    meant = option_tables.nearest(name, rows)
-    hint = f"; did you mean {meant}?" if meant else ""
+    suggestion = option_tables.nearest(name, rows)
+    hint = f"; did you mean {suggestion}?" if suggestion else ""
     return ApiError(code, f"Unknown {kind} name: {name}{hint}")
 
 

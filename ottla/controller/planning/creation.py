@@ -87,10 +87,10 @@ class Placement(NamedTuple):
     def parts(self) -> Iterator[list[PartitionImage]]:
         """Yield the partitions, a few hundred at a time."""
         for start in range(0, len(self.replicas), _MADE_AT_ONCE):
-            some = self.replicas[start : start + _MADE_AT_ONCE]
+            slice_ = self.replicas[start : start + _MADE_AT_ONCE]
             yield [
                 new_partition(number, replicas, self.brokers)
-                for number, replicas in enumerate(some, self.first + start)
+                for number, replicas in enumerate(slice_, self.first + start)
             ]
 
     def partitions(self) -> list[PartitionImage]:
@@ -127,12 +127,12 @@ def _check_name(name: str, existing: Iterable[str]) -> None:
     names.validate_topic_name(name)
     if name == RESERVED_NAME:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"The topic name {name} is reserved.")
-    taken = existing if isinstance(existing, (set, frozenset, dict)) else set(existing)
-    if name in taken:
+    existing_names = existing if isinstance(existing, (set, frozenset, dict)) else set(existing)
+    if name in existing_names:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     # Only a name with one of these two characters can collide; skip the search for all others.
     if "." in name or "_" in name:
-        other = names.collides(name, taken)
+        other = names.collides(name, existing_names)
         if other is not None:
             raise ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -185,10 +185,10 @@ def _manual_assignment(
     request: TopicRequest, brokers: Mapping[int, BrokerImage]
 ) -> list[tuple[int, ...]]:
     if request.replication_factor != BY_DEFAULT or request.partitions != BY_DEFAULT:
-        which = "replication factor" if request.replication_factor != BY_DEFAULT else "partitions"
+        subject = "replication factor" if request.replication_factor != BY_DEFAULT else "partitions"
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"With a replica assignment the number of {which} must be -1: the assignment says it",
+            f"With a replica assignment the number of {subject} must be -1: the assignment says it",
         )
     assignment = dict(request.assignments)
     if len(assignment) < len(request.assignments):
@@ -212,7 +212,7 @@ def new_partition(
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         replicas=replicas,
-        offline_replicas=tuple(item for item in replicas if item not in brokers),
+        offline_replicas=tuple(replica for replica in replicas if replica not in brokers),
         partition_epoch=state.partition_epoch,
     )
 
@@ -277,10 +277,10 @@ def leader_and_isr(partition: PartitionImage) -> LeaderAndIsr:
 def encode_topic(topic: TopicImage) -> bytes:
     """Return the content of a topic's node."""
     assignment = {
-        item.partition: ReplicaAssignment(
-            item.replicas, item.adding_replicas, item.removing_replicas
+        partition.partition: ReplicaAssignment(
+            partition.replicas, partition.adding_replicas, partition.removing_replicas
         )
-        for item in topic.partitions
+        for partition in topic.partitions
     }
     return TopicNode.encode(topic.topic_id, assignment)
 
@@ -292,33 +292,35 @@ def plan_partitions(request: PartitionsRequest, topic: TopicImage, now: Environm
 
 def place_partitions(request: PartitionsRequest, topic: TopicImage, now: Environment) -> Placement:
     """Return the placement of a topic's new partitions; ApiError if they cannot be added."""
-    had = len(topic.partitions)
-    if request.count == had:
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {had} partitions.")
-    if request.count < had:
+    former_count = len(topic.partitions)
+    if request.count == former_count:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS, f"Topic already has {former_count} partitions."
+        )
+    if request.count < former_count:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
-            f"The topic {topic.name} has {had} partitions; {request.count} would not be more.",
+            f"The topic {topic.name} has {former_count} partitions; {request.count} would not be more.",
         )
     if any(partition.is_being_reassigned for partition in topic.partitions):
         raise ApiError(
             ErrorCode.REASSIGNMENT_IN_PROGRESS,
             f"The topic {topic.name} is being reassigned: wait until that is complete",
         )
-    check_count(request.count - had)
+    check_count(request.count - former_count)
     assignment = (
-        _continued(topic, request.count - had, now.image)
+        _continued(topic, request.count - former_count, now.image)
         if request.assignments is None
         else _new_assignment(request, topic, now.image.brokers)
     )
-    return Placement(had, assignment, now.image.brokers)
+    return Placement(former_count, assignment, now.image.brokers)
 
 
 def _continued(topic: TopicImage, count: int, image: ClusterImage) -> list[tuple[int, ...]]:
     """Return replicas that continue the round robin of the first partition's leader."""
     first = topic.partitions[0].replicas
     brokers = sorted(image.brokers)
-    start = next((index for index, item in enumerate(brokers) if item >= first[0]), 0)
+    start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
     assignment = placement.place_replicas(
         _racks(image), count, len(first), start=start, first_partition=len(topic.partitions)
     )
@@ -350,8 +352,8 @@ def _bad_assignment(reason: str) -> ApiError:
 def write_partitions(former: TopicImage, topic: TopicImage, controller_epoch: int) -> Write:
     """Return the write that grows a topic from `former` to `topic`; see `write_rest`."""
     operations: list[Operation] = [SetData(TopicNode.path(topic.name), encode_topic(topic))]
-    had = len(former.partitions)
-    for partition in topic.partitions[had : had + PARTITIONS_AT_ONCE]:
+    former_count = len(former.partitions)
+    for partition in topic.partitions[former_count : former_count + PARTITIONS_AT_ONCE]:
         operations += create_partition(topic.name, partition, controller_epoch)
     return Write(tuple(operations), (topic,))
 

@@ -61,13 +61,13 @@ def start(
 ) -> tuple[Deletion, dict[int, list[tuple[str, int]]]]:
     """Start or postpone every replica; return the deletion and what each broker must delete."""
     offline = deletion._those(ReplicaStatus.OFFLINE)
-    due = [key for key in offline if key[1] in live_brokers]
+    online = [key for key in offline if key[1] in live_brokers]
     put_off = [key for key in offline if key[1] not in live_brokers]
     orders: dict[int, list[tuple[str, int]]] = {}
-    for partition, broker in due:
+    for partition, broker in online:
         orders.setdefault(broker, []).append((deletion.topic.name, partition))
-    begun = deletion._moved(due, ReplicaStatus.DELETION_STARTED)
-    return begun._moved(put_off, ReplicaStatus.DELETION_INELIGIBLE), orders
+    started = deletion._moved(online, ReplicaStatus.DELETION_STARTED)
+    return started._moved(put_off, ReplicaStatus.DELETION_INELIGIBLE), orders
 
 
 def answered(
@@ -80,11 +80,11 @@ def answered(
 
     `stopped` None means every replica that the broker was ordered to delete.
     """
-    begun = deletion._those(ReplicaStatus.DELETION_STARTED, broker=broker)
-    begun = [key for key in begun if stopped is None or key[0] in stopped]
-    done = [key for key in begun if key[0] not in failed]
-    put_off = [key for key in begun if key[0] in failed]
-    deletion = deletion._moved(done, ReplicaStatus.DELETION_SUCCESSFUL)
+    started = deletion._those(ReplicaStatus.DELETION_STARTED, broker=broker)
+    started = [key for key in started if stopped is None or key[0] in stopped]
+    successful = [key for key in started if key[0] not in failed]
+    put_off = [key for key in started if key[0] in failed]
+    deletion = deletion._moved(successful, ReplicaStatus.DELETION_SUCCESSFUL)
     return deletion._moved(put_off, ReplicaStatus.DELETION_INELIGIBLE)
 
 

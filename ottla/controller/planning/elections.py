@@ -12,7 +12,7 @@ from ottla.cluster import election
 from ottla.cluster.image import NO_LEADER, ClusterImage, PartitionImage
 from ottla.controller.planning.creation import leader_and_isr
 from ottla.controller.planning.machines import PartitionStatus, move_partition, partition_status
-from ottla.controller.planning.requests import PartitionOutcome
+from ottla.controller.planning.requests import PartitionChangeResult
 
 TopicPartition = tuple[str, int]
 
@@ -26,20 +26,20 @@ class ElectionType(IntEnum):
 
 def plan_elections(
     image: ClusterImage, kind: ElectionType, requested: Iterable[TopicPartition]
-) -> tuple[ClusterImage, list[PartitionOutcome]]:
-    """Return the image with the leaders that could be elected, and the outcome of each partition."""
-    outcomes = []
+) -> tuple[ClusterImage, list[PartitionChangeResult]]:
+    """Return the image with the leaders that could be elected, and the result of each partition."""
+    results = []
     elected: dict[TopicPartition, PartitionImage] = {}
     for topic, number in requested:
         # A partition that is named twice already has its leader the second time.
-        known = elected.get((topic, number)) or _existing(image, topic, number)
-        after = known if isinstance(known, ApiError) else _elected(known, image, kind)
+        partition = elected.get((topic, number)) or _existing(image, topic, number)
+        after = partition if isinstance(partition, ApiError) else _elected(partition, image, kind)
         # Errors are returned, not raised: thousands of them are normal here.
         error = after if isinstance(after, ApiError) else None
         if isinstance(after, PartitionImage):
             elected[topic, number] = after
-        outcomes.append(PartitionOutcome(topic, number, error))
-    return _with(image, elected), outcomes
+        results.append(PartitionChangeResult(topic, number, error))
+    return _with(image, elected), results
 
 
 def in_need(image: ClusterImage, kind: ElectionType) -> Iterator[TopicPartition]:
@@ -83,12 +83,12 @@ def _with(image: ClusterImage, elected: dict[TopicPartition, PartitionImage]) ->
 def _existing(image: ClusterImage, topic: str, number: int) -> PartitionImage | ApiError:
     if image.topic(topic) is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
-    known = image.partition(topic, number)
-    if known is None:
+    partition = image.partition(topic, number)
+    if partition is None:
         return ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic}-{number}"
         )
-    return known
+    return partition
 
 
 def _elected(
@@ -98,17 +98,17 @@ def _elected(
         return ApiError(ErrorCode.ELECTION_NOT_NEEDED)
     status = partition_status(partition, image.brokers)
     is_preferred = kind is ElectionType.PREFERRED
-    outcome = None
+    election_result = None
     # A new partition gets its leader when the first of its replicas registers.
     if status is not PartitionStatus.NEW:
         replicas, state = partition.replicas, leader_and_isr(partition)
         live = partition.live(image.brokers)
-        outcome = (
+        election_result = (
             election.elect_preferred(replicas, state, live)
             if is_preferred
             else election.elect_for_offline(replicas, state, live, allow_unclean=True)
         )
-    if outcome is None:
+    if election_result is None:
         return ApiError(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
             if is_preferred
@@ -117,8 +117,8 @@ def _elected(
     move_partition(status, PartitionStatus.ONLINE)
     return replace(
         partition,
-        leader=outcome.leader,
-        leader_epoch=outcome.leader_epoch,
-        isr=outcome.isr,
-        is_recovering=outcome.is_recovering,
+        leader=election_result.leader,
+        leader_epoch=election_result.leader_epoch,
+        isr=election_result.isr,
+        is_recovering=election_result.is_recovering,
     )

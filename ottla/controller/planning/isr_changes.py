@@ -31,7 +31,7 @@ class IsrRequest(NamedTuple):
         return tuple(broker_id for broker_id, _ in self.isr)
 
 
-class IsrOutcome(NamedTuple):
+class IsrResult(NamedTuple):
     """The answer to one proposal; `partition` is its state now, None if there is an error."""
 
     topic_id: bytes
@@ -56,47 +56,52 @@ def plan(
     changed: dict[str, list[PartitionImage]] = {}
     for request in requests:
         name = image.topic_names.get(request.topic_id)
-        known = None if name is None else image.partition(name, request.partition)
-        if name is None or known is None:
+        partition = None if name is None else image.partition(name, request.partition)
+        if name is None or partition is None:
             missing = name is None
             code = ErrorCode.UNKNOWN_TOPIC_ID if missing else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             errors.append(code)
             continue
-        error = _refusal(known, request, eligible)
+        error = _refusal(partition, request, eligible)
         errors.append(error)
-        if error is ErrorCode.NONE and not _is_stored(known, request):
-            after = replace(known, isr=request.members, is_recovering=request.is_recovering)
+        if error is ErrorCode.NONE and not _is_stored(partition, request):
+            after = replace(partition, isr=request.members, is_recovering=request.is_recovering)
             changed.setdefault(name, []).append(after)
-    topics = [image.topics[name].with_partitions(items) for name, items in changed.items()]
+    topics = [
+        image.topics[name].with_partitions(partitions) for name, partitions in changed.items()
+    ]
     return IsrPlan(image.with_topics(topics) if topics else image, tuple(changed), errors)
 
 
-def _is_stored(known: PartitionImage, request: IsrRequest) -> bool:
+def _is_stored(partition: PartitionImage, request: IsrRequest) -> bool:
     """Return True if an earlier attempt of the same proposal was performed."""
-    is_same = set(known.isr) == set(request.members)
-    return is_same and known.is_recovering == request.is_recovering
+    is_same = set(partition.isr) == set(request.members)
+    return is_same and partition.is_recovering == request.is_recovering
 
 
 def _refusal(
-    known: PartitionImage, request: IsrRequest, eligible: Mapping[int, BrokerImage]
+    partition: PartitionImage, request: IsrRequest, eligible: Mapping[int, BrokerImage]
 ) -> ErrorCode:
-    if request.leader_epoch > known.leader_epoch or request.partition_epoch > known.partition_epoch:
+    if (
+        request.leader_epoch > partition.leader_epoch
+        or request.partition_epoch > partition.partition_epoch
+    ):
         # The leader knows a later controller: this one has been replaced.
         return ErrorCode.NOT_CONTROLLER
-    if request.leader_epoch < known.leader_epoch:
+    if request.leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if _is_stored(known, request):
+    if _is_stored(partition, request):
         return ErrorCode.NONE
-    if request.partition_epoch < known.partition_epoch:
+    if request.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
     members = request.members
     is_valid = (
-        known.leader in members
+        partition.leader in members
         and len(set(members)) == len(members)
-        and set(members) <= set(known.replicas)
+        and set(members) <= set(partition.replicas)
     )
     # A recovering leader is the only member until it has recovered (KIP-704).
-    is_recovery_valid = known.is_recovering or not request.is_recovering
+    is_recovery_valid = partition.is_recovering or not request.is_recovering
     if not is_valid or not is_recovery_valid or (request.is_recovering and len(members) > 1):
         return ErrorCode.INVALID_REQUEST
     if not all(_is_eligible(*member, eligible) for member in request.isr):

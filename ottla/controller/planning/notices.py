@@ -35,8 +35,8 @@ class MetadataUpdate(NamedTuple):
         if self.changed or deleted:
             image = image.with_topics(self.changed, deleted)
         if self.brokers is not None:
-            gone = [broker_id for broker_id in image.brokers if broker_id not in self.brokers]
-            image = image.with_brokers(self.brokers.values(), gone)
+            removed = [broker_id for broker_id in image.brokers if broker_id not in self.brokers]
+            image = image.with_brokers(self.brokers.values(), removed)
         return image.with_controller(fence.controller_id, fence.controller_epoch)
 
     def _names(self) -> set[str]:

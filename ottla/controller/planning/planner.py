@@ -37,27 +37,29 @@ IsUnclean = Callable[[str], bool]
 
 
 class BrokerChange(NamedTuple):
-    """Brokers that came and brokers that left; a restarted one has a new epoch and is in both."""
+    """Brokers that registered and brokers whose registration ended; a restarted broker has a new
+    epoch and is in both.
+    """
 
-    came: frozenset[int]
-    gone: frozenset[int]
+    registered: frozenset[int]
+    removed: frozenset[int]
 
 
 def compare_brokers(
     before: Mapping[int, BrokerImage], after: Mapping[int, BrokerImage]
 ) -> BrokerChange:
-    """Return which brokers registered and which left between two reads of the registrations."""
-    gone = {
+    """Return which brokers registered or left between two reads of the registrations."""
+    removed = {
         key
         for key, broker in before.items()
         if key not in after or after[key].epoch != broker.epoch
     }
-    came = {
+    registered = {
         key
         for key, broker in after.items()
         if key not in before or before[key].epoch != broker.epoch
     }
-    return BrokerChange(frozenset(came), frozenset(gone))
+    return BrokerChange(frozenset(registered), frozenset(removed))
 
 
 def plan_brokers(
@@ -70,27 +72,31 @@ def plan_brokers(
     """
     change = compare_brokers(image.brokers, after)
     # Even if no broker left: `image` may have been loaded without the restarted ones.
-    left = _elect_where_needed(
-        _without_failures(image, change).with_brokers(gone=change.gone), is_unclean
+    without_removed = _elect_where_needed(
+        _without_failures(image, change).with_brokers(gone=change.removed), is_unclean
     )
-    joined = left.with_brokers(after[key] for key in sorted(change.came))
+    joined = without_removed.with_brokers(after[key] for key in sorted(change.registered))
     return _in_one_step(image, _elect_where_needed(joined, is_unclean))
 
 
 def _without_failures(image: ClusterImage, change: BrokerChange) -> ClusterImage:
     """Return the image without failures from before a restart: the broker reports them again."""
-    forgotten = change.came | change.gone
+    forgotten = change.registered | change.removed
     changed = [
         topic.with_partitions(
             replace(
-                item,
-                failed_replicas=tuple(key for key in item.failed_replicas if key not in forgotten),
+                partition,
+                failed_replicas=tuple(
+                    key for key in partition.failed_replicas if key not in forgotten
+                ),
             )
-            for item in topic.partitions
-            if not forgotten.isdisjoint(item.failed_replicas)
+            for partition in topic.partitions
+            if not forgotten.isdisjoint(partition.failed_replicas)
         )
         for topic in image.topics.values()
-        if any(not forgotten.isdisjoint(item.failed_replicas) for item in topic.partitions)
+        if any(
+            not forgotten.isdisjoint(partition.failed_replicas) for partition in topic.partitions
+        )
     ]
     return image.with_topics(changed) if changed else image
 
@@ -112,11 +118,15 @@ def plan_failures(
         if partition is None or broker_id not in partition.replicas:
             continue
         if broker_id not in partition.failed_replicas:
-            known = replace(partition, failed_replicas=(*partition.failed_replicas, broker_id))
-            by_topic.setdefault(name, []).append(known)
+            failed_partition = replace(
+                partition, failed_replicas=(*partition.failed_replicas, broker_id)
+            )
+            by_topic.setdefault(name, []).append(failed_partition)
     if not by_topic:
         return image
-    topics = [image.topics[name].with_partitions(items) for name, items in by_topic.items()]
+    topics = [
+        image.topics[name].with_partitions(partitions) for name, partitions in by_topic.items()
+    ]
     return _elect_where_needed(image.with_topics(topics), is_unclean)
 
 
@@ -129,9 +139,9 @@ def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
             continue
         changed.append(
             topic.with_partitions(
-                replace(partition, leader_epoch=known.leader_epoch + 1)
-                for known, partition in zip(former.partitions, topic.partitions, strict=True)
-                if partition.leader_epoch > known.leader_epoch + 1
+                replace(partition, leader_epoch=earlier.leader_epoch + 1)
+                for earlier, partition in zip(former.partitions, topic.partitions, strict=True)
+                if partition.leader_epoch > earlier.leader_epoch + 1
             )
         )
     return after.with_topics(changed) if changed else after
@@ -167,33 +177,33 @@ def _partition_elected(
     if status is PartitionStatus.NEW:
         return _first_leader(partition, brokers)
     live = partition.live(brokers)
-    offline = tuple(item for item in partition.replicas if item not in live)
+    offline = tuple(replica for replica in partition.replicas if replica not in live)
     if offline != partition.offline_replicas:
         partition = replace(partition, offline_replicas=offline)
     if status is PartitionStatus.ONLINE:
         return _without_dead(partition, live)
-    outcome = election.elect_for_offline(
+    elected = election.elect_for_offline(
         partition.replicas, leader_and_isr(partition), live, allow_unclean=is_unclean(topic)
     )
-    if outcome is None:
+    if elected is None:
         if partition.leader == NO_LEADER:
             return partition
         move_partition(status, PartitionStatus.OFFLINE)
         # The ISR stays as it is: only its members hold every acknowledged record.
         return _led(partition, NO_LEADER, partition.isr, is_recovering=partition.is_recovering)
     move_partition(status, PartitionStatus.ONLINE)
-    return _led(partition, outcome.leader, outcome.isr, is_recovering=outcome.is_recovering)
+    return _led(partition, elected.leader, elected.isr, is_recovering=elected.is_recovering)
 
 
 def _first_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionImage:
-    if not any(item in brokers for item in partition.replicas):
+    if not any(replica in brokers for replica in partition.replicas):
         return partition
     move_partition(PartitionStatus.NEW, PartitionStatus.ONLINE)
     return new_partition(partition.partition, partition.replicas, brokers)
 
 
 def _without_dead(partition: PartitionImage, live: Collection[int]) -> PartitionImage:
-    isr = tuple(item for item in partition.isr if item in live)
+    isr = tuple(member for member in partition.isr if member in live)
     if isr == partition.isr:
         return partition
     move_partition(PartitionStatus.ONLINE, PartitionStatus.ONLINE)
@@ -259,7 +269,7 @@ def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -
 
 
 def plan_notices(
-    before: ClusterImage, after: ClusterImage, came: Collection[int] = ()
+    before: ClusterImage, after: ClusterImage, registered: Collection[int] = ()
 ) -> list[Notice]:
     """Return the notice that takes each live broker from one image to another.
 
@@ -273,12 +283,12 @@ def plan_notices(
     is_other_term = before.controller_epoch != after.controller_epoch
     update = MetadataUpdate(brokers, changed, deleted)
     fresh = _by_replica(_new_states(before, changed))
-    held = _by_replica(_all_states(after)) if came else {}
+    complete = _by_replica(_all_states(after)) if registered else {}
     everything = MetadataUpdate(after.brokers, tuple(after.topics.values()), (), is_complete=True)
     notices = []
     for broker_id in after.brokers:
-        if broker_id in came:
-            states = held.get(broker_id, [])
+        if broker_id in registered:
+            states = complete.get(broker_id, [])
             notices.append(Notice(broker_id=broker_id, leaders=states, metadata=everything))
         elif changed or deleted or brokers is not None or is_other_term:
             states = fresh.get(broker_id, [])
@@ -295,14 +305,14 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
             states += topic.states(is_new=True)
             continue
         for partition, state in zip(topic.partitions, topic.states(), strict=True):
-            known = former.partition(partition.partition)
-            is_new = partition_status(known, ()) in (
+            earlier = former.partition(partition.partition)
+            is_new = partition_status(earlier, ()) in (
                 PartitionStatus.NON_EXISTENT,
                 PartitionStatus.NEW,
             )
             # Every decision of the controller has a new leader epoch. Offline replicas and an ISR
             # that the leader proposed itself are metadata.
-            if known is None or is_new or _decision(partition) != _decision(known):
+            if earlier is None or is_new or _decision(partition) != _decision(earlier):
                 states.append(replace(state, is_new=is_new))
     return states
 

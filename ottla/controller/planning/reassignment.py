@@ -22,7 +22,7 @@ from ottla.cluster.zk.port import SetData
 from ottla.cluster.znodes import TopicNode
 from ottla.controller.planning import planner
 from ottla.controller.planning.creation import Write, encode_topic
-from ottla.controller.planning.requests import PartitionOutcome, Reassignment
+from ottla.controller.planning.requests import PartitionChangeResult, Reassignment
 
 # Partitions per write: it must fit into one ZooKeeper packet and must not block the event loop for
 # long.
@@ -42,9 +42,9 @@ class Rules(NamedTuple):
 
 def plan_topic(
     topic: TopicImage | None, requests: Iterable[Reassignment], rules: Rules
-) -> tuple[TopicImage | None, list[PartitionOutcome]]:
-    """Return the topic with the reassignments that could be started or cancelled, and each outcome."""
-    outcomes = []
+) -> tuple[TopicImage | None, list[PartitionChangeResult]]:
+    """Return the topic with the reassignments that could be started or cancelled, and each result."""
+    results = []
     moved: dict[int, PartitionImage] = {}
     for request in requests:
         error = None
@@ -54,11 +54,15 @@ def plan_topic(
         except ApiError as refusal:
             # Without its traceback, which would keep every local variable of the call alive.
             error = refusal.with_traceback(None)
-        outcomes.append(PartitionOutcome(request.topic, request.partition, error))
+        results.append(PartitionChangeResult(request.topic, request.partition, error))
     if topic is not None:
-        changed = [item for number, item in moved.items() if item is not topic.partition(number)]
+        changed = [
+            partition
+            for number, partition in moved.items()
+            if partition is not topic.partition(number)
+        ]
         topic = topic.with_partitions(changed) if changed else topic
-    return topic, outcomes
+    return topic, results
 
 
 def _existing(topic: TopicImage | None, request: Reassignment) -> PartitionImage:
@@ -67,13 +71,13 @@ def _existing(topic: TopicImage | None, request: Reassignment) -> PartitionImage
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find a topic named {request.topic}.",
         )
-    known = topic.partition(request.partition)
-    if known is None:
+    partition = topic.partition(request.partition)
+    if partition is None:
         raise ApiError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"Unable to find partition {request.topic}:{request.partition}.",
         )
-    return known
+    return partition
 
 
 def _planned(former: PartitionImage, request: Reassignment, rules: Rules) -> PartitionImage:
@@ -90,11 +94,11 @@ def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> P
     """
     original = _assignment(partition).original_replicas
     _check(partition, target, original, rules)
-    replicas = (*target, *(item for item in original if item not in target))
+    replicas = (*target, *(replica for replica in original if replica not in target))
     assignment = ReplicaAssignment(
         replicas,
-        adding_replicas=tuple(item for item in target if item not in original),
-        removing_replicas=tuple(item for item in replicas if item not in target),
+        adding_replicas=tuple(replica for replica in target if replica not in original),
+        removing_replicas=tuple(replica for replica in replicas if replica not in target),
     )
     if assignment == _assignment(partition):
         return partition
@@ -115,12 +119,12 @@ def completed(partition: PartitionImage, rules: Rules) -> PartitionImage:
     assignment = _assignment(partition)
     target = assignment.target_replicas
     adding, removing = assignment.adding_replicas, assignment.removing_replicas
-    isr = tuple(item for item in partition.isr if item not in removing)
+    isr = tuple(member for member in partition.isr if member not in removing)
     needed = target if len(adding) < len(removing) else adding
     if not (adding or removing) or not isr or not set(needed) <= set(isr):
         return partition
-    done = _assigned(partition, ReplicaAssignment(target), isr, rules)
-    return partition if done.leader == NO_LEADER else done
+    completed = _assigned(partition, ReplicaAssignment(target), isr, rules)
+    return partition if completed.leader == NO_LEADER else completed
 
 
 def cancelled(partition: PartitionImage, rules: Rules) -> PartitionImage:
@@ -144,7 +148,7 @@ def _check(
     if not target:
         raise _bad_assignment("includes an empty replica list")
     if len(set(target)) < len(target):
-        twice = next(item for item in target if target.count(item) > 1)
+        twice = next(replica for replica in target if target.count(replica) > 1)
         raise _bad_assignment(f"includes the broker {twice} more than once")
     for broker_id in target:
         # A replica that is offline may remain one.
@@ -168,7 +172,7 @@ def _remaining_isr(
     partition: PartitionImage, replicas: Sequence[int], rules: Rules
 ) -> tuple[int, ...]:
     """Return the replicas in sync; an empty ISR is possible only if an unclean leader is allowed."""
-    isr = tuple(item for item in partition.isr if item in replicas)
+    isr = tuple(member for member in partition.isr if member in replicas)
     if isr or not partition.isr:
         return isr
     if not rules.is_unclean:
@@ -185,7 +189,7 @@ def _assigned(
 ) -> PartitionImage:
     leader, live = partition.leader, partition.live(rules.live)
     if leader not in isr:
-        able = (item for item in assignment.replicas if item in isr and item in live)
+        able = (replica for replica in assignment.replicas if replica in isr and replica in live)
         leader = next(able, NO_LEADER)
     is_unclean = not set(isr) <= set(partition.isr)
     return replace(
@@ -196,7 +200,7 @@ def _assigned(
         isr=isr,
         leader=leader,
         leader_epoch=partition.leader_epoch + 1,
-        offline_replicas=tuple(item for item in assignment.replicas if item not in live),
+        offline_replicas=tuple(replica for replica in assignment.replicas if replica not in live),
         is_recovering=partition.is_recovering or is_unclean,
     )
 
@@ -212,15 +216,15 @@ def dropped(
     before: ClusterImage, after: ClusterImage, topics: Iterable[str]
 ) -> dict[int, list[tuple[str, int]]]:
     """Return the partitions of these topics that each broker no longer holds."""
-    gone: dict[int, list[tuple[str, int]]] = {}
+    removed: dict[int, list[tuple[str, int]]] = {}
     for name in topics:
         former, topic = before.topic(name), after.topic(name)
         if former is None or topic is None:
             continue
-        for known, partition in zip(former.partitions, topic.partitions, strict=False):
-            for broker_id in set(known.replicas) - set(partition.replicas):
-                gone.setdefault(broker_id, []).append((name, partition.partition))
-    return gone
+        for earlier, partition in zip(former.partitions, topic.partitions, strict=False):
+            for broker_id in set(earlier.replicas) - set(partition.replicas):
+                removed.setdefault(broker_id, []).append((name, partition.partition))
+    return removed
 
 
 def ongoing(

@@ -48,15 +48,15 @@ class PartitionsRequest:
     assignments: tuple[tuple[int, ...], ...] | None = None
 
 
-class Outcome(NamedTuple):
-    """The outcome for one named entity; `error` None means success."""
+class EntityResult(NamedTuple):
+    """The result for one named entity; `error` None means success."""
 
     name: str
     error: ApiError | None
 
 
-class PartitionOutcome(NamedTuple):
-    """The outcome for one partition; `error` None means that it is done or in progress."""
+class PartitionChangeResult(NamedTuple):
+    """The result for one partition; `error` None means that it is done or in progress."""
 
     topic: str
     partition: int

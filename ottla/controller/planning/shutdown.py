@@ -24,8 +24,8 @@ def plan_shutdown(
     for topic in image.topics.values():
         partitions = [
             after
-            for item in topic.partitions
-            if (after := _without(item, image, broker_id, shutting_down)) is not item
+            for partition in topic.partitions
+            if (after := _without(partition, image, broker_id, shutting_down)) is not partition
         ]
         if partitions:
             changed.append(topic.with_partitions(partitions))
@@ -39,24 +39,24 @@ def _without(
         # Without its last member the ISR would be empty, and no replica could ever lead again.
         return partition
     if partition.leader != broker_id:
-        isr = tuple(item for item in partition.isr if item != broker_id)
+        isr = tuple(member for member in partition.isr if member != broker_id)
         return replace(partition, isr=isr, leader_epoch=partition.leader_epoch + 1)
     live = partition.live(image.brokers)
-    outcome = election.elect_for_shutdown(
+    elected = election.elect_for_shutdown(
         partition.replicas, leader_and_isr(partition), live, shutting_down
     )
-    if outcome is None:
+    if elected is None:
         return partition
     return replace(
-        partition, leader=outcome.leader, isr=outcome.isr, leader_epoch=partition.leader_epoch + 1
+        partition, leader=elected.leader, isr=elected.isr, leader_epoch=partition.leader_epoch + 1
     )
 
 
 def remaining(image: ClusterImage, broker_id: int) -> list[TopicPartition]:
     """Return the partitions that a broker still leads although they have other replicas."""
     return [
-        (name, item.partition)
+        (name, partition.partition)
         for name, topic in image.topics.items()
-        for item in topic.partitions
-        if item.leader == broker_id and len(item.replicas) > 1
+        for partition in topic.partitions
+        if partition.leader == broker_id and len(partition.replicas) > 1
     ]

@@ -27,7 +27,9 @@ def join(transition: Transition, event: Join) -> None:
     group, request = transition.group, event.request
     if not _has_room(transition, request.member_id):
         _reject_full(transition, event)
-    elif not group.supports(request.protocol_type, [item.name for item in request.protocols]):
+    elif not group.supports(
+        request.protocol_type, [protocol.name for protocol in request.protocols]
+    ):
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         refuse_join(transition, event.ticket, code, request.member_id)
     elif not request.member_id:

@@ -17,9 +17,9 @@ def leave(transition: Transition, event: Leave) -> None:
     before = len(transition.effects)
     members = list(transition.group.members)
     responses = [_leave_one(transition, identity) for identity in event.request.members]
-    gone = [member_id for member_id in members if member_id not in transition.group.members]
-    if gone:
-        removed_members(transition, f"left: {', '.join(gone)}")
+    removed = [member_id for member_id in members if member_id not in transition.group.members]
+    if removed:
+        removed_members(transition, f"left: {', '.join(removed)}")
     else:
         # A rebalance may have been waiting for a pending member that will not join now.
         complete_join_if_all_joined(transition)
@@ -63,16 +63,16 @@ def _remove(transition: Transition, identity: MemberIdentity) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def left_stored(transition: Transition, then: AfterEmpty) -> None:
+def left_stored(transition: Transition, continuation: AfterEmpty) -> None:
     """Answer the members that have left an empty group."""
-    transition.effects.extend(then.answers)
+    transition.effects.extend(continuation.answers)
 
 
-def left_failed(transition: Transition, then: AfterEmpty, code: ErrorCode) -> None:
+def left_failed(transition: Transition, continuation: AfterEmpty, code: ErrorCode) -> None:
     """Respond with the error; the group in memory is empty nevertheless.
 
     If this broker fails now, the previous generation is loaded from the log, and the session
     timeouts of its members end it.
     """
-    for answer in then.answers:
+    for answer in continuation.answers:
         transition.answer(answer.ticket, LeaveGroupResponse(error_code=code))

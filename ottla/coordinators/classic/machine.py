@@ -114,11 +114,11 @@ def _loaded(transition: Transition, _: Loaded) -> None:
 
 def _unloaded(transition: Transition, _: Unloaded) -> None:
     _answer_all(transition, ErrorCode.NOT_COORDINATOR)
-    for then in transition.stores.waiting.values():
-        if isinstance(then, AfterEmpty):
-            for answer in then.answers:
-                gone = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
-                transition.answer(answer.ticket, gone)
+    for continuation in transition.stores.waiting.values():
+        if isinstance(continuation, AfterEmpty):
+            for answer in continuation.answers:
+                response = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
+                transition.answer(answer.ticket, response)
     transition.stores.waiting.clear()
     transition.group.transition(GroupState.DEAD, transition.now_ms)
 

@@ -74,7 +74,7 @@ class Member:
 
 def protocols_of(protocols: Iterable[JoinGroupRequestProtocol]) -> dict[str, bytes]:
     """Return a request's protocols by name, in order of preference."""
-    return {item.name: bytes(item.metadata) for item in protocols}
+    return {protocol.name: bytes(protocol.metadata) for protocol in protocols}
 
 
 @dataclass(slots=True)

@@ -43,9 +43,11 @@ def replace(transition: Transition, event: Join, old_member_id: str, new_member_
     if group.state is GroupState.STABLE:
         if group.elected_protocol() == group.protocol_name:
             skips = event.api_version >= SKIP_ASSIGNMENT_VERSION
-            then = AfterReplacement(event.ticket, new_member_id, old_member, old_leader, skips)
-            assignments = {name: item.assignment for name, item in group.members.items()}
-            transition.persist(metadata_value(group, assignments), then)
+            continuation = AfterReplacement(
+                event.ticket, new_member_id, old_member, old_leader, skips
+            )
+            assignments = {name: member.assignment for name, member in group.members.items()}
+            transition.persist(metadata_value(group, assignments), continuation)
         else:
             prepare(transition, f"static member {new_member_id} changes the protocol")
     elif group.state is GroupState.COMPLETING_REBALANCE:
@@ -84,26 +86,28 @@ def _update(transition: Transition, event: Join, member: Member) -> None:
     transition.await_join(member.member_id, event.ticket)
 
 
-def replacement_stored(transition: Transition, then: AfterReplacement) -> None:
+def replacement_stored(transition: Transition, continuation: AfterReplacement) -> None:
     """Answer the join of the returned member; if a rebalance has begun, it answers the join later."""
     group = transition.group
-    if group.state is not GroupState.STABLE or not _is_waiting(group, then):
+    if group.state is not GroupState.STABLE or not _is_waiting(group, continuation):
         return
-    member = group.members[then.new_member_id]
+    member = group.members[continuation.new_member_id]
     response = joined(group, member)
-    is_leader = group.leader == then.new_member_id
-    if then.skips_assignment:
+    is_leader = group.leader == continuation.new_member_id
+    if continuation.skips_assignment:
         response.skip_assignment = is_leader
         response.members = everyone(group) if is_leader else []
     else:
         # A leader of an older version must not assign again: the response names its old id as the
         # leader.
-        response.leader = then.old_leader or ""
+        response.leader = continuation.old_leader or ""
         response.members = []
-    transition.answer_join(then.new_member_id, response)
+    transition.answer_join(continuation.new_member_id, response)
 
 
-def replacement_failed(transition: Transition, then: AfterReplacement, event: StoreFailed) -> None:
+def replacement_failed(
+    transition: Transition, continuation: AfterReplacement, event: StoreFailed
+) -> None:
     """Undo a replacement that could not be stored.
 
     A replacement that is in the log is kept, because memory must not differ from the log; the
@@ -111,17 +115,17 @@ def replacement_failed(transition: Transition, then: AfterReplacement, event: St
     record of its own.
     """
     group = transition.group
-    if group.state is not GroupState.STABLE or not _is_waiting(group, then):
+    if group.state is not GroupState.STABLE or not _is_waiting(group, continuation):
         return
-    del group.awaiting_join[then.new_member_id]
-    refuse_join(transition, then.ticket, event.code, "")
+    del group.awaiting_join[continuation.new_member_id]
+    refuse_join(transition, continuation.ticket, event.code, "")
     if event.is_written:
         return
-    transition.end_session(then.new_member_id)
-    _put(group, then.new_member_id, then.old_member)
-    transition.restart_session(then.old_member)
+    transition.end_session(continuation.new_member_id)
+    _put(group, continuation.new_member_id, continuation.old_member)
+    transition.restart_session(continuation.old_member)
 
 
-def _is_waiting(group: Group, then: AfterReplacement) -> bool:
-    ticket: Ticket | None = group.awaiting_join.get(then.new_member_id)
-    return ticket is not None and ticket == then.ticket
+def _is_waiting(group: Group, continuation: AfterReplacement) -> bool:
+    ticket: Ticket | None = group.awaiting_join.get(continuation.new_member_id)
+    return ticket is not None and ticket == continuation.ticket

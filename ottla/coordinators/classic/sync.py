@@ -50,36 +50,38 @@ def _sync_received(transition: Transition, member_id: str) -> None:
 
 def _store_assignments(transition: Transition, request: SyncGroupRequest) -> None:
     group = transition.group
-    received = {item.member_id: bytes(item.assignment) for item in request.assignments}
+    received = {
+        assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments
+    }
     assignments = {member_id: received.get(member_id, b"") for member_id in group.members}
     transition.note(f"assigned generation={group.generation} leader={request.member_id}")
-    then = AfterSync(group.generation, assignments)
-    transition.persist(metadata_value(group, assignments), then)
+    continuation = AfterSync(group.generation, assignments)
+    transition.persist(metadata_value(group, assignments), continuation)
 
 
-def assignments_stored(transition: Transition, then: AfterSync) -> None:
+def assignments_stored(transition: Transition, continuation: AfterSync) -> None:
     """Become stable and send every waiting member its assignment, unless a rebalance has begun."""
     group = transition.group
-    if not _is_current(group, then):
+    if not _is_current(group, continuation):
         return
     group.transition(GroupState.STABLE, transition.now_ms)
     for member in group.members.values():
-        member.assignment = then.assignments.get(member.member_id, b"")
+        member.assignment = continuation.assignments.get(member.member_id, b"")
         if transition.answer_sync(member.member_id, synced(group, member)):
             transition.restart_session(member)
     transition.note(f"stable generation={group.generation}")
 
 
-def assignments_failed(transition: Transition, then: AfterSync, code: ErrorCode) -> None:
+def assignments_failed(transition: Transition, continuation: AfterSync, code: ErrorCode) -> None:
     """Send the error to all waiting members, and rebalance again."""
-    if _is_current(transition.group, then):
+    if _is_current(transition.group, continuation):
         drop_assignments(transition, code)
         prepare(transition, f"assignments could not be stored: {code.name}")
 
 
-def _is_current(group: Group, then: AfterSync) -> bool:
+def _is_current(group: Group, continuation: AfterSync) -> bool:
     is_completing = group.state is GroupState.COMPLETING_REBALANCE
-    return is_completing and group.generation == then.generation
+    return is_completing and group.generation == continuation.generation
 
 
 def heartbeat(transition: Transition, event: Heartbeat) -> None:

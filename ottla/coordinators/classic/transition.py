@@ -91,11 +91,11 @@ class Transition:
         """Send a response."""
         self.effects.append(Answer(ticket, response))
 
-    def persist(self, value: GroupMetadataValue, then: Store) -> int:
+    def persist(self, value: GroupMetadataValue, continuation: Store) -> int:
         """Store the group's metadata, remember the continuation, and return the token."""
         token = self.stores.next_token
         self.stores.next_token += 1
-        self.stores.waiting[token] = then
+        self.stores.waiting[token] = continuation
         self.effects.append(Persist(token, value))
         return token
 

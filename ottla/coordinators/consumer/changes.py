@@ -253,7 +253,10 @@ def _member(member_id: str, data: bytes | None) -> Member | None:
         metadata = value.classic_member_metadata
         classic = ClassicMembership(
             metadata.session_timeout_ms,
-            tuple((item.name, bytes(item.metadata)) for item in metadata.supported_protocols),
+            tuple(
+                (protocol.name, bytes(protocol.metadata))
+                for protocol in metadata.supported_protocols
+            ),
         )
     return Member(
         member_id=member_id,
@@ -273,12 +276,12 @@ def _current(member_id: str, data: bytes | None) -> Member | None:
     if data is None:
         return None
     value = stored.decode_value(stored.ConsumerGroupCurrentMemberAssignmentValue, data)
-    known = value.state in MemberState.__members__.values()
+    is_known = value.state in MemberState.__members__.values()
     return Member(
         member_id=member_id,
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
-        state=MemberState(value.state) if known else MemberState.UNKNOWN,
+        state=MemberState(value.state) if is_known else MemberState.UNKNOWN,
         assigned=_assignment(value.assigned_partitions, value.member_epoch),
         pending_revocation=_assignment(value.partitions_pending_revocation, value.member_epoch),
     )

@@ -47,9 +47,9 @@ Downgrade = Callable[[Transition, list[Member]], None]
 Background = Callable[[Callable[[], Assignments], Callable[[Assignments], None]], None]
 
 
-def at_once(work: Callable[[], Assignments], then: Callable[[Assignments], None]) -> None:
+def at_once(work: Callable[[], Assignments], callback: Callable[[Assignments], None]) -> None:
     """Run the work immediately in this thread."""
-    then(work())
+    callback(work())
 
 
 class ConsumerGroups:
@@ -109,10 +109,10 @@ class ConsumerGroups:
         members = [(group.group_id, member) for group in self for member in group.members.values()]
         self._start_some(members)
 
-    def _start_some(self, left: list[tuple[str, Member]]) -> None:
+    def _start_some(self, members: list[tuple[str, Member]]) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS
-        while left and self._clock.monotonic() < ends:
-            group_id, member = left.pop()
+        while members and self._clock.monotonic() < ends:
+            group_id, member = members.pop()
             delay_ms = self._settings(group_id).session_timeout_ms
             self._set_timer(
                 group_id, SetTimer(Deadline.SESSION, member.member_id, delay_ms, is_kept=True)
@@ -120,8 +120,8 @@ class ConsumerGroups:
             is_unrevoked = member.state is MemberState.UNREVOKED_PARTITIONS
             if is_unrevoked and not member.is_classic:
                 self._set_timer(group_id, epochs.rebalance_timer(member)._replace(is_kept=True))
-        if left:
-            self._host.timers.set(_Waking, 0, partial(self._start_some, left))
+        if members:
+            self._host.timers.set(_Waking, 0, partial(self._start_some, members))
 
     # -- decisions
 
@@ -162,14 +162,16 @@ class ConsumerGroups:
 
     def _topics(self) -> Topics:
         """Return the topics; their version increases only if there are new topics."""
-        image, seen = self._image(), self._seen
-        if seen is None:
+        image, previous = self._image(), self._seen
+        if previous is None:
             self._seen = Topics(image, self._clock.time_ms())
-        elif seen.image is not image:
-            has_new = seen.image.topics is not image.topics and not (
-                image.topics.keys() <= seen.image.topics.keys()
+        elif previous.image is not image:
+            has_new = previous.image.topics is not image.topics and not (
+                image.topics.keys() <= previous.image.topics.keys()
             )
-            version = max(self._clock.time_ms(), seen.version + 1) if has_new else seen.version
+            version = (
+                max(self._clock.time_ms(), previous.version + 1) if has_new else previous.version
+            )
             self._seen = Topics(image, version)
         assert self._seen is not None
         return self._seen

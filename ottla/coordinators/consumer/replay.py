@@ -92,13 +92,13 @@ def _apply_current(group: ConsumerGroup, change: CurrentChange) -> None:
         member = _with_current_of(old or Member(member_id=change.member_id), change.member)
         group.put(member)
     elif old is not None:
-        gone = Member(
+        departed = Member(
             member_id=change.member_id,
             epoch=LEAVING_EPOCH,
             previous_epoch=LEAVING_EPOCH,
             state=MemberState.STABLE,
         )
-        group.put(_with_current_of(old, gone))
+        group.put(_with_current_of(old, departed))
 
 
 def _with_current_of(member: Member, other: Member) -> Member:

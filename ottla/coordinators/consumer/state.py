@@ -163,7 +163,7 @@ class ConsumerGroup:
             return GroupState.EMPTY
         if self.epoch > self.assignment_epoch:
             return GroupState.ASSIGNING
-        if all(item.is_reconciled_to(self.assignment_epoch) for item in self.members.values()):
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
             return GroupState.STABLE
         return GroupState.RECONCILING
 
@@ -242,9 +242,9 @@ class ConsumerGroup:
     def preferred_assignor(self, members: list[Member] | None = None) -> str | None:
         """Return the assignor that most members request; None if no member requests one."""
         requests: Counter[str] = Counter(
-            item.server_assignor
-            for item in (self.members.values() if members is None else members)
-            if item.server_assignor is not None
+            member.server_assignor
+            for member in (self.members.values() if members is None else members)
+            if member.server_assignor is not None
         )
         # If two are requested equally often, uniform is preferred to range.
         return max(requests, key=lambda name: (requests[name], name)) if requests else None
@@ -252,16 +252,16 @@ class ConsumerGroup:
     @property
     def classic_member_count(self) -> int:
         """The number of members that use the classic protocol."""
-        return sum(item.is_classic for item in self.members.values())
+        return sum(member.is_classic for member in self.members.values())
 
     def supports_classic(self, names: list[str]) -> bool:
         """Return True if every classic member supports one of these protocols."""
         if not self.members:
             return bool(names)
-        known: Counter[str] = Counter(
+        supporters: Counter[str] = Counter(
             name
-            for item in self.members.values()
-            if item.classic is not None
-            for name, _ in item.classic.protocols
+            for member in self.members.values()
+            if member.classic is not None
+            for name, _ in member.classic.protocols
         )
-        return any(known[name] == self.classic_member_count for name in names)
+        return any(supporters[name] == self.classic_member_count for name in names)

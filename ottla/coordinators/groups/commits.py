@@ -47,7 +47,7 @@ def commit(
     changes: list[AnyChange] = []
     response = OffsetCommitResponse()
     for topic in request.topics:
-        answered = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+        topic_response = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         for partition in topic.partitions:
             code = _commit_error(shard, partition)
             if code is ErrorCode.NONE:
@@ -56,12 +56,12 @@ def commit(
                     _check_late(shard, late, request, topic_partition)
                 offset = _committed(shard, request, partition)
                 changes.append(OffsetCommit(request.group_id, topic_partition, offset))
-            answered.partitions.append(
+            topic_response.partitions.append(
                 OffsetCommitResponsePartition(
                     partition_index=partition.partition_index, error_code=code
                 )
             )
-        response.topics.append(answered)
+        response.topics.append(topic_response)
     return Decision(shard.encode(changes), response)
 
 
@@ -200,15 +200,15 @@ def fetch(
 def _fetched(
     shard: GroupShard, group_id: str, topic_partition: TopicPartition, *, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
-    answer = OffsetFetchResponsePartitions(
+    response = OffsetFetchResponsePartitions(
         partition_index=topic_partition[1], committed_offset=NO_OFFSET, metadata=""
     )
     if require_stable and shard.offsets.is_unstable(group_id, topic_partition):
-        answer.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
-        return answer
+        response.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return response
     committed = shard.offsets.of_group(group_id).get(topic_partition)
     if committed is not None:
-        answer.committed_offset = committed.offset
-        answer.committed_leader_epoch = committed.leader_epoch
-        answer.metadata = committed.metadata
-    return answer
+        response.committed_offset = committed.offset
+        response.committed_leader_epoch = committed.leader_epoch
+        response.metadata = committed.metadata
+    return response

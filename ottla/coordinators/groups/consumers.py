@@ -147,19 +147,19 @@ def _replace_last(shard: GroupShard, transition: Transition, member: Member) -> 
     """Convert a group to classic when its last consumer-protocol member rejoins as a classic one."""
     group = transition.group
     former = group.static_members[member.instance_id or ""]
-    others = [item for name, item in group.members.items() if name != former]
-    left = [*others, member]
+    others = [other for name, other in group.members.items() if name != former]
+    remaining = [*others, member]
     epoch = _epoch_after(transition)
-    is_settled = all(item.is_reconciled_to(epoch) for item in left)
-    shard.make_classic(transition, left, {former: member.member_id}, is_settled=is_settled)
+    is_settled = all(member.is_reconciled_to(epoch) for member in remaining)
+    shard.make_classic(transition, remaining, {former: member.member_id}, is_settled=is_settled)
 
 
 def _epoch_after(transition: Transition) -> int:
     """Return the group's epoch after the transition."""
     epochs = (
-        item.value.epoch
-        for item in transition.changes
-        if isinstance(item, GroupChange) and item.value is not None
+        change.value.epoch
+        for change in transition.changes
+        if isinstance(change, GroupChange) and change.value is not None
     )
     return max(epochs, default=transition.group.epoch)
 

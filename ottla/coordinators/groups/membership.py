@@ -119,11 +119,11 @@ class Membership:
             return LeaveGroupResponse(
                 members=[
                     MemberResponse(
-                        member_id=item.member_id,
-                        group_instance_id=item.group_instance_id,
+                        member_id=identity.member_id,
+                        group_instance_id=identity.group_instance_id,
                         error_code=code,
                     )
-                    for item in request.members
+                    for identity in request.members
                 ]
             )
 

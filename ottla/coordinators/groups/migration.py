@@ -91,9 +91,9 @@ def _add_member(
             "assignor before re-attempting the upgrade.",
         )
     subscription = consumer_protocol.decode_subscription(member.protocols[protocol])
-    held = embedded.by_id(assignment.assigned_partitions, image)
+    assigned = embedded.by_id(assignment.assigned_partitions, image)
     consumer_group.targets[member.member_id] = {
-        item: frozenset(partitions) for item, partitions in held.items()
+        topic_id: frozenset(partitions) for topic_id, partitions in assigned.items()
     }
     consumer_group.put(
         ConsumerMember(
@@ -109,8 +109,8 @@ def _add_member(
             previous_epoch=consumer_group.assignment_epoch,
             state=MemberState.STABLE,
             assigned={
-                item: dict.fromkeys(partitions, consumer_group.assignment_epoch)
-                for item, partitions in held.items()
+                topic_id: dict.fromkeys(partitions, consumer_group.assignment_epoch)
+                for topic_id, partitions in assigned.items()
             },
         )
     )
@@ -118,11 +118,13 @@ def _add_member(
 
 def _creation(group: ConsumerGroup) -> list[Change]:
     group_id, members = group.group_id, group.members
-    changes: list[Change] = [MemberChange(group_id, name, item) for name, item in members.items()]
+    changes: list[Change] = [
+        MemberChange(group_id, name, member) for name, member in members.items()
+    ]
     changes.append(GroupChange(group_id, GroupEpoch(group.epoch, group.metadata_hash)))
     changes += [TargetChange(group_id, name, group.target_of(name)) for name in members]
     changes.append(TargetEpochChange(group_id, TargetEpoch(group.assignment_epoch, 0)))
-    changes += [CurrentChange(group_id, name, item) for name, item in members.items()]
+    changes += [CurrentChange(group_id, name, member) for name, member in members.items()]
     return changes
 
 
@@ -176,13 +178,13 @@ def downgraded(
         )
     classic_group.protocol_name = classic_group.elected_protocol()
     assignments = {
-        name: embedded.assignment(owned[name], image, item.protocols[classic_group.protocol_name])
-        for name, item in classic_group.members.items()
+        name: embedded.assignment(owned[name], image, member.protocols[classic_group.protocol_name])
+        for name, member in classic_group.members.items()
     }
     return metadata_value(classic_group, assignments)
 
 
-def without(group: ConsumerGroup, gone: Iterable[ConsumerMember]) -> list[ConsumerMember]:
+def without(group: ConsumerGroup, leaving: Iterable[ConsumerMember]) -> list[ConsumerMember]:
     """Return the remaining members when some leave."""
-    names = {member.member_id for member in gone}
-    return [replace(item) for name, item in group.members.items() if name not in names]
+    names = {member.member_id for member in leaving}
+    return [replace(member) for name, member in group.members.items() if name not in names]

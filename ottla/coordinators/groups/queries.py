@@ -43,12 +43,12 @@ def describe(shard: GroupShard, group_id: str, api_version: int) -> DescribedGro
 
 
 def _not_found(group_id: str, api_version: int, *, is_other: bool) -> DescribedGroup:
-    answer = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     if api_version >= NOT_FOUND_VERSION:
-        answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+        described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
         reason = "is not a classic group" if is_other else "not found"
-        answer.error_message = f"Group {group_id} {reason}."
-    return answer
+        described.error_message = f"Group {group_id} {reason}."
+    return described
 
 
 def _described(group: Group, member: Member) -> DescribedGroupMember:
@@ -130,11 +130,11 @@ def delete_offsets(
         is_read = group.is_subscribed_to(topic.name)
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
         response.topics.append(answered_topic(topic, code))
-        partitions = {(topic.name, item.partition_index) for item in topic.partitions}
+        partitions = {(topic.name, partition.partition_index) for partition in topic.partitions}
         if not is_read:
-            gone = sorted(partitions & stored)
+            deleted = sorted(partitions & stored)
             changes += [
-                OffsetCommit(request.group_id, topic_partition, None) for topic_partition in gone
+                OffsetCommit(request.group_id, topic_partition, None) for topic_partition in deleted
             ]
     return Decision(shard.encode(changes), response)
 
@@ -148,7 +148,9 @@ def answered_topic(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDe
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[
-            OffsetDeleteResponsePartition(partition_index=item.partition_index, error_code=code)
-            for item in topic.partitions
+            OffsetDeleteResponsePartition(
+                partition_index=partition.partition_index, error_code=code
+            )
+            for partition in topic.partitions
         ],
     )

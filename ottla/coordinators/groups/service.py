@@ -110,13 +110,15 @@ class GroupCoordinator:
         """Return the options of one group of the consumer protocol."""
         return self.settings().consumer.of_group(self._group_options(group_id))
 
-    def _assign(self, work: Callable[[], Assignments], then: Callable[[Assignments], None]) -> None:
+    def _assign(
+        self, work: Callable[[], Assignments], callback: Callable[[Assignments], None]
+    ) -> None:
         if self.in_background is None:
-            at_once(work, then)
+            at_once(work, callback)
             return
 
         async def assign(elsewhere: InBackground) -> None:
-            then(await elsewhere(work))
+            callback(await elsewhere(work))
 
         in_background = partial(assign, self.in_background)
         self._tasks.supervise(in_background, "assignment of a large group")

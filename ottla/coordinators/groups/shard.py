@@ -40,7 +40,7 @@ from ottla.coordinators.consumer.groups import Background, ConsumerGroups, at_on
 from ottla.coordinators.consumer.settings import ConsumerSettings
 from ottla.coordinators.consumer.state import ConsumerGroup
 from ottla.coordinators.consumer.state import Member as ConsumerMember
-from ottla.coordinators.consumer.transition import Transition as ConsumerTurn
+from ottla.coordinators.consumer.transition import Transition as ConsumerTransition
 from ottla.coordinators.groups import migration, records
 from ottla.coordinators.groups.expiry import expired, expired_in_consumer_group
 from ottla.coordinators.groups.offsets import OffsetStore
@@ -146,12 +146,12 @@ class GroupShard:
         if self._gone_topics:
             self.forget_topics(self._gone_topics)
 
-    def _wake_some(self, left: list[str]) -> None:
+    def _wake_some(self, group_ids: list[str]) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS
-        while left and self._clock.monotonic() < ends:
-            self._machine(left.pop())
-        if left:
-            self.host.timers.set(_WAKING, 0, partial(self._wake_some, left))
+        while group_ids and self._clock.monotonic() < ends:
+            self._machine(group_ids.pop())
+        if group_ids:
+            self.host.timers.set(_WAKING, 0, partial(self._wake_some, group_ids))
 
     def _machine(self, group_id: str) -> GroupMachine | None:
         """Return a group's state machine, created from the stored state if necessary; None without
@@ -213,14 +213,14 @@ class GroupShard:
             if group is not None:
                 yield group
 
-    def encode(self, items: Iterable[AnyChange]) -> list[Record]:
+    def encode(self, group_changes: Iterable[AnyChange]) -> list[Record]:
         """Return the records of changes."""
         now_ms = self.now_ms()
         return [
             records.encode(change, now_ms)
             if isinstance(change, GroupMetadata | OffsetCommit)
             else changes.encode(change, now_ms)
-            for change in items
+            for change in group_changes
         ]
 
     # -- events
@@ -309,14 +309,14 @@ class GroupShard:
 
     # -- groups of the consumer protocol that become classic
 
-    def _downgrade(self, transition: ConsumerTurn, gone: list[ConsumerMember]) -> None:
+    def _downgrade(self, transition: ConsumerTransition, leaving: list[ConsumerMember]) -> None:
         """Convert a group to classic when these members leave, and rebalance it."""
-        left = migration.without(transition.group, gone)
-        self.make_classic(transition, left, {}, is_settled=False)
+        remaining = migration.without(transition.group, leaving)
+        self.make_classic(transition, remaining, {}, is_settled=False)
 
     def make_classic(
         self,
-        transition: ConsumerTurn,
+        transition: ConsumerTransition,
         members: list[ConsumerMember],
         renamed: dict[str, str],
         *,
@@ -350,11 +350,11 @@ class GroupShard:
         if self.host.status is Status.LOADING:
             self._gone_topics |= topics
             return
-        gone: list[AnyChange] = [
+        deletions: list[AnyChange] = [
             OffsetCommit(group_id, topic_partition, None)
             for group_id, topic_partition in self.offsets.partitions_of_topics(topics)
         ]
-        self._append_tombstones(gone)
+        self._append_tombstones(deletions)
 
     def _schedule_expiry(self) -> None:
         delay_ms = self._settings().retention_check_interval_ms
@@ -365,14 +365,14 @@ class GroupShard:
         consumers = (group.group_id for group in self.consumers)
         self._expire_some(list(dict.fromkeys([*self.metadata, *consumers, *self.offsets.groups()])))
 
-    def _expire_some(self, left: list[str]) -> None:
+    def _expire_some(self, group_ids: list[str]) -> None:
         ends = self._clock.monotonic() + _SLICE_SECONDS
         changes: list[AnyChange] = []
-        while left and self._clock.monotonic() < ends and len(changes) < TOMBSTONES_MAX:
-            changes.extend(self._expired(left.pop()))
+        while group_ids and self._clock.monotonic() < ends and len(changes) < TOMBSTONES_MAX:
+            changes.extend(self._expired(group_ids.pop()))
         is_written = self._append_tombstones(changes)
-        if left and is_written:
-            self.host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
+        if group_ids and is_written:
+            self.host.timers.set(_EXPIRY, 0, partial(self._expire_some, group_ids))
         else:
             self._schedule_expiry()
 
@@ -384,21 +384,21 @@ class GroupShard:
         now_ms = self._ageing.observe(self.now_ms(), self._clock.monotonic())
         retention_ms = self._settings().offsets_retention_ms
         if isinstance(group, Group):
-            old = expired(group, offsets, now_ms=now_ms, retention_ms=retention_ms)
+            candidates = expired(group, offsets, now_ms=now_ms, retention_ms=retention_ms)
         else:
-            old = expired_in_consumer_group(
+            candidates = expired_in_consumer_group(
                 group, offsets, now_ms=now_ms, retention_ms=retention_ms
             )
-        gone = [
+        deleted = [
             topic_partition
-            for topic_partition in old
+            for topic_partition in candidates
             if not self.offsets.is_unstable(group_id, topic_partition)
         ]
-        if gone:
-            _log.info("offsets expired group=%s count=%d", group_id, len(gone))
-        for topic_partition in gone:
+        if deleted:
+            _log.info("offsets expired group=%s count=%d", group_id, len(deleted))
+        for topic_partition in deleted:
             yield OffsetCommit(group_id, topic_partition, None)
-        if len(gone) == len(offsets) and not self.offsets.has_open(group_id):
+        if len(deleted) == len(offsets) and not self.offsets.has_open(group_id):
             yield from self._end_of_empty(group_id)
 
     def _end_of_empty(self, group_id: str) -> Iterator[AnyChange]:

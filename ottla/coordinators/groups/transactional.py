@@ -32,12 +32,12 @@ def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOf
     changes: list[Change] = []
     response = TxnOffsetCommitResponse()
     for topic in request.topics:
-        answered = TxnOffsetCommitResponseTopic(name=topic.name)
+        topic_response = TxnOffsetCommitResponseTopic(name=topic.name)
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             is_too_long = len(metadata) > longest
             code = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_long else ErrorCode.NONE
-            answered.partitions.append(
+            topic_response.partitions.append(
                 TxnOffsetCommitResponsePartition(
                     partition_index=partition.partition_index, error_code=code
                 )
@@ -51,7 +51,7 @@ def commit(shard: GroupShard, request: TxnOffsetCommitRequest) -> Decision[TxnOf
             if late is not None:
                 _check_late(shard, late, request, topic_partition)
             changes.append(OffsetCommit(request.group_id, topic_partition, offset))
-        response.topics.append(answered)
+        response.topics.append(topic_response)
     producer = TransactionalProducer(request.producer_id, request.producer_epoch)
     return Decision(shard.encode(changes), response, producer)
 

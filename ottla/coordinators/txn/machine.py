@@ -75,7 +75,7 @@ def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int) ->
     return Transaction(transactional_id, producer_id, timeout_ms=timeout_ms)
 
 
-class Claim(NamedTuple):
+class InitProducerIdParameters(NamedTuple):
     """The parameters of InitProducerId; `expected` is the producer that continues, if any
     (KIP-360).
 
@@ -88,7 +88,9 @@ class Claim(NamedTuple):
     version: int
 
 
-def init_producer_id(transaction: Transaction, claim: Claim, now_ms: int) -> TransitionResult:
+def init_producer_id(
+    transaction: Transaction, parameters: InitProducerIdParameters, now_ms: int
+) -> TransitionResult:
     """Make the caller the only producer of the id.
 
     An ongoing transaction is aborted first, under an epoch that no producer gets: the caller
@@ -96,15 +98,17 @@ def init_producer_id(transaction: Transaction, claim: Claim, now_ms: int) -> Tra
     """
     if transaction.state in PREPARED:
         return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS)
-    if not _may_follow(transaction, claim.expected):
+    if not _may_follow(transaction, parameters.expected):
         return TransitionResult(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
-        fence = fenced(transaction, now_ms, version=claim.version, fresh_id=claim.fresh_id)
+        fence = fenced(
+            transaction, now_ms, version=parameters.version, fresh_id=parameters.fresh_id
+        )
         return TransitionResult(ErrorCode.CONCURRENT_TRANSACTIONS, fence)
     assert transaction.state in AT_REST
-    if needs_producer_id(transaction, claim.expected, claim.version):
-        return TransitionResult(ErrorCode.NONE, _with_new_id(transaction, claim, now_ms))
-    return _with_next_epoch(transaction, claim, now_ms)
+    if needs_producer_id(transaction, parameters.expected, parameters.version):
+        return TransitionResult(ErrorCode.NONE, _with_new_id(transaction, parameters, now_ms))
+    return _with_next_epoch(transaction, parameters, now_ms)
 
 
 def _may_follow(transaction: Transaction, expected: Producer) -> bool:
@@ -118,22 +122,26 @@ def _may_follow(transaction: Transaction, expected: Producer) -> bool:
     return is_former and is_exhausted(expected.producer_epoch)
 
 
-def _with_new_id(transaction: Transaction, claim: Claim, now_ms: int) -> Transaction:
-    is_continued = claim.expected != NO_PRODUCER
+def _with_new_id(
+    transaction: Transaction, parameters: InitProducerIdParameters, now_ms: int
+) -> Transaction:
+    is_continued = parameters.expected != NO_PRODUCER
     return transaction.moved(
         TransactionState.EMPTY,
         now_ms,
-        producer_id=claim.fresh_id,
+        producer_id=parameters.fresh_id,
         producer_epoch=0,
         last_producer_epoch=transaction.producer_epoch if is_continued else NO_PRODUCER_EPOCH,
-        timeout_ms=claim.timeout_ms,
+        timeout_ms=parameters.timeout_ms,
         partitions=frozenset(),
         started_ms=NO_TIMESTAMP,
     )
 
 
-def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> TransitionResult:
-    expected = claim.expected
+def _with_next_epoch(
+    transaction: Transaction, parameters: InitProducerIdParameters, now_ms: int
+) -> TransitionResult:
+    expected = parameters.expected
     epoch, last_epoch = transaction.producer_epoch, transaction.last_producer_epoch
     is_first = epoch == NO_PRODUCER_EPOCH
     if expected == NO_PRODUCER:
@@ -148,7 +156,7 @@ def _with_next_epoch(transaction: Transaction, claim: Claim, now_ms: int) -> Tra
         now_ms,
         producer_epoch=epoch,
         last_producer_epoch=last_epoch,
-        timeout_ms=claim.timeout_ms,
+        timeout_ms=parameters.timeout_ms,
         partitions=frozenset(),
         started_ms=NO_TIMESTAMP,
     )

@@ -91,9 +91,9 @@ def _transaction(transactional_id: str, value: TransactionLogValue) -> Transacti
         value.transaction_timeout_ms,
         state,
         frozenset(
-            (item.topic, number)
-            for item in value.transaction_partitions or ()
-            for number in item.partition_ids
+            (topic.topic, number)
+            for topic in value.transaction_partitions or ()
+            for number in topic.partition_ids
         ),
         value.transaction_start_timestamp_ms,
         value.transaction_last_update_timestamp_ms,

@@ -22,9 +22,14 @@ from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinators.txn import machine
-from ottla.coordinators.txn.machine import Claim, Ending, Producer, TransitionResult
+from ottla.coordinators.txn.machine import (
+    Ending,
+    InitProducerIdParameters,
+    Producer,
+    TransitionResult,
+)
 from ottla.coordinators.txn.settings import TransactionSettings
-from ottla.coordinators.txn.shard import Dependencies, Question, TransactionShard
+from ottla.coordinators.txn.shard import Dependencies, Query, TransactionShard
 from ottla.coordinators.txn.state import TopicPartition, Transaction
 
 STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
@@ -138,23 +143,23 @@ class TransactionCoordinator:
         """
         if not 0 < timeout_ms <= self.settings().max_timeout_ms:
             return TransitionResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
-        known = self.find(transactional_id)
-        if isinstance(known, ErrorCode):
-            return TransitionResult(known)
+        existing = self.find(transactional_id)
+        if isinstance(existing, ErrorCode):
+            return TransitionResult(existing)
         fresh_id = -1
         version = self._version()
-        if machine.needs_producer_id(known, expected, version):
+        if machine.needs_producer_id(existing, expected, version):
             try:
                 fresh_id = await self._fresh_id()
             except ApiError as error:
                 return TransitionResult(error.code)
-        claim = Claim(expected, timeout_ms, fresh_id, version)
+        parameters = InitProducerIdParameters(expected, timeout_ms, fresh_id, version)
 
-        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             current = transaction or machine.new_transaction(transactional_id, fresh_id, timeout_ms)
-            return machine.init_producer_id(current, claim, now_ms)
+            return machine.init_producer_id(current, parameters, now_ms)
 
-        reply = self._decide(transactional_id, question)
+        reply = self._decide(transactional_id, query)
         return await reply if isinstance(reply, asyncio.Future) else reply
 
     async def _fresh_id(self) -> int:
@@ -175,12 +180,12 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             return machine.add_partitions(
                 transaction, producer, partitions, now_ms, version=version
             )
 
-        return shaped(self._decide(transactional_id, question), _code)
+        return shaped(self._decide(transactional_id, query), _code)
 
     def end(
         self, transactional_id: str, producer: Producer, *, is_commit: bool
@@ -189,10 +194,10 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             return machine.end(transaction, producer, is_commit=is_commit, now_ms=now_ms)
 
-        return shaped(self._decide(transactional_id, question), _code)
+        return shaped(self._decide(transactional_id, query), _code)
 
     def end_with_bump(
         self, transactional_id: str, producer: Producer, *, is_commit: bool
@@ -213,10 +218,10 @@ class TransactionCoordinator:
         )
 
     def _end_with_bump(self, transactional_id: str, ending: Ending) -> Reply[TransitionResult]:
-        def question(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
             return machine.end_with_bump(transaction, ending, now_ms)
 
-        return self._decide(transactional_id, question)
+        return self._decide(transactional_id, query)
 
     async def _end_with_next_id(self, transactional_id: str, ending: Ending) -> TransitionResult:
         try:
@@ -255,11 +260,11 @@ class TransactionCoordinator:
             shard.transactions.get(transactional_id), producer, partition
         )
 
-    def _decide(self, transactional_id: str, question: Question) -> Reply[TransitionResult]:
+    def _decide(self, transactional_id: str, query: Query) -> Reply[TransitionResult]:
         shard = self._runtime.find(self.partition_for(transactional_id))
         if isinstance(shard, ErrorCode):
             return TransitionResult(shard)
-        return shard.decide(transactional_id, question)
+        return shard.decide(transactional_id, query)
 
     # -- looking
 
@@ -282,5 +287,5 @@ class TransactionCoordinator:
         return self._clock.time_ms() - transaction.started_ms > duration_ms
 
 
-def _code(outcome: TransitionResult) -> ErrorCode:
-    return outcome.code
+def _code(result: TransitionResult) -> ErrorCode:
+    return result.code

@@ -43,7 +43,7 @@ _SLICE_SECONDS = 0.005
 _TIMEOUTS = "timeouts"
 _EXPIRY = "expiry"
 
-Question = Callable[[Transaction | None, int], TransitionResult]
+Query = Callable[[Transaction | None, int], TransitionResult]
 
 
 class Dependencies(NamedTuple):
@@ -92,7 +92,7 @@ class TransactionShard:
         if change is None:
             return
         transactional_id, transaction = change
-        known = self._ongoing.pop(transactional_id, None)
+        ongoing = self._ongoing.pop(transactional_id, None)
         if transaction is None:
             self.transactions.pop(transactional_id, None)
             return
@@ -100,10 +100,10 @@ class TransactionShard:
         if transaction.state is not TransactionState.ONGOING:
             return
         started_ms = transaction.started_ms
-        if known is None or known[0] != started_ms:
+        if ongoing is None or ongoing[0] != started_ms:
             left_ms = transaction.left_ms(self._clock.time_ms())
-            known = started_ms, steady_ms(self._clock) + left_ms
-        self._ongoing[transactional_id] = known
+            ongoing = started_ms, steady_ms(self._clock) + left_ms
+        self._ongoing[transactional_id] = ongoing
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """Do nothing: this topic is not written in transactions."""
@@ -129,19 +129,19 @@ class TransactionShard:
 
     # -- decisions
 
-    def decide(self, transactional_id: str, question: Question) -> Reply[TransitionResult]:
+    def decide(self, transactional_id: str, query: Query) -> Reply[TransitionResult]:
         """Run a query of `machine`, store its result, and respond when that is committed."""
         transaction = self.transactions.get(transactional_id)
-        outcome = question(transaction, self._clock.time_ms())
+        result = query(transaction, self._clock.time_ms())
         committed = self._host.last_append()
-        if outcome.next is not None:
+        if result.next is not None:
             try:
-                committed = self._store(outcome.next)
+                committed = self._store(result.next)
             except ApiError as error:
                 return TransitionResult(group_error(error.code))
         if committed is None:
-            return outcome
-        return after(committed, lambda: outcome, lambda code: TransitionResult(group_error(code)))
+            return result
+        return after(committed, lambda: result, lambda code: TransitionResult(group_error(code)))
 
     def is_uncommitted(self, transactional_id: str) -> bool:
         """Return True if the state of the id may still be lost."""
@@ -193,7 +193,7 @@ class TransactionShard:
             self._retry(transactional_id, partial(self._resume, transactional_id))
         elif transaction.state in PREPARED:
             _log.debug("transaction decided transactional_id=%r state=%s producer_id=%d epoch=%d",
-                       transactional_id, transaction.state.shown, transaction.producer_id,
+                       transactional_id, transaction.state.display_name, transaction.producer_id,
                        transaction.producer_epoch)  # fmt: skip
             self._send(transaction)
 
@@ -294,7 +294,7 @@ class TransactionShard:
         """Delete ids that have not been used for the expiration time, in slices of time."""
         self._expire_some(list(self.transactions))
 
-    def _expire_some(self, left: list[str]) -> None:
+    def _expire_some(self, transactional_ids: list[str]) -> None:
         now_ms, now = self._clock.time_ms(), self._clock.monotonic()
         aged_ms, expiration_ms = (
             self._ageing.observe(now_ms, now),
@@ -302,8 +302,12 @@ class TransactionShard:
         )
         ends = now + _SLICE_SECONDS
         tombstones: list[Record] = []
-        while left and self._clock.monotonic() < ends and len(tombstones) < TOMBSTONES_MAX:
-            transaction = self.transactions.get(left.pop())
+        while (
+            transactional_ids
+            and self._clock.monotonic() < ends
+            and len(tombstones) < TOMBSTONES_MAX
+        ):
+            transaction = self.transactions.get(transactional_ids.pop())
             if transaction is not None and transaction.has_expired(aged_ms, expiration_ms):
                 _log.info(
                     "transactional id expired transactional_id=%r", transaction.transactional_id
@@ -319,7 +323,7 @@ class TransactionShard:
                 is_written = False
                 _log.warning("tombstones not written partition=%d error=%s",
                              self._host.partition, error)  # fmt: skip
-        if left and is_written:
-            self._host.timers.set(_EXPIRY, 0, partial(self._expire_some, left))
+        if transactional_ids and is_written:
+            self._host.timers.set(_EXPIRY, 0, partial(self._expire_some, transactional_ids))
         else:
             self._schedule_expiry()

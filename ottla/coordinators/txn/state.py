@@ -33,13 +33,13 @@ class TransactionState(Enum):
     # Between the bump of the epoch and the abort right after it; never in the log.
     PREPARE_EPOCH_FENCE = ("PrepareEpochFence", 7)
 
-    def __init__(self, shown: str, code: int) -> None:
-        self.shown = shown
+    def __init__(self, display_name: str, code: int) -> None:
+        self.display_name = display_name
         self.code = code
 
 
 STATE_OF_CODE = {state.code: state for state in TransactionState}
-STATE_OF_NAME = {state.shown: state for state in TransactionState}
+STATE_OF_NAME = {state.display_name: state for state in TransactionState}
 
 _S = TransactionState
 

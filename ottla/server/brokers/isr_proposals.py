@@ -120,16 +120,16 @@ class IsrProposals:
             )
             for item in proposals
         ]
-        outcomes = await self._controller.alter_partitions(
+        results = await self._controller.alter_partitions(
             self._node_id, self._controller.broker_epoch, requests
         )
         return {
-            (outcome.topic_id, outcome.number): IsrAnswer(outcome.error)
-            if (now := outcome.partition) is None
+            (result.topic_id, result.number): IsrAnswer(result.error)
+            if (now := result.partition) is None
             else IsrAnswer(
                 ErrorCode.NONE, now.leader, now.leader_epoch, now.isr, now.partition_epoch
             )
-            for outcome in outcomes
+            for result in results
         }
 
     async def _ask_elsewhere(self, proposals: Sequence[IsrProposal]) -> _Answers:

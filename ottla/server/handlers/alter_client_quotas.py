@@ -60,14 +60,14 @@ async def _alter(
         entity = entity_of(names)
         changes = _changes(entity, entry.ops)
         entity_type, path = tree_place(entity)
-        (outcome,) = await context.broker.controller.alter_configs(
+        (result,) = await context.broker.controller.alter_configs(
             [ConfigRequest(entity_type, path, changes)], validate_only=validate_only
         )
-        if outcome.error is None and not validate_only:
+        if result.error is None and not validate_only:
             await context.broker.configs.refresh(entity_type, path)
     except ApiError as error:
         return error
-    return outcome.error
+    return result.error
 
 
 def _changes(entity: Entity, operations: Iterable[OpData]) -> tuple[ConfigChange, ...]:

@@ -9,7 +9,7 @@ Not done: versions 0-1, which name topics instead of ids, of brokers before Apac
 """
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.controller.planning.isr_changes import IsrOutcome, IsrRequest
+from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -40,17 +40,17 @@ async def handle(context: RequestContext, request: AlterPartitionRequest) -> Alt
         for item in topic.partitions
     ]
     try:
-        outcomes = await context.broker.controller.alter_partitions(
+        results = await context.broker.controller.alter_partitions(
             request.broker_id, request.broker_epoch, proposals
         )
     except ApiError as error:
         return AlterPartitionResponse(error_code=int(error.code))
     by_topic: dict[bytes, AlterPartitionResponseTopicData] = {}
-    for outcome in outcomes:
+    for result in results:
         topic = by_topic.setdefault(
-            outcome.topic_id, AlterPartitionResponseTopicData(topic_id=outcome.topic_id)
+            result.topic_id, AlterPartitionResponseTopicData(topic_id=result.topic_id)
         )
-        topic.partitions.append(_answer(outcome))
+        topic.partitions.append(_answer(result))
     return AlterPartitionResponse(topics=list(by_topic.values()))
 
 
@@ -66,14 +66,14 @@ def _proposal(topic_id: bytes, item: PartitionData) -> IsrRequest:
     )
 
 
-def _answer(outcome: IsrOutcome) -> AlterPartitionResponsePartitionData:
-    now = outcome.partition
+def _answer(result: IsrResult) -> AlterPartitionResponsePartitionData:
+    now = result.partition
     if now is None:
         return AlterPartitionResponsePartitionData(
-            partition_index=outcome.number, error_code=int(outcome.error)
+            partition_index=result.number, error_code=int(result.error)
         )
     return AlterPartitionResponsePartitionData(
-        partition_index=outcome.number,
+        partition_index=result.number,
         leader_id=now.leader,
         leader_epoch=now.leader_epoch,
         isr=list(now.isr),

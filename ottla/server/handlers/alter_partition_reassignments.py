@@ -11,7 +11,7 @@ Not done: nothing.
 from collections.abc import Iterable
 
 from ottla.base.errors import ApiError
-from ottla.controller.planning.requests import PartitionOutcome, Reassignment
+from ottla.controller.planning.requests import PartitionChangeResult, Reassignment
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition_reassignments import (
@@ -44,22 +44,22 @@ async def handle(
         error_message=None, allow_replication_factor_change=may_change_factor
     )
     try:
-        outcomes = await context.broker.controller.reassign(
+        results = await context.broker.controller.reassign(
             requested, may_change_factor=may_change_factor, timeout_ms=request.timeout_ms
         )
     except ApiError as error:
         response.error_code, response.error_message = int(error.code), error.message
-        outcomes = [PartitionOutcome(item.topic, item.partition, error) for item in requested]
-    response.responses = _by_topic(outcomes, [topic.name for topic in request.topics])
+        results = [PartitionChangeResult(item.topic, item.partition, error) for item in requested]
+    response.responses = _by_topic(results, [topic.name for topic in request.topics])
     return response
 
 
 def _by_topic(
-    outcomes: Iterable[PartitionOutcome], requested: Iterable[str]
+    results: Iterable[PartitionChangeResult], requested: Iterable[str]
 ) -> list[ReassignableTopicResponse]:
     """Return the results by topic; a topic without requested partitions is included."""
     topics = {name: ReassignableTopicResponse(name=name) for name in requested}
-    for topic, number, error in outcomes:
+    for topic, number, error in results:
         response = topics.setdefault(topic, ReassignableTopicResponse(name=topic))
         result = ReassignablePartitionResponse(partition_index=number, error_message=None)
         if error is not None:

@@ -74,14 +74,14 @@ async def _create(
     validate_only: bool,
 ) -> dict[str, ApiError | None]:
     try:
-        outcomes = await context.broker.controller.create_partitions(
+        results = await context.broker.controller.create_partitions(
             [_partitions_request(topic) for topic in requested],
             validate_only=validate_only,
             timeout_ms=request.timeout_ms,
         )
     except ApiError as error:
         return {topic.name: error for topic in requested}
-    return {outcome.name: outcome.error for outcome in outcomes}
+    return {result.name: result.error for result in results}
 
 
 def _partitions_request(topic: CreatePartitionsTopic) -> PartitionsRequest:

@@ -126,10 +126,10 @@ async def _delete(
     context: RequestContext, topics: list[str], timeout_ms: int
 ) -> dict[str, ApiError | None]:
     try:
-        outcomes = await context.broker.controller.delete_topics(topics, timeout_ms=timeout_ms)
+        results = await context.broker.controller.delete_topics(topics, timeout_ms=timeout_ms)
     except ApiError as error:
         return dict.fromkeys(topics, error)
-    return {outcome.name: outcome.error for outcome in outcomes}
+    return {result.name: result.error for result in results}
 
 
 def _answer(item: _Named, error: ApiError | None) -> DeletableTopicResult:

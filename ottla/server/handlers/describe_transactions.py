@@ -38,7 +38,7 @@ def _describe(context: RequestContext, transactional_id: str) -> TransactionStat
         return TransactionState(transactional_id=transactional_id, error_code=transaction)
     return TransactionState(
         transactional_id=transactional_id,
-        transaction_state=transaction.state.shown,
+        transaction_state=transaction.state.display_name,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_start_time_ms=transaction.started_ms,
         producer_id=transaction.producer_id,

@@ -39,10 +39,10 @@ def handle(context: RequestContext, request: EndTxnRequest) -> Reply[EndTxnRespo
     return shaped(transactions.end(name, producer, is_commit=is_commit), answer)
 
 
-def _bumped(outcome: TransitionResult) -> EndTxnResponse:
-    producer = outcome.producer if outcome.code is ErrorCode.NONE else Producer()
+def _bumped(result: TransitionResult) -> EndTxnResponse:
+    producer = result.producer if result.code is ErrorCode.NONE else Producer()
     return EndTxnResponse(
-        error_code=outcome.code,
+        error_code=result.code,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
     )

@@ -32,16 +32,16 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         return await _idempotent(context)
-    outcome = await context.broker.transactions.init_producer_id(
+    result = await context.broker.transactions.init_producer_id(
         request.transactional_id, request.transaction_timeout_ms, expected
     )
-    code = outcome.code
+    code = result.code
     if code is ErrorCode.PRODUCER_FENCED and context.api_version < _FENCED_VERSION:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
-    if code is not ErrorCode.NONE or outcome.next is None:
+    if code is not ErrorCode.NONE or result.next is None:
         return _refused(code)
     return InitProducerIdResponse(
-        producer_id=outcome.next.producer_id, producer_epoch=outcome.next.producer_epoch
+        producer_id=result.next.producer_id, producer_epoch=result.next.producer_epoch
     )
 
 

@@ -52,7 +52,7 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
             TransactionState(
                 transactional_id=item.transactional_id,
                 producer_id=item.producer_id,
-                transaction_state=item.state.shown,
+                transaction_state=item.state.display_name,
             )
             for item in transactions.transactions()
             if is_wanted(item)

@@ -198,7 +198,9 @@ def own_controller(broker: Broker) -> list[Family]:
 
 def coordinators(broker: Broker) -> list[Family]:
     """Return Ottla's own figures of the coordinators."""
-    states = Counter(transaction.state.shown for transaction in broker.transactions.transactions())
+    states = Counter(
+        transaction.state.display_name for transaction in broker.transactions.transactions()
+    )
     return [
         counter(
             "ottla_coordinator_skipped_records_total",

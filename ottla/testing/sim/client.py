@@ -27,10 +27,10 @@ class _Waiting(NamedTuple):
     future: "asyncio.Future[Message]"
 
     def answered(self, frame: bytes) -> None:
-        answered_id, answer = decode_response(self.response, self.version, frame)
+        answered_id, response = decode_response(self.response, self.version, frame)
         assert answered_id == self.correlation_id, "answers come in the order of the requests"
         if not self.future.done():
-            self.future.set_result(answer)
+            self.future.set_result(response)
 
 
 class SimConnection(asyncio.BufferedProtocol):
@@ -60,9 +60,9 @@ class SimConnection(asyncio.BufferedProtocol):
             end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
             if len(self._received) < end:
                 return
-            answer = bytes(self._received[_SIZE.size : end])
+            response = bytes(self._received[_SIZE.size : end])
             del self._received[:end]
-            self._waiting.popleft().answered(answer)
+            self._waiting.popleft().answered(response)
 
     def eof_received(self) -> bool:
         """Close the connection as well."""
@@ -91,9 +91,9 @@ class SimConnection(asyncio.BufferedProtocol):
 
     async def request(self, message: Message, version: int, response: type[M]) -> M:
         """Send a request and return its response; after ConnectionError the request is in doubt."""
-        answer = await self.send(message, version)
-        assert isinstance(answer, response)
-        return answer
+        received = await self.send(message, version)
+        assert isinstance(received, response)
+        return received
 
     def close(self) -> None:
         """Close the connection."""

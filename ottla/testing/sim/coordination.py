@@ -72,7 +72,7 @@ class SimCoordination:
 
     def expire(self, host: str) -> int:
         """Expire the sessions of a machine as the ensemble may do at any time; return their number."""
-        sessions = [item for item in self._sessions if item.host == host]
+        sessions = [session for session in self._sessions if session.host == host]
         for session in sessions:
             session.expire()
         return len(sessions)
@@ -82,10 +82,10 @@ class SimCoordination:
         if session in self._sessions:
             self._sessions.remove(session)
 
-    def later(self, when: float, action: Callable[[], None]) -> asyncio.TimerHandle:
+    def later(self, at: float, action: Callable[[], None]) -> asyncio.TimerHandle:
         """Run an action of the ensemble, which belongs to no broker's process."""
         loop = asyncio.get_running_loop()
-        return loop.call_at(when, action, context=self._outside.copy())
+        return loop.call_at(at, action, context=self._outside.copy())
 
 
 class HostAccess:
@@ -287,8 +287,8 @@ class SimSession:
             self._after(self._timeout_seconds * 2 / 3, silence)
 
     def _after(self, seconds: float, action: Callable[[], None]) -> None:
-        when = asyncio.get_running_loop().time() + seconds
-        self._timers.append(self._coordination.later(when, action))
+        at = asyncio.get_running_loop().time() + seconds
+        self._timers.append(self._coordination.later(at, action))
 
     def _stop_timers(self) -> None:
         for timer in self._timers:

@@ -48,15 +48,15 @@ class SimFile:
     def _write(self, operation: str, position: int, data: bytes) -> None:
         files = self._files
         growth = max(0, position + len(data) - len(self._stored.content))
-        room = files.disk.room_for(growth)
+        free_bytes = files.disk.room_for(growth)
         try:
             files.enter(operation, self.path, len(data), zlib.crc32(data))
-            if room < growth:
+            if free_bytes < growth:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         except OSError:
             # The system may have taken a part before it failed.
             if files.is_alive:
-                self._stored.write(position, data[: min(len(data) // 2, room)])
+                self._stored.write(position, data[: min(len(data) // 2, free_bytes)])
             raise
         self._stored.write(position, data)
         self._stored.modified_ms = files.time_ms()

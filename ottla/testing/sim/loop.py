@@ -77,8 +77,8 @@ class Process:
     def resume(self) -> list[asyncio.Handle]:
         """Return the steps that waited, in order; the loop schedules them."""
         self.is_paused = False
-        held, self._held = self._held, []
-        return held
+        waiting, self._held = self._held, []
+        return waiting
 
     def kill(self) -> None:
         """Kill the process between two steps: no `finally` block has any effect, nothing is sent.
@@ -295,9 +295,9 @@ def _make_task(
     return task
 
 
-def _refusal(what: str) -> Callable[..., NoReturn]:
+def _refusal(name: str) -> Callable[..., NoReturn]:
     def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise SimulationBreach(f"{what} is not simulated: go through the ports")
+        raise SimulationBreach(f"{name} is not simulated: go through the ports")
 
     return refuse
 

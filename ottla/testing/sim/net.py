@@ -138,9 +138,9 @@ class _Link:
     def hold(self, pipe: Pipe) -> bool:
         return self._network.hold(self._source, self._target, pipe)
 
-    def note(self, what: str, end: SimTransport, size_bytes: int) -> None:
+    def note(self, event: str, end: SimTransport, size_bytes: int) -> None:
         local, remote = end.get_extra_info("sockname"), end.get_extra_info("peername")
-        self._network.trace.record("net", what, *remote, *local, size_bytes)
+        self._network.trace.record("net", event, *remote, *local, size_bytes)
 
 
 class SimNetwork:
@@ -183,10 +183,10 @@ class SimNetwork:
     ) -> None:
         """Connect two ends; if one of the processes dies, the other end is reset."""
         near_host, far_host = near.get_extra_info("sockname")[0], far.get_extra_info("sockname")[0]
-        there = Pipe(_Link(self, near_host, far_host), far)
+        forward = Pipe(_Link(self, near_host, far_host), far)
         back = Pipe(_Link(self, far_host, near_host), near)
-        near.attach(there, back)
-        far.attach(back, there)
+        near.attach(forward, back)
+        far.attach(back, forward)
         self._connections = [pair for pair in self._connections if not _is_over(pair)]
         self._connections.append((near, far))
         for end, process in ((near, near_process), (far, far_process)):
@@ -227,14 +227,14 @@ class SimNetwork:
     # -- faults ---------------------------------------------------------------------------------
 
     def partition(
-        self, one: Iterable[str], other: Iterable[str], *, both_ways: bool = True
+        self, sources: Iterable[str], targets: Iterable[str], *, both_ways: bool = True
     ) -> None:
         """Cut the links from the first hosts to the others, in both directions unless `both_ways`
         is False.
         """
-        others = list(other)
-        for source in one:
-            for target in others:
+        target_hosts = list(targets)
+        for source in sources:
+            for target in target_hosts:
                 self._cuts.add((source, target))
                 if both_ways:
                     self._cuts.add((target, source))
@@ -242,16 +242,16 @@ class SimNetwork:
     def heal(self) -> None:
         """Restore all links; bytes that were held back travel on."""
         self._cuts.clear()
-        held, self._held = list(self._held), {}
-        for pipe in held:
+        pipes, self._held = list(self._held), {}
+        for pipe in pipes:
             pipe.go_on()
 
-    def reset(self, one: str, other: str) -> int:
+    def reset(self, first_host: str, second_host: str) -> int:
         """Reset every connection between two hosts; return how many there were."""
         broken = 0
         for near, far in self._connections:
             hosts = {near.get_extra_info("sockname")[0], far.get_extra_info("sockname")[0]}
-            if hosts == {one, other} and not _is_over((near, far)):
+            if hosts == {first_host, second_host} and not _is_over((near, far)):
                 near.reset()
                 broken += 1
         return broken

@@ -38,7 +38,7 @@ class Link(Protocol):
         """Return True if the link is cut; it then calls `pipe.go_on` when it is restored."""
         ...
 
-    def note(self, what: str, end: "SimTransport", size_bytes: int) -> None:
+    def note(self, event: str, end: "SimTransport", size_bytes: int) -> None:
         """Record an event."""
         ...
 
@@ -82,8 +82,8 @@ class Pipe:
             self._under_way.clear()
         self._dispatch(signal)
 
-    def _dispatch(self, item: bytes | _Signal) -> None:
-        self._under_way.append(item)
+    def _dispatch(self, content: bytes | _Signal) -> None:
+        self._under_way.append(content)
         self._receiver.later(self._link.delay(), self._arrive)
 
     def go_on(self) -> None:
@@ -95,13 +95,13 @@ class Pipe:
         # One arrival was scheduled for each item, so order does not depend on the timers'.
         if not self._under_way or self._link.hold(self):
             return
-        item = self._under_way.popleft()
-        if isinstance(item, _Signal):
-            self._link.note(item.name, self._receiver, 0)
-            self._receiver.signalled(item)
+        content = self._under_way.popleft()
+        if isinstance(content, _Signal):
+            self._link.note(content.name, self._receiver, 0)
+            self._receiver.signalled(content)
         else:
-            self._link.note("bytes", self._receiver, len(item))
-            self._receiver.received(item)
+            self._link.note("bytes", self._receiver, len(content))
+            self._receiver.received(content)
 
 
 class SimTransport(asyncio.Transport):
@@ -194,10 +194,10 @@ class SimTransport(asyncio.Transport):
         protocol = self._protocol
         assert self._incoming is not None
         if isinstance(protocol, asyncio.BufferedProtocol):
-            room = memoryview(cast(bytearray, protocol.get_buffer(-1)))
-            assert len(room), "get_buffer() returned an empty buffer"
-            count = min(len(room), len(self._received))
-            room[:count] = self._received[:count]
+            buffer = memoryview(cast(bytearray, protocol.get_buffer(-1)))
+            assert len(buffer), "get_buffer() returned an empty buffer"
+            count = min(len(buffer), len(self._received))
+            buffer[:count] = self._received[:count]
             del self._received[:count]
             self._consumed(count)
             protocol.buffer_updated(count)
@@ -370,8 +370,8 @@ class SimFileSocket:
 
     def send_file(self, source: RangeSource, position: int, size_bytes: int) -> int:
         """Send as many bytes of the file as the socket accepts, with its content of this moment."""
-        room = min(size_bytes, self._transport.room_bytes)
-        piece = source.read_at(position, room) if room else b""
+        sendable = min(size_bytes, self._transport.room_bytes)
+        piece = source.read_at(position, sendable) if sendable else b""
         self._transport.send_at_once(piece)
         return len(piece)
 

@@ -83,8 +83,8 @@ class Machine:
             self._world.trace.record("resume", self.name)
             self._world.loop.resume(self._process)
 
-    def _end(self, how: str) -> None:
-        self._world.trace.record(how, self.name)
+    def _end(self, event: str) -> None:
+        self._world.trace.record(event, self.name)
         process, self._process = self._process, None
         if process is not None:
             # First the disk, then the process: writes from its `finally` blocks must not reach the
@@ -143,7 +143,9 @@ class World:
             asyncio._set_running_loop(None)
 
     def _machine_of(self, loss: PowerLoss) -> Machine:
-        return next(item for item in self.machines.values() if item.files.faults is loss.faults)
+        return next(
+            machine for machine in self.machines.values() if machine.files.faults is loss.faults
+        )
 
     def __enter__(self) -> "World":
         self._guard.enter_context(real_world_forbidden())

@@ -94,8 +94,8 @@ async def test_delete_topic_then_create_it_again(world: World) -> None:
     await code_of(world, "t")
     former = world.port(1).image.topics["t"].topic_id
     world.port(1).calls.clear()
-    (outcome,) = await controller.delete_topics(["t"])
-    assert outcome.error is None
+    (result,) = await controller.delete_topics(["t"])
+    assert result.error is None
     assert world.port(1).calls == [("metadata", []), ("delete", [("t", 0)])]
     assert world.port(1).image.topics == {}
     assert await controller.session.children("/brokers/topics") == []
@@ -109,10 +109,10 @@ async def test_deleting_an_unknown_topic_fails_only_for_that_topic(world: World)
     """The other topics of the request are deleted."""
     controller = await world.start()
     await code_of(world, "t")
-    outcomes = await controller.delete_topics(["nope", "t"])
-    assert outcomes[0].error is not None
-    assert outcomes[0].error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert outcomes[1].error is None
+    results = await controller.delete_topics(["nope", "t"])
+    assert results[0].error is not None
+    assert results[0].error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert results[1].error is None
 
 
 async def test_deletion_can_be_turned_off(world: World) -> None:
@@ -120,9 +120,9 @@ async def test_deletion_can_be_turned_off(world: World) -> None:
     world.settings["delete.topic.enable"] = "false"
     controller = await world.start()
     await code_of(world, "t")
-    (outcome,) = await controller.delete_topics(["t"])
-    assert outcome.error is not None
-    assert outcome.error.code is ErrorCode.TOPIC_DELETION_DISABLED
+    (result,) = await controller.delete_topics(["t"])
+    assert result.error is not None
+    assert result.error.code is ErrorCode.TOPIC_DELETION_DISABLED
     assert "t" in world.port(1).image.topics
 
 
@@ -131,8 +131,8 @@ async def test_a_name_is_in_use_until_its_deletion_is_complete(world: World) -> 
     controller = await world.start()
     await code_of(world, "t")
     world.port(1).undeletable = {("t", 0)}
-    (outcome,) = await controller.delete_topics(["t"])
-    assert outcome.error is None
+    (result,) = await controller.delete_topics(["t"])
+    assert result.error is None
     assert world.port(1).image.topic("t") is None
     assert await code_of(world, "t") is ErrorCode.TOPIC_ALREADY_EXISTS
 
@@ -142,12 +142,12 @@ async def test_partitions_can_be_added(world: World) -> None:
     controller = await world.start()
     await code_of(world, "t")
     world.port(1).calls.clear()
-    outcomes = await controller.create_partitions(
+    results = await controller.create_partitions(
         [PartitionsRequest("t", 3), PartitionsRequest("nope", 3)]
     )
-    assert outcomes[0].error is None
-    assert outcomes[1].error is not None
-    assert outcomes[1].error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert results[0].error is None
+    assert results[1].error is not None
+    assert results[1].error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert world.port(1).calls == [("leaders", ["t-1@0", "t-2@0"]), ("metadata", ["t"])]
 
 
@@ -326,8 +326,8 @@ async def test_a_topic_is_deleted_when_its_last_broker_returns(world: World) -> 
     await first.create_topics([TopicRequest("t", assignments=((0, (1, 2)),))])
     await world.kill(2)
     await world.until(lambda: 2 not in first.image.brokers)
-    (outcome,) = await first.delete_topics(["t"])
-    assert outcome.error is None
+    (result,) = await first.delete_topics(["t"])
+    assert result.error is None
     world.port(2).calls.clear()
     await world.start(2)
     await world.until(lambda: ("delete", [("t", 0)]) in world.port(2).calls)
@@ -430,8 +430,8 @@ async def test_an_altered_setting_is_stored_and_announced(world: World) -> None:
     """The node contains the settings, and a notification node is created for the brokers."""
     controller = await world.start()
     await code_of(world, "t")
-    (outcome,) = await controller.alter_configs([change("t", "5")])
-    assert outcome.error is None
+    (result,) = await controller.alter_configs([change("t", "5")])
+    assert result.error is None
     data, _ = await controller.session.get("/config/topics/t")
     assert data == b'{"version":1,"config":{"retention.ms":"5"}}'
     (name,) = await controller.session.children("/config/changes")
@@ -464,17 +464,17 @@ async def test_a_rejected_change_has_kafkas_code(
     """The error code depends on the type of the entity."""
     controller = await world.start()
     await code_of(world, "t")
-    (outcome,) = await controller.alter_configs([request_])
-    assert outcome.error is not None
-    assert outcome.error.code is code
+    (result,) = await controller.alter_configs([request_])
+    assert result.error is not None
+    assert result.error.code is code
 
 
 async def test_broker_settings_are_stored_per_broker_and_as_cluster_default(world: World) -> None:
     """The cluster-wide default is the entity `<default>` of the brokers."""
     controller = await world.start()
     requests = [change("1", "5", "brokers"), change("<default>", "6", "brokers")]
-    outcomes = await controller.alter_configs(requests)
-    assert [outcome.error for outcome in outcomes] == [None, None]
+    results = await controller.alter_configs(requests)
+    assert [result.error for result in results] == [None, None]
     assert b'"5"' in (await controller.session.get("/config/brokers/1"))[0]
     assert b'"6"' in (await controller.session.get("/config/brokers/<default>"))[0]
 
@@ -485,8 +485,8 @@ async def test_a_topic_that_needs_several_writes_has_all_its_states(world: World
     count = creation.PARTITIONS_AT_ONCE + 1
     (result,) = await controller.create_topics([TopicRequest("t", count, 1)])
     assert result.error is None
-    (outcome,) = await controller.create_partitions([PartitionsRequest("t", 2 * count + 1)])
-    assert outcome.error is None
+    (extended,) = await controller.create_partitions([PartitionsRequest("t", 2 * count + 1)])
+    assert extended.error is None
     session = session_of(controller)
     states = [PartitionStateNode.path("t", number) for number in (0, count - 1, count, 2 * count)]
     assert all([await session.exists(path) for path in states])

@@ -95,17 +95,31 @@ class Reconciliation:
             target_partitions = (
                 self.target.assignment.get(topic_id, frozenset()) if reads else frozenset()
             )
-            has = member.assigned.get(topic_id, {})
+            assigned = member.assigned.get(topic_id, {})
             _put(
-                remaining, topic_id, {item: has[item] for item in has if item in target_partitions}
+                remaining,
+                topic_id,
+                {
+                    partition: assigned[partition]
+                    for partition in assigned
+                    if partition in target_partitions
+                },
             )
             _put(
                 revoked,
                 topic_id,
-                {item: has[item] for item in has if item not in target_partitions},
+                {
+                    partition: assigned[partition]
+                    for partition in assigned
+                    if partition not in target_partitions
+                },
             )
-            missing = [item for item in sorted(target_partitions) if item not in has]
-            free = [item for item in missing if self._is_free(member, topic_id, item)]
+            missing = [
+                partition for partition in sorted(target_partitions) if partition not in assigned
+            ]
+            free = [
+                partition for partition in missing if self._is_free(member, topic_id, partition)
+            ]
             waits = waits or len(free) < len(missing)
             _put(added, topic_id, dict.fromkeys(free, self.target.epoch))
         if revoked and self._owns(revoked):

@@ -63,7 +63,7 @@ def job(
 ) -> Job:
     """Return the job that computes the target of these members."""
     ids: dict[str, bytes | None] = {}
-    plans = {item.member_id: _plan(group, item, image, ids) for item in members}
+    plans = {member.member_id: _plan(group, member, image, ids) for member in members}
     assignor = group.preferred_assignor(members) or default_assignor
     return Job(epoch, assignor, GroupPlan(plans, _counts(group, members, image)))
 

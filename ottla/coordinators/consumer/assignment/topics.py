@@ -35,7 +35,7 @@ def metadata_hash(image: ClusterImage, names: Iterable[str]) -> int:
 
 
 def _facts(image: ClusterImage, topic: TopicImage) -> bytes:
-    racks = {item.id: item.rack for item in image.brokers.values() if item.rack is not None}
+    racks = {broker.id: broker.rack for broker in image.brokers.values() if broker.rack is not None}
     of_partitions = []
     if racks:
         of_partitions = [

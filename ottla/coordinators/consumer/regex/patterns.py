@@ -72,8 +72,8 @@ class BytesPattern:
 def _reason(error: Exception) -> str:
     """Return the reason in the wording of RE2/J, if it differs."""
     reason = error.args[0] if error.args else ""
-    said = reason.decode() if isinstance(reason, bytes) else str(reason)
-    kind = said.partition(":")[0]
+    message = reason.decode() if isinstance(reason, bytes) else str(reason)
+    kind = message.partition(":")[0]
     return _REASONS.get(kind, kind)
 
 

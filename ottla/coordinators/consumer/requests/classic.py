@@ -68,7 +68,7 @@ def join(
     is_new = not request.member_id
     member_id = request.member_id or joiner.fresh_id
     check_room(transition, member_id, request.group_instance_id)
-    names = [item.name for item in request.protocols]
+    names = [protocol.name for protocol in request.protocols]
     if request.protocol_type != PROTOCOL_TYPE or not group.supports_classic(names):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     needs_id = is_new and request.group_instance_id is None
@@ -119,7 +119,7 @@ def _updated(
     client: Client,
     subscription: ConsumerProtocolSubscription,
 ) -> Member:
-    protocols = tuple((item.name, bytes(item.metadata)) for item in request.protocols)
+    protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
     has_timeout = request.rebalance_timeout_ms != -1
     return replace(
         member,
@@ -171,10 +171,10 @@ def _step(
         goal = Target(group.assignment_epoch, group.target_of(held_by))
     else:
         goal = epochs.update_target(transition, member, epoch)
-    held = embedded.by_id(subscription.owned_partitions, transition.topics.image)
+    owned_partitions = embedded.by_id(subscription.owned_partitions, transition.topics.image)
     owned = [
         TopicPartitions(topic_id=topic_id, partitions=partitions)
-        for topic_id, partitions in held.items()
+        for topic_id, partitions in owned_partitions.items()
     ]
     return epochs.reconcile(transition, member, goal, owned, has_new_subscription=must_bump)
 
@@ -253,13 +253,13 @@ def leave(
     fence: Callable[[Transition, list[Member]], None],
 ) -> LeaveGroupResponse:
     """Handle a LeaveGroup, which may contain members of either protocol; `fence` removes them."""
-    gone: dict[str, Member] = {}
+    leaving: dict[str, Member] = {}
     responses = []
     for identity in request.members:
         code = ErrorCode.NONE
         try:
             member = _leaving(transition.group, identity)
-            gone[member.member_id] = member
+            leaving[member.member_id] = member
         except ApiError as error:
             code = error.code
         responses.append(
@@ -269,10 +269,10 @@ def leave(
                 error_code=code,
             )
         )
-    for member_id in gone:
+    for member_id in leaving:
         transition.note(f"member leaves: {member_id}")
-    if gone:
-        fence(transition, list(gone.values()))
+    if leaving:
+        fence(transition, list(leaving.values()))
     return LeaveGroupResponse(members=responses)
 
 

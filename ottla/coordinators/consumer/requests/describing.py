@@ -37,10 +37,10 @@ def not_found(group_id: str, message: str) -> DescribedGroup:
 
 def _member(group: ConsumerGroup, member: GroupMember, image: ClusterImage) -> Member:
     # What it is still to give back is the member's until it has done so.
-    held: dict[bytes, list[int]] = {}
+    assigned: dict[bytes, list[int]] = {}
     for assignment in (member.assigned, member.pending_revocation):
         for topic_id, partitions in assignment.items():
-            held.setdefault(topic_id, []).extend(partitions)
+            assigned.setdefault(topic_id, []).extend(partitions)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -50,15 +50,15 @@ def _member(group: ConsumerGroup, member: GroupMember, image: ClusterImage) -> M
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topics),
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=_assignment(held, image),
+        assignment=_assignment(assigned, image),
         target_assignment=_assignment(group.target_of(member.member_id), image),
         member_type=_CLASSIC if member.is_classic else _CONSUMER,
     )
 
 
-def _assignment(held: Mapping[bytes, Iterable[int]], image: ClusterImage) -> Assignment:
+def _assignment(assigned: Mapping[bytes, Iterable[int]], image: ClusterImage) -> Assignment:
     topics = ((topic_id, image.topic_by_id(topic_id), partitions)
-             for topic_id, partitions in held.items())  # fmt: skip
+             for topic_id, partitions in assigned.items())  # fmt: skip
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions))

@@ -16,7 +16,7 @@ def by_id(topics: Iterable[TopicPartition], image: ClusterImage) -> dict[bytes, 
 
     A name may belong to a newer topic than when it was written, with fewer partitions.
     """
-    existing = ((image.topic(item.topic), item.partitions) for item in topics)
+    existing = ((image.topic(topic.topic), topic.partitions) for topic in topics)
     return {
         topic.topic_id: [number for number in partitions if topic.partition(number) is not None]
         for topic, partitions in existing
@@ -36,7 +36,8 @@ def assignment(
     if len(subscription) < _VERSION.size:
         raise ProtocolError("a subscription has no version")
     (version,) = _VERSION.unpack_from(subscription)
-    known = ConsumerProtocolAssignment
+    message = ConsumerProtocolAssignment
     return consumer_protocol.encode_assignment(
-        known(assigned_partitions=named), max(known.MIN_VERSION, min(version, known.MAX_VERSION))
+        message(assigned_partitions=named),
+        max(message.MIN_VERSION, min(version, message.MAX_VERSION)),
     )

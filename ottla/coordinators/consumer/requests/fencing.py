@@ -39,38 +39,40 @@ def leave_temporarily(transition: Transition, member: Member) -> None:
     transition.note(f"static member is temporarily absent: {member.member_id}")
 
 
-def becomes_classic(transition: Transition, gone: Sequence[Member]) -> bool:
+def becomes_classic(transition: Transition, leaving: Sequence[Member]) -> bool:
     """Return True if the group must become classic when these members have left."""
     group, settings = transition.group, transition.settings
-    names = {member.member_id for member in gone}
-    left = [member for name, member in group.members.items() if name not in names]
+    names = {member.member_id for member in leaving}
+    remaining = [member for name, member in group.members.items() if name not in names]
     return (
-        bool(left)
-        and all(member.is_classic for member in left)
+        bool(remaining)
+        and all(member.is_classic for member in remaining)
         and settings.migration_policy.allows_downgrade
-        and len(left) <= settings.classic_max_size
+        and len(remaining) <= settings.classic_max_size
     )
 
 
-def fence(transition: Transition, gone: Sequence[Member]) -> None:
+def fence(transition: Transition, leaving: Sequence[Member]) -> None:
     """Remove members and begin a new epoch; after the last one the group is empty."""
-    if not gone:
+    if not leaving:
         return
     group = transition.group
-    for member in gone:
+    for member in leaving:
         remove(transition, member.member_id)
-    names = {member.member_id for member in gone}
-    left = [member for name, member in group.members.items() if name not in names]
-    _drop_regexes(transition, gone, left)
+    names = {member.member_id for member in leaving}
+    remaining = [member for name, member in group.members.items() if name not in names]
+    _drop_regexes(transition, leaving, remaining)
     epoch = group.epoch + 1
-    read = group.topics_read(group.subscriptions(left))
+    read = group.topics_read(group.subscriptions(remaining))
     metadata_hash = topics.metadata_hash(transition.topics.image, read)
     transition.changes.append(GroupChange(group.group_id, GroupEpoch(epoch, metadata_hash)))
-    transition.note(f"epoch={epoch} members={len(left)}")
+    transition.note(f"epoch={epoch} members={len(remaining)}")
 
 
-def _drop_regexes(transition: Transition, gone: Sequence[Member], left: Sequence[Member]) -> None:
-    used = Counter(member.subscribed_regex for member in left)
-    for regex in dict.fromkeys(member.subscribed_regex for member in gone):
+def _drop_regexes(
+    transition: Transition, leaving: Sequence[Member], remaining: Sequence[Member]
+) -> None:
+    used = Counter(member.subscribed_regex for member in remaining)
+    for regex in dict.fromkeys(member.subscribed_regex for member in leaving):
         if regex and not used[regex]:
             transition.changes.append(RegexChange(transition.group.group_id, regex, None))

@@ -198,12 +198,12 @@ class SimCluster:
         self.coordination.changed()
 
     def isolate(
-        self, broker_id: int, others: Iterable[str] | None = None, *, both_ways: bool = True
+        self, broker_id: int, hosts: Iterable[str] | None = None, *, both_ways: bool = True
     ) -> None:
         """Cut a broker off from other hosts, by default from all: brokers, clients, ensemble."""
         name = f"b{broker_id}"
         everything = [*self.hosts, CLIENTS, HOST]
-        targets = [host for host in (others or everything) if host != name]
+        targets = [host for host in (hosts or everything) if host != name]
         self.world.network.partition([name], targets, both_ways=both_ways)
         self.coordination.changed()
 
@@ -237,12 +237,17 @@ class SimCluster:
         """Return True if every broker knows the same leaders of a topic of `count` partitions."""
         views = []
         for node in self.nodes.values():
-            known = node.broker.image.topic(topic) if node.has_broker else None
-            if known is None or len(known.partitions) != count:
+            image = node.broker.image.topic(topic) if node.has_broker else None
+            if image is None or len(image.partitions) != count:
                 return False
-            if not leaderless and any(item.leader < 0 for item in known.partitions):
+            if not leaderless and any(partition.leader < 0 for partition in image.partitions):
                 return False
-            views.append([(item.leader, item.leader_epoch, item.isr) for item in known.partitions])
+            views.append(
+                [
+                    (partition.leader, partition.leader_epoch, partition.isr)
+                    for partition in image.partitions
+                ]
+            )
         return all(view == views[0] for view in views)
 
     def leader(self, topic: str, partition: int) -> int:
@@ -257,21 +262,21 @@ class SimCluster:
 
     def problems(self) -> list[str]:
         """Return what keeps the cluster from being whole; empty if all replicas are in sync."""
-        found = [f"broker {number} does not serve" for number in self.ids
+        problems = [f"broker {number} does not serve" for number in self.ids
                  if not self.is_serving(number)]  # fmt: skip
         if len(self.controllers) != 1:
-            found.append(f"controllers: {self.controllers}")
-            return found
+            problems.append(f"controllers: {self.controllers}")
+            return problems
         image = self.nodes[self.controllers[0]].broker.image
         if len(image.brokers) != len(self.ids):
-            found.append(f"registered brokers: {sorted(image.brokers)}")
+            problems.append(f"registered brokers: {sorted(image.brokers)}")
         for name in sorted(image.topics):
             for number, state in enumerate(image.topics[name].partitions):
                 if state.leader < 0 or len(state.isr) < len(state.replicas):
-                    found.append(f"{name}-{number}: leader {state.leader}, isr {state.isr}")
+                    problems.append(f"{name}-{number}: leader {state.leader}, isr {state.isr}")
                 if state.is_being_reassigned:
-                    found.append(f"{name}-{number}: moves to {state.replicas}")
-        return found or self._differences(image)
+                    problems.append(f"{name}-{number}: moves to {state.replicas}")
+        return problems or self._differences(image)
 
     def _differences(self, image: ClusterImage) -> list[str]:
         """Return the brokers that know other brokers or leaders than the controller."""
@@ -285,7 +290,7 @@ class SimCluster:
 
 def _leaders(image: ClusterImage) -> object:
     topics = {
-        name: [(item.leader, item.leader_epoch) for item in topic.partitions]
+        name: [(partition.leader, partition.leader_epoch) for partition in topic.partitions]
         for name, topic in image.topics.items()
     }
     return image.brokers.keys(), topics

@@ -91,9 +91,9 @@ class ClusterClient:
 
     async def connection(self, broker_id: int) -> SimConnection:
         """Return a connection to a broker; raises Unavailable."""
-        known = self._connections.get(broker_id)
-        if known is not None and not known.is_lost:
-            return known
+        connection = self._connections.get(broker_id)
+        if connection is not None and not connection.is_lost:
+            return connection
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 fresh = await connect(self._net, f"b{broker_id}", PORT, self.name)
@@ -152,11 +152,11 @@ class ClusterClient:
         request = metadata.MetadataRequest(
             topics=[metadata.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
         )
-        answer = await self.ask_any(request, 12, metadata.MetadataResponse)
-        check(answer.topics[0].error_code)
-        for item in answer.topics[0].partitions:
-            if item.leader_id >= 0:
-                self._leaders[topic, item.partition_index] = item.leader_id
+        response = await self.ask_any(request, 12, metadata.MetadataResponse)
+        check(response.topics[0].error_code)
+        for partition in response.topics[0].partitions:
+            if partition.leader_id >= 0:
+                self._leaders[topic, partition.partition_index] = partition.leader_id
 
     async def ask_leader(
         self, topic: str, partition: int, request: Message, version: int, response: type[M]
@@ -171,14 +171,14 @@ class ClusterClient:
 
     async def coordinator(self, kind: int, key: str) -> int:
         """Return the coordinator of a group (0) or a transactional id (1); raises Unavailable."""
-        known = self._coordinators.get((kind, key))
-        if known is not None:
-            return known
+        broker_id = self._coordinators.get((kind, key))
+        if broker_id is not None:
+            return broker_id
         request = find_coordinator.FindCoordinatorRequest(key=key, key_type=kind)
-        answer = await self.ask_any(request, 3, find_coordinator.FindCoordinatorResponse)
-        check(answer.error_code)
-        self._coordinators[kind, key] = answer.node_id
-        return answer.node_id
+        response = await self.ask_any(request, 3, find_coordinator.FindCoordinatorResponse)
+        check(response.error_code)
+        self._coordinators[kind, key] = response.node_id
+        return response.node_id
 
     def forget_coordinator(self, kind: int, key: str) -> None:
         """Look the coordinator up before the next request."""

@@ -35,7 +35,7 @@ async def fetch_records(
     client: ClusterClient, topic: str, partition: int, position: int, isolation_level: int
 ) -> Fetched:
     """Fetch from a position on; raises Unavailable."""
-    item = fetch.FetchPartition(
+    requested = fetch.FetchPartition(
         partition=partition, fetch_offset=position, partition_max_bytes=_PARTITION_BYTES
     )
     request = fetch.FetchRequest(
@@ -43,11 +43,11 @@ async def fetch_records(
         min_bytes=1,
         max_bytes=10 * _PARTITION_BYTES,
         isolation_level=isolation_level,
-        topics=[fetch.FetchTopic(topic=topic, partitions=[item])],
+        topics=[fetch.FetchTopic(topic=topic, partitions=[requested])],
     )
-    answer = await client.ask_leader(topic, partition, request, 11, fetch.FetchResponse)
-    check(answer.error_code)
-    data = answer.responses[0].partitions[0]
+    response = await client.ask_leader(topic, partition, request, 11, fetch.FetchResponse)
+    check(response.error_code)
+    data = response.responses[0].partitions[0]
     try:
         check(data.error_code)
     except Unavailable:
@@ -65,10 +65,10 @@ async def fetch_records(
 def _decode(data: bytes, position: int, aborted: dict[int, list[int]]) -> Fetched:
     """Return the records from `position` on, without control batches and aborted records."""
     aborting: set[int] = set()
-    found: list[tuple[int, str]] = []
+    records: list[tuple[int, str]] = []
     end = position
-    for place, header in iterate_batches(data):
-        check_crc(data, place, header)
+    for batch_start, header in iterate_batches(data):
+        check_crc(data, batch_start, header)
         end = max(end, header.last_offset + 1)
         starts = aborted.get(header.producer_id, [])
         while starts and min(starts) <= header.base_offset:
@@ -79,30 +79,32 @@ def _decode(data: bytes, position: int, aborted: dict[int, list[int]]) -> Fetche
             continue
         if header.is_transactional and header.producer_id in aborting:
             continue
-        for record in decode_batch(data, place, header=header):
+        for record in decode_batch(data, batch_start, header=header):
             if record.offset >= position:
-                found.append((record.offset, (record.value or b"").split()[0].decode()))
-    return Fetched(found, end)
+                records.append((record.offset, (record.value or b"").split()[0].decode()))
+    return Fetched(records, end)
 
 
 async def end_offset(
     client: ClusterClient, topic: str, partition: int, isolation_level: int
 ) -> int:
     """Return the high watermark, or the last stable offset; raises Unavailable."""
-    item = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=LATEST)
+    requested = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=LATEST)
     request = list_offsets.ListOffsetsRequest(
         replica_id=-1,
         isolation_level=isolation_level,
-        topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[item])],
+        topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[requested])],
     )
-    answer = await client.ask_leader(topic, partition, request, 6, list_offsets.ListOffsetsResponse)
-    found = answer.topics[0].partitions[0]
+    response = await client.ask_leader(
+        topic, partition, request, 6, list_offsets.ListOffsetsResponse
+    )
+    result = response.topics[0].partitions[0]
     try:
-        check(found.error_code)
+        check(result.error_code)
     except Unavailable:
         client.forget_leader(topic, partition)
         raise
-    return found.offset
+    return result.offset
 
 
 async def read_everything(
@@ -110,16 +112,16 @@ async def read_everything(
 ) -> list[Polled]:
     """Return all records of a partition; raises Unavailable."""
     end = await end_offset(client, topic, partition, isolation_level)
-    position, found = 0, []
+    position, records = 0, []
     while position < end:
         fetched = await fetch_records(client, topic, partition, position, isolation_level)
         is_committed = isolation_level == READ_COMMITTED
-        found += [
+        records += [
             Polled("final", 0, (topic, partition), offset, value, is_committed)
             for offset, value in fetched.records
         ]
         position = fetched.position
-    return found
+    return records
 
 
 class Consumer(Worker):
@@ -185,17 +187,17 @@ class Consumer(Worker):
 
     async def _commit(self) -> None:
         topic, partition = self._partition
-        item = offset_commit.OffsetCommitRequestPartition(
+        requested = offset_commit.OffsetCommitRequestPartition(
             partition_index=partition, committed_offset=self._position, committed_metadata=""
         )
         request = offset_commit.OffsetCommitRequest(
             group_id=self.name,
-            topics=[offset_commit.OffsetCommitRequestTopic(name=topic, partitions=[item])],
+            topics=[offset_commit.OffsetCommitRequestTopic(name=topic, partitions=[requested])],
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self.name, request, 8, offset_commit.OffsetCommitResponse
         )
-        self._check(answer.topics[0].partitions[0].error_code)
+        self._check(response.topics[0].partitions[0].error_code)
         entry = OffsetCommit(self.name, self._partition, self._position, is_fetched=False)
         self.work.history.commits.append(entry)
         self._committed = max(self._committed, self._position)
@@ -217,17 +219,17 @@ class Consumer(Worker):
     async def _resume(self) -> None:
         """Continue at the committed offset sometimes, as after a restart."""
         topic, partition = self._partition
-        item = offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])
+        requested = offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])
         request = offset_fetch.OffsetFetchRequest(
-            group_id=self.name, topics=[item], require_stable=True
+            group_id=self.name, topics=[requested], require_stable=True
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self.name, request, 7, offset_fetch.OffsetFetchResponse
         )
-        self._check(answer.error_code)
-        found = answer.topics[0].partitions[0]
-        self._check(found.error_code)
-        offset = found.committed_offset
+        self._check(response.error_code)
+        committed = response.topics[0].partitions[0]
+        self._check(committed.error_code)
+        offset = committed.committed_offset
         if self._is_doubted(offset):
             self.client.forget_coordinator(GROUP, self.name)
             raise Unavailable(f"offset {offset} of {self._committed}")

@@ -90,20 +90,20 @@ class GroupMember(Worker):
         broker_id = await self.client.coordinator(GROUP, self._group)
         seconds = 2 * _REBALANCE_MS / 1000
         try:
-            answer = await self.client.ask(
+            response = await self.client.ask(
                 broker_id, request, 7, join_group.JoinGroupResponse, seconds
             )
         except Unavailable:
             self.client.forget_coordinator(GROUP, self._group)
             raise
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = answer.member_id
-        self._check(answer.error_code)
-        self._member_id = answer.member_id
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = response.member_id
+        self._check(response.error_code)
+        self._member_id = response.member_id
         # It may be smaller than before: a coordinator stores a generation when it is complete.
-        self._generation = answer.generation_id
-        members = sorted(member.member_id for member in answer.members)
-        await self._sync(self._assign(members) if answer.leader == self._member_id else [])
+        self._generation = response.generation_id
+        members = sorted(member.member_id for member in response.members)
+        await self._sync(self._assign(members) if response.leader == self._member_id else [])
 
     def _assign(self, members: list[str]) -> list[sync_group.SyncGroupRequestAssignment]:
         return [
@@ -123,12 +123,12 @@ class GroupMember(Worker):
             protocol_name=_PROTOCOL,
             assignments=assignments,
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self._group, request, 5, sync_group.SyncGroupResponse
         )
-        self._check(answer.error_code)
+        self._check(response.error_code)
         self._session += 1
-        self._positions = {number: -1 for number in answer.assignment}
+        self._positions = {number: -1 for number in response.assignment}
         self._heartbeat_at = self.client.clock.monotonic() + 1.0
 
     # -- records ----------------------------------------------------------------------------------
@@ -171,46 +171,48 @@ class GroupMember(Worker):
         request = heartbeat.HeartbeatRequest(
             group_id=self._group, generation_id=self._generation, member_id=self._member_id
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self._group, request, 4, heartbeat.HeartbeatResponse
         )
-        self._check(answer.error_code)
+        self._check(response.error_code)
         self._heartbeat_at = self.client.clock.monotonic() + 1.0
 
     async def _commit(self, partition: int) -> None:
         offset = self._positions[partition]
-        item = offset_commit.OffsetCommitRequestPartition(
+        requested = offset_commit.OffsetCommitRequestPartition(
             partition_index=partition, committed_offset=offset, committed_metadata=""
         )
         request = offset_commit.OffsetCommitRequest(
             group_id=self._group,
             generation_id_or_member_epoch=self._generation,
             member_id=self._member_id,
-            topics=[offset_commit.OffsetCommitRequestTopic(name=STRICT, partitions=[item])],
+            topics=[offset_commit.OffsetCommitRequestTopic(name=STRICT, partitions=[requested])],
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self._group, request, self.commit_version, offset_commit.OffsetCommitResponse
         )
-        self._check(answer.topics[0].partitions[0].error_code)
+        self._check(response.topics[0].partitions[0].error_code)
         self.work.history.commits.append(
             OffsetCommit(self._group, (STRICT, partition), offset, is_fetched=False)
         )
 
     async def _committed(self, partition: int) -> int:
-        item = offset_fetch.OffsetFetchRequestTopic(name=STRICT, partition_indexes=[partition])
+        requested = offset_fetch.OffsetFetchRequestTopic(name=STRICT, partition_indexes=[partition])
         request = offset_fetch.OffsetFetchRequest(
-            group_id=self._group, topics=[item], require_stable=True
+            group_id=self._group, topics=[requested], require_stable=True
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self._group, request, 7, offset_fetch.OffsetFetchResponse
         )
-        self._check(answer.error_code)
-        found = answer.topics[0].partitions[0]
-        self._check(found.error_code)
+        self._check(response.error_code)
+        committed = response.topics[0].partitions[0]
+        self._check(committed.error_code)
         self.work.history.commits.append(
-            OffsetCommit(self._group, (STRICT, partition), found.committed_offset, is_fetched=True)
+            OffsetCommit(
+                self._group, (STRICT, partition), committed.committed_offset, is_fetched=True
+            )
         )
-        return found.committed_offset
+        return committed.committed_offset
 
     def _check(self, code: int) -> None:
         try:
@@ -275,15 +277,15 @@ class ConsumerProtocolMember(GroupMember):
             subscribed_topic_names=[STRICT] if is_complete or not self._generation else None,
             topic_partitions=[owned] if self._positions else [],
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self._group, request, 1,
             consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
         )  # fmt: skip
-        self._check(answer.error_code)
-        self._generation = answer.member_epoch
+        self._check(response.error_code)
+        self._generation = response.member_epoch
         self._heartbeat_at = self.client.clock.monotonic() + _HEARTBEAT_SECONDS
-        if answer.assignment is not None:
-            await self._assigned(answer.assignment)
+        if response.assignment is not None:
+            await self._assigned(response.assignment)
 
     async def _assigned(self, assignment: consumer_group_heartbeat.Assignment) -> None:
         """Give up what is not assigned any more, and begin with what is new."""

@@ -101,10 +101,10 @@ class Invariants:
         return life
 
     def _check_epoch(self, life: _Life, broker_id: int, key: Key, partition: Partition) -> None:
-        known = life.leader_epochs.get(key, -1)
-        if partition.leader_epoch < known and not partition.is_deleted:
+        highest = life.leader_epochs.get(key, -1)
+        if partition.leader_epoch < highest and not partition.is_deleted:
             self._report(
-                f"leader epoch {partition.leader_epoch} after {known}: {_name(partition)}"
+                f"leader epoch {partition.leader_epoch} after {highest}: {_name(partition)}"
                 f" on broker {broker_id}"
             )
         life.leader_epochs[key] = partition.leader_epoch
@@ -146,11 +146,11 @@ class Invariants:
         self._check_successor(key, leader, name)
 
     def _check_successor(self, key: Key, leader: Partition, name: str) -> None:
-        known = self._committed.get(key, _Committed(-1, 0))
+        committed = self._committed.get(key, _Committed(-1, 0))
         end = leader.log.log_end_offset
-        if leader.leader_epoch > known.leader_epoch and end < known.high_watermark:
-            self._report(f"leader ends at {end}, committed was {known.high_watermark}: {name}")
-        if leader.high_watermark > known.high_watermark:
+        if leader.leader_epoch > committed.leader_epoch and end < committed.high_watermark:
+            self._report(f"leader ends at {end}, committed was {committed.high_watermark}: {name}")
+        if leader.high_watermark > committed.high_watermark:
             self._committed[key] = _Committed(leader.leader_epoch, leader.high_watermark)
 
     def _report(self, text: str) -> None:

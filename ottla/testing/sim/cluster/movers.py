@@ -36,15 +36,15 @@ class Mover(Worker):
         request = alter_partition_reassignments.AlterPartitionReassignmentsRequest(
             timeout_ms=2000, topics=[topic]
         )
-        answer = await self.client.ask_any(
+        response = await self.client.ask_any(
             request, 1, alter_partition_reassignments.AlterPartitionReassignmentsResponse
         )
-        check(answer.error_code)
-        check(answer.responses[0].partitions[0].error_code)
+        check(response.error_code)
+        check(response.responses[0].partitions[0].error_code)
 
     def _target(self) -> list[int] | None:
         """Return replicas; None, which cancels, once in four times."""
         if self.rng.below(4) == 0:
             return None
-        rest = list(self.work.cluster.ids)
-        return [rest.pop(self.rng.below(len(rest))) for _ in range(self._replicas)]
+        unused = list(self.work.cluster.ids)
+        return [unused.pop(self.rng.below(len(unused))) for _ in range(self._replicas)]

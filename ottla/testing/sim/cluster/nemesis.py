@@ -272,10 +272,10 @@ class Nemesis:
         return lambda: None
 
 
-def shuffled(items: Sequence[int], number: int) -> list[int]:
+def shuffled(numbers: Sequence[int], number: int) -> list[int]:
     """Return the permutation of the items that a number selects."""
-    rest, found = list(items), []
-    while rest:
-        number, index = divmod(number, len(rest))
-        found.append(rest.pop(index))
-    return found
+    remaining, permutation = list(numbers), []
+    while remaining:
+        number, index = divmod(number, len(remaining))
+        permutation.append(remaining.pop(index))
+    return permutation

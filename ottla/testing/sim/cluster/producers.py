@@ -63,12 +63,12 @@ def produce_request(
     topic: str, partition: int, data: bytes, acks: int, transactional_id: str | None = None
 ) -> produce.ProduceRequest:
     """Return a request with one batch."""
-    item = produce.PartitionProduceData(index=partition, records=data)
+    produced = produce.PartitionProduceData(index=partition, records=data)
     return produce.ProduceRequest(
         transactional_id=transactional_id,
         acks=acks,
         timeout_ms=_TIMEOUT_MS,
-        topic_data=[produce.TopicProduceData(name=topic, partition_data=[item])],
+        topic_data=[produce.TopicProduceData(name=topic, partition_data=[produced])],
     )
 
 
@@ -83,9 +83,9 @@ async def identify(client: ClusterClient) -> Identity:
     request = init_producer_id.InitProducerIdRequest(
         transactional_id=None, transaction_timeout_ms=60_000
     )
-    answer = await client.ask_any(request, 4, init_producer_id.InitProducerIdResponse)
-    check(answer.error_code)
-    return Identity(answer.producer_id, answer.producer_epoch)
+    response = await client.ask_any(request, 4, init_producer_id.InitProducerIdResponse)
+    check(response.error_code)
+    return Identity(response.producer_id, response.producer_epoch)
 
 
 class _Batch(NamedTuple):
@@ -126,8 +126,10 @@ class IdempotentProducer(Worker):
         leader = await self.client.leader(STRICT, self._partition)
         connection = await self.client.connection(leader)
         futures = [
-            connection.send(produce_request(STRICT, self._partition, item.data, ACKS_ALL), _VERSION)
-            for item in self._unacknowledged
+            connection.send(
+                produce_request(STRICT, self._partition, batch.data, ACKS_ALL), _VERSION
+            )
+            for batch in self._unacknowledged
         ]
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -147,8 +149,8 @@ class IdempotentProducer(Worker):
                 if future.done() and not future.cancelled():
                     future.exception()
 
-    def _judge(self, answer: produce.PartitionProduceResponse) -> None:
-        error = ErrorCode(answer.error_code)
+    def _judge(self, response: produce.PartitionProduceResponse) -> None:
+        error = ErrorCode(response.error_code)
         if error in RETRIABLE:
             raise Unavailable(error.name)
         if error not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
@@ -158,7 +160,7 @@ class IdempotentProducer(Worker):
             self._unacknowledged.clear()
             raise Unavailable(error.name)
         batch = self._unacknowledged.pop(0)
-        acknowledge(batch.writes, answer.base_offset)
+        acknowledge(batch.writes, response.base_offset)
         self.progress += 1
         now = self.client.clock.monotonic()
         if self._acknowledged_at is not None:
@@ -205,7 +207,7 @@ class WeakProducer(Worker):
         response = await self.client.ask_leader(
             LOOSE, self._partition, request, _VERSION, produce.ProduceResponse
         )
-        answer = produced(response)
-        check(answer.error_code)
-        acknowledge(writes, answer.base_offset)
+        result = produced(response)
+        check(result.error_code)
+        acknowledge(writes, result.base_offset)
         self.progress += 1

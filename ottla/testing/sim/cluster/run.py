@@ -146,12 +146,12 @@ class _Run:
 
     def _make_workers(self) -> list[Worker]:
         counts, work = self._scenario.workers, self._work
-        found: list[Worker] = []
+        workers: list[Worker] = []
         for partition in range(self._scenario.partitions):
             for number in range(counts.idempotent):
-                found.append(IdempotentProducer(work, f"p{number}-{partition}", partition))
+                workers.append(IdempotentProducer(work, f"p{number}-{partition}", partition))
             for number in range(counts.weak):
-                found.append(WeakProducer(work, f"w{number}-{partition}", partition))
+                workers.append(WeakProducer(work, f"w{number}-{partition}", partition))
             for number in range(counts.consumers):
                 for topic, level in (
                     (STRICT, READ_UNCOMMITTED),
@@ -159,16 +159,16 @@ class _Run:
                     (JOINT, READ_COMMITTED),
                 ):
                     name = f"c{number}-{topic}-{partition}"
-                    found.append(Consumer(work, name, topic, partition, level))
+                    workers.append(Consumer(work, name, topic, partition, level))
         for number in range(counts.members):
-            found.append(GroupMember(work, f"g{number}", "shared"))
+            workers.append(GroupMember(work, f"g{number}", "shared"))
         for number in range(counts.consumer_members):
-            found.append(ConsumerProtocolMember(work, f"m{number}", "assigned"))
+            workers.append(ConsumerProtocolMember(work, f"m{number}", "assigned"))
         for number in range(counts.movers):
-            found.append(Mover(work, f"r{number}", self._scenario.replicas))
+            workers.append(Mover(work, f"r{number}", self._scenario.replicas))
         for number in range(counts.transactional):
-            found.append(TransactionalProducer(work, f"t{number}"))
-        return found
+            workers.append(TransactionalProducer(work, f"t{number}"))
+        return workers
 
     def finish(self) -> None:
         """Fill the result."""
@@ -217,10 +217,10 @@ class _Run:
 
     async def _until_over(self, tasks: "list[asyncio.Task[None]]") -> None:
         """Wait for the time of the faults; an error of a worker ends it."""
-        done, _ = await asyncio.wait(
+        ended, _ = await asyncio.wait(
             tasks, timeout=self._scenario.seconds, return_when=asyncio.FIRST_EXCEPTION
         )
-        for task in done:
+        for task in ended:
             task.result()
 
     async def _recover(self, tasks: "list[asyncio.Task[None]]") -> bool:
@@ -232,9 +232,9 @@ class _Run:
                 await cluster.until(lambda: not cluster.problems())
                 waiting_for = "progress of every producer"
                 producers = [
-                    item
-                    for item in self._workers
-                    if not isinstance(item, Consumer | GroupMember | Mover)
+                    worker
+                    for worker in self._workers
+                    if not isinstance(worker, Consumer | GroupMember | Mover)
                 ]
                 marks = {worker: worker.progress for worker in producers}
                 await cluster.until(
@@ -304,8 +304,8 @@ class _Run:
                 await self._cluster.until(
                     lambda: all(map(self._cluster.is_serving, self._cluster.ids))
                 )
-                answer = await client.ask_any(request, 7, create_topics.CreateTopicsResponse)
-                codes = {item.error_code for item in answer.topics}
+                response = await client.ask_any(request, 7, create_topics.CreateTopicsResponse)
+                codes = {topic.error_code for topic in response.topics}
                 if codes <= {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
                     is_done = True
                 else:

@@ -131,7 +131,7 @@ class Scenario:
         if not kinds:
             kinds = [list(self.faults)[rng.below(len(self.faults))]]
         lottery = [kind for kind in kinds for _ in range(self.faults[kind].weight)]
-        found: list[Fault] = []
+        faults: list[Fault] = []
         at = _between(rng, (0.0, self.pause[1]))
         while at < self.seconds:
             kind = lottery[rng.below(len(lottery))]
@@ -139,9 +139,9 @@ class Scenario:
             fault = Fault(
                 round(at, 3), kind, self._target(rng), round(seconds, 3), rng.below(2**31)
             )
-            found.append(fault)
+            faults.append(fault)
             at += _between(rng, _BURST if rng.below(4) == 0 else self.pause)
-        return tuple(found)
+        return tuple(faults)
 
     def _target(self, rng: Rng) -> str:
         targets = self.targets
@@ -171,19 +171,19 @@ def is_leader(target: str) -> bool:
 def parse(text: str) -> Scenario:
     """Return the scenario in a TOML document; raises ValueError with a message."""
     document: dict[str, Any] = tomllib.loads(text)
-    known = {item.name for item in fields(Scenario)}
+    names = {declared.name for declared in fields(Scenario)}
     for name in document:
-        if name not in known:
-            raise ValueError(f"unknown field {name!r}; known are {', '.join(sorted(known))}")
+        if name not in names:
+            raise ValueError(f"unknown field {name!r}; known are {', '.join(sorted(names))}")
     for name in ("summary", "pause", "faults"):
         if name not in document:
             raise ValueError(f"the field {name!r} is missing")
     faults: dict[str, FaultKind] = {}
-    for kind, item in document.pop("faults").items():
+    for kind, description in document.pop("faults").items():
         if kind not in KINDS:
             raise ValueError(f"unknown fault {kind!r}; known are {', '.join(KINDS)}")
-        low, high = item["seconds"]
-        faults[kind] = FaultKind(int(item.get("weight", 1)), (float(low), float(high)))
+        low, high = description["seconds"]
+        faults[kind] = FaultKind(int(description.get("weight", 1)), (float(low), float(high)))
     low, high = document.pop("pause")
     settings = {name: str(value) for name, value in document.pop("settings", {}).items()}
     workers = Workers(**document.pop("workers", {}))

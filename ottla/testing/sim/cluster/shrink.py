@@ -51,8 +51,8 @@ def _leave_out(attempts: _Attempts) -> None:
         has_shrunk = False
         start = 0
         while start < len(attempts.best):
-            rest = attempts.best[:start] + attempts.best[start + size :]
-            if attempts.adopts(rest):
+            candidate = attempts.best[:start] + attempts.best[start + size :]
+            if attempts.adopts(candidate):
                 has_shrunk = True
             else:
                 start += size

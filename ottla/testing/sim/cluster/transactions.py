@@ -78,9 +78,9 @@ class TransactionalProducer(Worker):
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self.name, transaction_timeout_ms=_TIMEOUT_MS
         )
-        answer = await self._ask_coordinator(request, 4, init_producer_id.InitProducerIdResponse)
-        self._check(answer.error_code)
-        self._identity = Identity(answer.producer_id, answer.producer_epoch)
+        response = await self._ask_coordinator(request, 4, init_producer_id.InitProducerIdResponse)
+        self._check(response.error_code)
+        self._identity = Identity(response.producer_id, response.producer_epoch)
         self._sequences.clear()
 
     async def _transact(self) -> None:
@@ -131,10 +131,10 @@ class TransactionalProducer(Worker):
             v3_and_below_producer_epoch=identity.epoch,
             v3_and_below_topics=[topic],
         )
-        answer = await self._ask_coordinator(
+        response = await self._ask_coordinator(
             request, 3, add_partitions_to_txn.AddPartitionsToTxnResponse
         )
-        for result in answer.results_by_topic_v3_and_below[0].results_by_partition:
+        for result in response.results_by_topic_v3_and_below[0].results_by_partition:
             self._check(result.partition_error_code)
 
     async def _write(self, name: str, partition: int) -> None:
@@ -149,16 +149,16 @@ class TransactionalProducer(Worker):
             response = await self.client.ask_leader(
                 JOINT, partition, request, _PRODUCE_VERSION, produce.ProduceResponse
             )
-            answer = produced(response)
-            if answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            result = produced(response)
+            if result.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                 acknowledge(writes, -1)
                 return
             try:
-                check(answer.error_code)
+                check(result.error_code)
             except Unavailable:
                 self.client.forget_leader(JOINT, partition)
                 raise
-            acknowledge(writes, answer.base_offset)
+            acknowledge(writes, result.base_offset)
 
         await self._repeat(send)
         self._sequences[partition] = sequence + 1
@@ -171,12 +171,14 @@ class TransactionalProducer(Worker):
             producer_epoch=identity.epoch,
             group_id=self.name,
         )
-        answer = await self._ask_coordinator(request, 3, add_offsets_to_txn.AddOffsetsToTxnResponse)
-        self._check(answer.error_code)
+        response = await self._ask_coordinator(
+            request, 3, add_offsets_to_txn.AddOffsetsToTxnResponse
+        )
+        self._check(response.error_code)
 
     async def _commit_offset(self) -> None:
         identity = self._current()
-        item = txn_offset_commit.TxnOffsetCommitRequestPartition(
+        requested = txn_offset_commit.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=self._count, committed_metadata=""
         )
         request = txn_offset_commit.TxnOffsetCommitRequest(
@@ -184,13 +186,15 @@ class TransactionalProducer(Worker):
             group_id=self.name,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
-            topics=[txn_offset_commit.TxnOffsetCommitRequestTopic(name=JOINT, partitions=[item])],
+            topics=[
+                txn_offset_commit.TxnOffsetCommitRequestTopic(name=JOINT, partitions=[requested])
+            ],
         )
-        answer = await self.client.ask_coordinator(
+        response = await self.client.ask_coordinator(
             GROUP, self.name, request, 3, txn_offset_commit.TxnOffsetCommitResponse
         )
         try:
-            check(answer.topics[0].partitions[0].error_code)
+            check(response.topics[0].partitions[0].error_code)
         except Unavailable:
             self.client.forget_coordinator(GROUP, self.name)
             raise
@@ -203,8 +207,8 @@ class TransactionalProducer(Worker):
             producer_epoch=identity.epoch,
             committed=is_commit,
         )
-        answer = await self._ask_coordinator(request, 3, end_txn.EndTxnResponse)
-        self._check(answer.error_code)
+        response = await self._ask_coordinator(request, 3, end_txn.EndTxnResponse)
+        self._check(response.error_code)
 
     def _current(self) -> Identity:
         assert self._identity is not None

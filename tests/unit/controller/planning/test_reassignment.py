@@ -158,8 +158,8 @@ def test_each_partition_has_its_result() -> None:
         Reassignment("t", 0, None),
         Reassignment("t", 7, (1,)),
     ]
-    after, outcomes = plan_topic(topic(P0), requests, LIVE)
-    codes = [None if item.error is None else item.error.code for item in outcomes]
+    after, results = plan_topic(topic(P0), requests, LIVE)
+    codes = [None if item.error is None else item.error.code for item in results]
     none_under_way, unknown = (
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -167,10 +167,10 @@ def test_each_partition_has_its_result() -> None:
     assert codes == [None, None, none_under_way, unknown]
     assert after is not None
     assert moves(after.partitions[0]) == ((1, 2), (), ())
-    gone, (outcome,) = plan_topic(None, [Reassignment("u", 0, (1,))], LIVE)
+    gone, (result,) = plan_topic(None, [Reassignment("u", 0, (1,))], LIVE)
     assert gone is None
-    assert outcome.error is not None
-    assert outcome.error.message == "Unable to find a topic named u."
+    assert result.error is not None
+    assert result.error.message == "Unable to find a topic named u."
 
 
 def test_assignment_and_states_are_written_in_one_step() -> None:

@@ -9,7 +9,7 @@ from ottla.coordinators.txn.state import Transaction, TransactionState
 from ottla.wire.records.records import Record
 
 
-@pytest.mark.parametrize("state", list(TransactionState), ids=lambda state: state.shown)
+@pytest.mark.parametrize("state", list(TransactionState), ids=lambda state: state.display_name)
 def test_transaction_is_decoded_from_its_record(state):
     """The record contains partitions unless the transaction has not begun."""
     is_empty = state is TransactionState.EMPTY

@@ -64,7 +64,7 @@ async def test_batches_behind_it_keep_their_order() -> None:
         sent.append(asyncio.ensure_future(broker.send(producer, b"x", number=1, version=12)))
         assert await asyncio.gather(*sent) == [0] * 6
         assert await broker.end(producer, version=5) == 0
-        while broker.transactions.find("tx").state.shown != "CompleteCommit":
+        while broker.transactions.find("tx").state.display_name != "CompleteCommit":
             await asyncio.sleep(0)
         assert await broker.committed_values() == [b"%d" % number for number in range(5)]
         assert await broker.committed_values(1) == [b"x"]
@@ -180,7 +180,7 @@ async def test_first_batch_waits_for_the_markers_of_the_last_transaction() -> No
             producer = producer._replace(producer_epoch=epoch)
             assert await broker.send(producer, b"%d" % epoch, version=12) == 0
             assert await broker.end(producer, version=5) == 0
-        while broker.transactions.find("tx").state.shown != "CompleteCommit":
+        while broker.transactions.find("tx").state.display_name != "CompleteCommit":
             await asyncio.sleep(0)
         assert await broker.committed_values() == [b"0", b"1", b"2", b"3"]
 

@@ -27,9 +27,9 @@ def assign(plan: GroupPlan) -> Assignments:
     return _assign_alike(plan) if plan.is_homogeneous else _Balance(plan).result()
 
 
-class _Room(NamedTuple):
+class _UnfilledMember(NamedTuple):
     member_id: str
-    topic_partitions: int
+    missing_count: int
 
 
 def _assign_alike(plan: GroupPlan) -> Assignments:
@@ -43,48 +43,48 @@ def _assign_alike(plan: GroupPlan) -> Assignments:
     total = sum(plan.partition_counts[topic] for topic in topics)
     share, longer = divmod(total, len(plan.members))
     assignments: Assignments = {}
-    rooms: list[_Room] = []
+    unfilled: list[_UnfilledMember] = []
     for position, (member_id, member) in enumerate(plan.members.items()):
         quota = share + (longer > 0)
-        assignments[member_id] = held = {
+        assignments[member_id] = retained = {
             topic: partitions for topic, partitions in member.target.items() if topic in topics
         }
-        load = sum(map(len, held.values()))
+        load = sum(map(len, retained.values()))
         if load > quota:
-            topic_partitions = _held(held.items())
+            topic_partitions = _held(retained.items())
             assignments[member_id] = frozen(_by_topic(topic_partitions[:quota]))
             free += topic_partitions[quota:]
-        room = max(quota - load, 0)
+        remaining_quota = max(quota - load, 0)
         takes_extra = longer > 0
         # A member that does not need an extra partition leaves it to others, while enough others
         # are left.
-        if room and takes_extra and len(plan.members) - position > longer:
-            room -= 1
+        if remaining_quota and takes_extra and len(plan.members) - position > longer:
+            remaining_quota -= 1
             takes_extra = False
         longer -= takes_extra
-        if room:
-            rooms.append(_Room(member_id, room))
-    rest = iter(free)
-    for member_id, count in rooms:
+        if remaining_quota:
+            unfilled.append(_UnfilledMember(member_id, remaining_quota))
+    unassigned = iter(free)
+    for member_id, count in unfilled:
         grown = {topic: set(partitions) for topic, partitions in assignments[member_id].items()}
-        for topic, partition in islice(rest, count):
+        for topic, partition in islice(unassigned, count):
             grown.setdefault(topic, set()).add(partition)
         assignments[member_id] = frozen(grown)
-    assert next(rest, None) is None, "partitions were left over"
+    assert next(unassigned, None) is None, "partitions were left over"
     return assignments
 
 
 def _unowned(plan: GroupPlan, topics: Iterable[bytes]) -> list[_TopicPartition]:
     """Return the partitions without an owner, in order."""
-    taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
+    owned: dict[bytes, set[int]] = {topic: set() for topic in topics}
     for member in plan.members.values():
         for topic, partitions in member.target.items():
-            if topic in taken:
-                taken[topic] |= partitions
+            if topic in owned:
+                owned[topic] |= partitions
     return [
         (topic, partition)
-        for topic in sorted(taken)
-        for partition in sorted(set(_numbers(plan, topic)) - taken[topic])
+        for topic in sorted(owned)
+        for partition in sorted(set(_numbers(plan, topic)) - owned[topic])
     ]
 
 
@@ -130,7 +130,7 @@ class _Balance:
         for topic, owners in self._owners.items():
             for partition, number in owners.items():
                 result[self._names[number]].setdefault(topic, set()).add(partition)
-        return {member_id: frozen(held) for member_id, held in result.items()}
+        return {member_id: frozen(assignment) for member_id, assignment in result.items()}
 
     def _rank(self, topic: bytes) -> tuple[float, int, bytes]:
         readers = len(self._readers[topic])
@@ -163,25 +163,25 @@ class _Balance:
         loads = [self._loads[number] for number in readers]
         if max(loads) - min(loads) <= 1:
             return False
-        held: dict[int, list[int]] = {}
+        owned: dict[int, list[int]] = {}
         for partition, number in sorted(self._owners[topic].items()):
-            held.setdefault(number, []).append(partition)
+            owned.setdefault(number, []).append(partition)
         lightest = [(self._loads[number], number) for number in readers]
-        heaviest = [(-self._loads[number], number) for number in held]
+        heaviest = [(-self._loads[number], number) for number in owned]
         heapq.heapify(lightest)
         heapq.heapify(heaviest)
         has_moved = False
         while heaviest:
             load, giver = heapq.heappop(heaviest)
-            if -load != self._loads[giver] or not held[giver]:
+            if -load != self._loads[giver] or not owned[giver]:
                 continue
             taker = self._lightest(lightest)
             if self._loads[giver] - self._loads[taker] <= 1:
                 break
             self._loads[giver] -= 1
-            partition = held[giver].pop()
+            partition = owned[giver].pop()
             self._give(topic, partition, taker)
-            held.setdefault(taker, []).append(partition)
+            owned.setdefault(taker, []).append(partition)
             for number in (giver, taker):
                 heapq.heappush(heaviest, (-self._loads[number], number))
                 heapq.heappush(lightest, (self._loads[number], number))
