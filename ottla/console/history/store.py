@@ -155,8 +155,9 @@ class History(Listener):
                 "INSERT INTO history_series VALUES (NULL, ?, ?, ?, ?)",
                 (cluster, subject.kind.value, subject.name, at_s),
             )
-            del self._ids[cluster]
-            number = self._series_of(cluster)[subject]
+            row = self._database.row("SELECT last_insert_rowid() AS id")
+            assert row is not None, "the series has been inserted in this transaction"
+            number = known[subject] = row["id"]
         return number
 
     def _series_of(self, cluster: str) -> dict[Subject, int]:
