@@ -71,7 +71,8 @@ class Endpoint:
         Raises OSError if the address is in use or does not belong to this machine.
         """
         self._net = net
-        self._listener = await net.listen(host, port_number, self._accept)
+        buffers = self.limits.socket_buffers
+        self._listener = await net.listen(host, port_number, self._accept, buffers)
         self.host, self.port = self._listener.host, self._listener.port
         self._schedule_sweep()
         self._schedule_reclaim()

@@ -8,6 +8,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.net.port import SYSTEM_BUFFERS, SocketBuffers
+
 MIB = 1024 * 1024
 
 
@@ -31,6 +33,8 @@ class Limits:
     connections_max: int = 10_000
     # max.connections.per.ip
     connections_per_host_max: int = 2**31 - 1
+    # socket.send.buffer.bytes, socket.receive.buffer.bytes
+    socket_buffers: SocketBuffers = SYSTEM_BUFFERS
 
 
 class Budget:

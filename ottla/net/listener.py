@@ -20,7 +20,7 @@ from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
 from ottla.base.tasks import Tasks
-from ottla.net.port import ProtocolFactory
+from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
 
 # Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
@@ -193,7 +193,13 @@ class RealFileSocket:
 class RealNet:
     """Sockets of the operating system."""
 
-    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> RealListener:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
+    ) -> RealListener:
         """Accept on host and port; an empty host means every address of the machine."""
         addresses = await asyncio.get_running_loop().getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -201,7 +207,7 @@ class RealNet:
         sockets: list[socket.socket] = []
         try:
             for family, _, _, _, address in dict.fromkeys(addresses):
-                bound = _bind(family, address)
+                bound = _bind(family, address, buffers)
                 if bound is not None:
                     sockets.append(bound)
             if not sockets:
@@ -228,7 +234,7 @@ class RealNet:
         return None if sock is None else RealFileSocket(sock.fileno())
 
 
-def _bind(family: int, address: tuple[object, ...]) -> socket.socket | None:
+def _bind(family: int, address: tuple[object, ...], buffers: SocketBuffers) -> socket.socket | None:
     """Return a socket bound to the address; None if the machine lacks that address family."""
     try:
         # asyncio sets TCP_NODELAY only on sockets that name their protocol.
@@ -241,6 +247,13 @@ def _bind(family: int, address: tuple[object, ...]) -> socket.socket | None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        # Accepted connections inherit both. Linux doubles them, for its own bookkeeping.
+        for option, size_bytes in (
+            (socket.SO_SNDBUF, buffers.send_bytes),
+            (socket.SO_RCVBUF, buffers.receive_bytes),
+        ):
+            if size_bytes >= 0:
+                bound.setsockopt(socket.SOL_SOCKET, option, size_bytes)
         bound.setblocking(False)
         bound.bind(address)
     except OSError:

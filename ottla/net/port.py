@@ -6,11 +6,21 @@ The real one is `ottla.net.listener.RealNet`; the simulated one is
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.base.buffers import Buffer, RangeSource
 
 ProtocolFactory = Callable[[], asyncio.BufferedProtocol]
+
+
+class SocketBuffers(NamedTuple):
+    """The kernel's buffers of each accepted connection, in bytes; the system chooses the size of −1."""
+
+    send_bytes: int = -1
+    receive_bytes: int = -1
+
+
+SYSTEM_BUFFERS = SocketBuffers()
 
 
 class Listener(Protocol):
@@ -56,7 +66,13 @@ class FileSocket(Protocol):
 class Net(Protocol):
     """Stream sockets that carry `asyncio.BufferedProtocol`s."""
 
-    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> Listener:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
+    ) -> Listener:
         """Accept on host and port, with a protocol from `factory` for each connection.
 
         Raises OSError if the address is in use.

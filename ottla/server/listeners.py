@@ -13,7 +13,7 @@ from ottla.net.connection import FrameHandler
 from ottla.net.descriptors import DescriptorLimit
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
-from ottla.net.port import Net
+from ottla.net.port import Net, SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.monitoring.process import open_count
 from ottla.server.monitoring.sources import Sources
@@ -145,4 +145,8 @@ def connection_limits(options: Snapshot) -> Limits:
         idle_seconds=idle_ms / 1000 if idle_ms > 0 else _NEVER_SECONDS,
         connections_max=options.integer("max.connections"),
         connections_per_host_max=options.integer("max.connections.per.ip"),
+        socket_buffers=SocketBuffers(
+            options.integer("socket.send.buffer.bytes"),
+            options.integer("socket.receive.buffer.bytes"),
+        ),
     )

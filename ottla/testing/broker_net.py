@@ -11,7 +11,7 @@ import threading
 from typing import Any, Protocol, cast
 
 from ottla.net.listener import RealListener, RealNet
-from ottla.net.port import ProtocolFactory
+from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
 
 # Closed connections are forgotten after this number of accepted ones.
 _PRUNED_AFTER = 1_000
@@ -212,7 +212,13 @@ class BrokerNet(RealNet):
         for transport in list(self._outgoing):
             transport.abort()
 
-    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> RealListener:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
+    ) -> RealListener:
         """Accept on host and port."""
         self._loop = asyncio.get_running_loop()
 
@@ -225,7 +231,7 @@ class BrokerNet(RealNet):
             self._accepted.append(cast(_Abortable, protocol))
             return protocol
 
-        listener = await super().listen(host, port, accept)
+        listener = await super().listen(host, port, accept, buffers)
         self._listeners.append(listener)
         self._cuts.own(listener.port, self._broker)
         return listener

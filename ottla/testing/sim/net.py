@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 
 from ottla.base.rng import Rng
-from ottla.net.port import ProtocolFactory
+from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
 from ottla.testing.sim.loop import Process, current_process
 from ottla.testing.sim.trace import Trace
 from ottla.testing.sim.transport import Address, Pipe, SimFileSocket, SimTransport
@@ -63,7 +63,13 @@ class SimNet:
     def _resolve(self, host: str) -> str:
         return self.name if host in LOCAL_NAMES else host
 
-    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> SimListener:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
+    ) -> SimListener:
         """Accept connections on a port of this host; raises OSError if it is in use."""
         name = self._resolve(host)
         if name != self.name:

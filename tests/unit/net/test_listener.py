@@ -17,6 +17,7 @@ from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
 from ottla.net.limits import Budget, Limits
 from ottla.net.listener import RealNet
+from ottla.net.port import SocketBuffers
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.server.loop import event_loops
 
@@ -42,10 +43,10 @@ class Echo:
         connection.send([bytes(frame)])
 
 
-async def opened(*, serves: bool = True) -> Endpoint:
+async def opened(*, serves: bool = True, limits: Limits | None = None) -> Endpoint:
     endpoint = Endpoint(
         "PLAINTEXT",
-        limits=Limits(),
+        limits=limits or Limits(),
         budget=ReceiveBudget(10**8),
         unsent=Budget(10**8),
         buffers=ReceiveBuffers(),
@@ -207,3 +208,18 @@ def is_closed_by_peer(peer: socket.socket) -> bool:
         return False
     except ConnectionError:
         return True
+
+
+def test_connections_have_the_socket_buffers_of_the_options(run: Run) -> None:
+    """Linux reports twice the size that was set; the send and the receive buffer differ here."""
+
+    async def scene() -> None:
+        endpoint = await opened(limits=Limits(socket_buffers=SocketBuffers(50_000, 70_000)))
+        assert await ask(endpoint, b"x") == b"x"
+        (connection,) = endpoint.active_since(0)
+        sock = connection._transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 100_000
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 140_000
+        await endpoint.close(1.0)
+
+    run(scene())
