@@ -6,12 +6,13 @@ figure is the median of several rounds. The topics have three replicas, and ever
 with min.insync.replicas=2. CPU time is that of all three brokers; ZooKeeper's is not counted.
 
     python -m bench.cluster --rounds 5 --seconds 5
-    python -m bench.cluster --only failover --sessions 18000 6000 2000
+    python -m bench.cluster --only failover controller --sessions 18000 6000 2000
     python -m bench.cluster --only start partitions --rounds 3
 """
 
 import argparse
 import json
+import math
 import os
 import signal
 import socket
@@ -21,8 +22,9 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import confluent_kafka
@@ -30,6 +32,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.compiled import compiled
 from bench.load import produce_request, run_compiled
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client.admin import topics
 from tests.compat import java
 from tests.process.broker_cluster import BrokerCluster, wait
 from tests.process.zookeeper_servers import ZooKeeper
@@ -59,7 +63,7 @@ AIMS = {
     "one in flight p99 us": 0.5,
     "memory of an idle broker MB": 0.15,
 }
-PARTS = ("throughput", "failover", "start", "partitions")
+PARTS = ("throughput", "failover", "controller", "start", "partitions")
 
 
 class OttlaCluster(BrokerCluster):
@@ -107,14 +111,14 @@ class KafkaCluster(BrokerCluster):
         wait(answers, f"Kafka broker {number} listens", _START_S)
 
 
-def cpu_seconds(cluster: BrokerCluster) -> float:
-    """Return the processor time of all brokers so far."""
-    total = 0.0
+def cpu_seconds(cluster: BrokerCluster) -> dict[int, float]:
+    """Return the processor time of each broker so far."""
+    seconds = {}
     for number in cluster.running:
         text = Path(f"/proc/{cluster.process_id(number)}/stat").read_text()
         fields = text.rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+        seconds[number] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def memory_mb(cluster: BrokerCluster) -> float:
@@ -146,11 +150,16 @@ def write(cluster: BrokerCluster, topic: str, records: int, depth: int, seconds:
         thread.start()
     for thread in threads:
         thread.join()
-    used, elapsed = cpu_seconds(cluster) - before, time.perf_counter() - started
+    elapsed, after = time.perf_counter() - started, cpu_seconds(cluster)
+    used = {number: after[number] - before[number] for number in after}
     written = sum(item["requests"] for item in found) * records * _RECORD_BYTES
+    following = [used[number] for number in used if number not in by_leader]
     return {
         "MB/s": written / elapsed / 1e6,
-        "CPU s/GB": used / (written / 1e9),
+        "CPU s/GB": sum(used.values()) / (written / 1e9),
+        "CPU of the leader s/GB": sum(used[number] for number in by_leader) / (written / 1e9),
+        # NaN if every broker leads a partition.
+        "CPU of a follower s/GB": statistics.mean(following or [math.nan]) / (written / 1e9),
         "p50 us": statistics.median(item["p50_us"] for item in found),
         "p99 us": max(item["p99_us"] for item in found),
     }
@@ -163,8 +172,11 @@ def throughput(cluster: BrokerCluster, seconds: float) -> Figures:
         topic = f"bench-{partitions}"
         write(cluster, topic, _BATCH_RECORDS, _DEPTH, _WARM_SECONDS)
         result = write(cluster, topic, _BATCH_RECORDS, _DEPTH, seconds)
-        name = "1 partition" if partitions == 1 else f"{partitions} partitions"
-        figures |= {f"{name} {key}": result[key] for key in ("MB/s", "CPU s/GB")}
+        name, keys = f"{partitions} partitions", ["MB/s", "CPU s/GB"]
+        if partitions == 1:
+            name = "1 partition"
+            keys += ["CPU of the leader s/GB", "CPU of a follower s/GB"]
+        figures |= {f"{name} {key}": result[key] for key in keys}
     write(cluster, "bench-1", 1, 1, _WARM_SECONDS)
     result = write(cluster, "bench-1", 1, 1, seconds)
     figures |= {f"one in flight {key}": result[key] for key in ("p50 us", "p99 us")}
@@ -190,6 +202,8 @@ class Pulse:
                 "retry.backoff.max.ms": 100,
                 "reconnect.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 200,
+                # librdkafka sends nothing to a new leader while a request to the former one waits.
+                "socket.timeout.ms": 1000,
                 "log_level": 0,
             }
         )
@@ -242,6 +256,33 @@ def failover(cluster: BrokerCluster, *, is_silent: bool) -> float:
         cluster.start(victim)
     cluster.wait_in_sync("bench-1", 60)
     return pulse.gap_seconds
+
+
+def controller_failover(cluster: BrokerCluster) -> float:
+    """Kill the controller; return the time until a client has created a topic.
+
+    Each attempt has a new client, which has never heard of the dead controller.
+    """
+    victim = cluster.controller()
+    name = f"bench-controller-{time.monotonic_ns()}"
+    started = time.perf_counter()
+    cluster.kill(victim)
+    wait(lambda: _creates(cluster, name), "a topic is created", 90)
+    seconds = time.perf_counter() - started
+    cluster.start(victim)
+    wait(lambda: cluster.known() == set(cluster.ids), "all brokers know each other", _START_S)
+    cluster.wait_in_sync("bench-1", 60)
+    return seconds
+
+
+def _creates(cluster: BrokerCluster, name: str) -> bool:
+    """Create a topic on the brokers that run; return True if it exists then."""
+    try:
+        with cluster.admin() as brokers:
+            topics.create_topic(brokers, name, partitions=1, replication_factor=2)
+    except (OttlaError, OSError) as error:
+        return isinstance(error, ApiError) and error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    return True
 
 
 def start(cluster: BrokerCluster) -> Figures:
@@ -343,6 +384,18 @@ def table(result: dict[str, Figures]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def gaps(cluster: BrokerCluster, *, session_ms: int, parts: Collection[str]) -> Figures:
+    """Kill and stop brokers; return how long writers, and those who create topics, had to wait."""
+    label = f"session {session_ms // 1000} s, s"
+    figures: Figures = {}
+    if "failover" in parts:
+        figures[f"gap after kill -9, {label}"] = failover(cluster, is_silent=False)
+        figures[f"gap after SIGSTOP, {label}"] = failover(cluster, is_silent=True)
+    if "controller" in parts:
+        figures[f"controller fail-over after kill -9, {label}"] = controller_failover(cluster)
+    return figures
+
+
 def run(words: argparse.Namespace) -> None:
     """Measure, print and store the result."""
     result: dict[str, Figures] = {"ottla": {}, "kafka": {}}
@@ -362,18 +415,11 @@ def run(words: argparse.Namespace) -> None:
         if part in words.only:
             with both(18_000, 0) as clusters:
                 note(alternate(clusters, rounds, measure))
-    if "failover" in words.only:
+    if {"failover", "controller"} & set(words.only):
         for session_ms in words.sessions:
-
-            def gaps(cluster: BrokerCluster, session_ms: int = session_ms) -> Figures:
-                label = f"session {session_ms // 1000} s"
-                return {
-                    f"gap after kill -9, {label}, s": failover(cluster, is_silent=False),
-                    f"gap after SIGSTOP, {label}, s": failover(cluster, is_silent=True),
-                }
-
+            measure = partial(gaps, session_ms=session_ms, parts=words.only)
             with both(session_ms, warm_seconds) as clusters:
-                note(alternate(clusters, max(1, rounds // 2), gaps))
+                note(alternate(clusters, max(1, rounds // 2), measure))
     text = table(result)
     print(text)
     stamp = time.strftime("%Y-%m-%d-%H%M%S", time.gmtime())
