@@ -199,9 +199,23 @@ async def _replace_registration(
             _log.warning("broker is registered already, waiting broker=%d", broker.id)
             await changed.wait()
             await session.multi([create])
-        except (NoNode, NodeExists, BadVersion):
+        except NoNode:
+            # The former session has ended meanwhile, or the role was taken from it.
+            if await _is_created(session, create):
+                return
+            continue
+        except (NodeExists, BadVersion):
             continue
         return
+
+
+async def _is_created(session: Coordination, create: Create) -> bool:
+    """Create a node; return False if it exists."""
+    try:
+        await session.multi([create])
+    except NodeExists:
+        return False
+    return True
 
 
 async def elect(

@@ -202,7 +202,12 @@ class JavaLoad:
         """Stop the producer, which completes what it has sent."""
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(_PATIENCE_S)
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise
 
     @property
     def gap_seconds(self) -> float:

@@ -155,7 +155,7 @@ class Seen:
 
 
 GROUPS = [
-    pytest.param(Member, 4, "classic", marks=campaign),
+    pytest.param(Member, 20, "classic", marks=campaign),
     (Member, 4, "consumer"),
     pytest.param(JavaMember, 2, "classic", marks=[campaign, *needs_java]),
     pytest.param(JavaMember, 2, "consumer", marks=[campaign, *needs_java]),

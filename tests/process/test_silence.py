@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from tests.compat import java
 from tests.process.broker_cluster import (
     FAIL_OVER_S,
+    PATIENCE_S,
     SESSION_MS,
     BrokerCluster,
     campaign,
@@ -25,6 +27,9 @@ pytestmark = pytest.mark.slow
 TOPIC = "orders"
 # The machine on which ZooKeeper runs.
 _ZOOKEEPER = 9
+# The constants of ZooKeeper's passwords and of java.util.Random.
+_SECRET, _PASSWORD_BYTES = 0xB3415C00, 16
+_MULTIPLIER, _MASK = 0x5DEECE66D, (1 << 48) - 1
 
 
 @pytest.fixture
@@ -67,6 +72,53 @@ def test_paused_controller_writes_nothing_when_it_resumes(
         load.wait_for(1000)
     load.check(cluster.bootstrap)
     assert load.gap_seconds <= FAIL_OVER_S
+    cluster.verify(TOPIC)
+
+
+def end_session(address: str, session_id: int) -> None:
+    """End a session as a second client of the same session does that closes it.
+
+    ZooKeeper derives the password of a session from its id (ZooKeeperServer.generatePasswd), with
+    the generator of java.util.Random.
+    """
+    state = (session_id ^ _SECRET ^ _MULTIPLIER) & _MASK
+    password = b""
+    while len(password) < _PASSWORD_BYTES:
+        state = (state * _MULTIPLIER + 0xB) & _MASK
+        password += (state >> 16).to_bytes(4, "little")
+    client = KazooClient(address, client_id=(session_id, password))
+    client.start(PATIENCE_S)
+    assert client.client_id[0] == session_id
+    client.stop()
+    client.close()
+
+
+@campaign
+def test_controller_whose_session_has_ended_is_replaced(
+    cluster: BrokerCluster, ensemble: ZooKeeper, producing: Producing
+) -> None:
+    """A controller is elected in the next epoch, and the old one registers again (scenario 13)."""
+    client = KazooClient(ensemble.address)
+    client.start(PATIENCE_S)
+
+    def epoch() -> int:
+        return int(client.get("/controller_epoch")[0])
+
+    processes = [cluster.process_id(number) for number in cluster.ids]
+    with producing(cluster.bootstrap, TOPIC) as load:
+        for _ in range(2):
+            load.wait_for(1000)
+            term, stat = epoch(), client.exists("/controller")
+            end_session(ensemble.address, stat.ephemeralOwner)
+            assert wait(lambda term=term: epoch() > term, "another term") <= FAIL_OVER_S  # type: ignore[misc]
+            wait(lambda: cluster.known() == set(cluster.ids), "all brokers are registered")
+            cluster.wait_in_sync(TOPIC)
+        load.wait_for(1000)
+    client.stop()
+    client.close()
+    load.check(cluster.bootstrap)
+    assert load.gap_seconds <= FAIL_OVER_S
+    assert processes == [cluster.process_id(number) for number in cluster.ids]
     cluster.verify(TOPIC)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,26 @@ async def test_broker_replaces_the_registration_of_its_former_process(tree: Embe
     assert second > first
     former.expire()
     assert await session.exists(BrokerIdNode.path(1)) == stat
+
+
+@pytest.mark.parametrize("step", ["get", "multi"])
+async def test_former_session_ends_during_the_registration(
+    tree: EmbeddedTree, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The node was there at first and is missing later: it is created."""
+    former, session = tree.session(), tree.session()
+    await state.register(former, _BROKER, 0, 1.0)
+    perform = getattr(session, step)
+
+    async def perform_late(*arguments: Any) -> Any:
+        former.expire()
+        return await perform(*arguments)
+
+    monkeypatch.setattr(session, step, perform_late)
+    epoch = await state.register(session, _BROKER, 0, 1.0)
+    stat = await session.exists(BrokerIdNode.path(1))
+    assert stat is not None
+    assert (stat.ephemeral_owner, stat.czxid) == (session.session_id, epoch)
 
 
 async def test_role_of_the_former_process_is_free_at_once(tree: EmbeddedTree) -> None:
