@@ -125,9 +125,9 @@ def _until_copied(line: list[str], places: Places) -> tuple[int, str, str]:
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while _records_of(places.second) < _records_of(places.bootstrap):
-        assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "the copy is incomplete"
-        time.sleep(0.2)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            raise AssertionError(f"the tool has ended with exit code {process.wait(0.2)}")
     process.terminate()
     out, errors = process.communicate(timeout=60)
     return 0, out, errors

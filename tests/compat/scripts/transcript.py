@@ -8,7 +8,7 @@ A transcript is a text file. A line starts with one of these marks; the commands
     ! a line                                        its standard error
     = 1                                             its exit code, unless it is 0
     + plan.json {"version": 1}                      a line of a file below $D, written first
-    version 3.9.2                                   whose tools the next commands are, at first 4.3.0
+    version 3.9.2                                   the tools of the next commands; else 4.3.0
     # a comment
 
 In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, and
@@ -65,7 +65,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The addresses and folders of one run, by the words that stand for them."""
+    """The addresses and folders of one run; transcripts have words for them."""
 
     bootstrap: str
     folder: Path

@@ -97,7 +97,7 @@ def _print(options: Options, results: Results) -> int:
     if done:
         out(f"Successfully completed preferred leader election for partitions {listed}")
     if needless:
-        # Apache Kafka's tool lists the elected partitions here, too: a mistake that was never fixed.
+        # Apache Kafka's tool has this mistake: it lists the elected partitions here, too.
         out(f"Preferred replica already elected for partitions {listed}")
     for key, error in failed.items():
         out(
