@@ -1,9 +1,12 @@
 """The producer against a broker: futures, callbacks, serializers, partitioners, interceptors."""
 
+import asyncio
 import concurrent.futures
 import dataclasses
+import gc
 import struct
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -81,6 +84,44 @@ def test_futures_work_with_the_standard_library(cluster: Cluster, topic: str) ->
     assert done == [futures[0]]
     assert not futures[0].cancel()
     assert futures[0].exception() is None
+
+
+def test_futures_work_with_asyncio(cluster: Cluster, topic: str) -> None:
+    """`asyncio.wrap_future` takes the future, because isinstance accepts it as a Future."""
+
+    async def send(producer: Producer) -> Any:
+        future: Any = producer.send(topic, b"one", partition=1)
+        assert isinstance(future, concurrent.futures.Future)
+        return await asyncio.wrap_future(future)
+
+    with producer_of(cluster) as producer:
+        assert asyncio.run(send(producer)).partition == 1
+
+
+def test_finished_futures_are_freed(cluster: Cluster) -> None:
+    """The garbage collector does not visit futures, so a finished one is in no reference cycle."""
+
+    class Owner:
+        """Refers to futures, and is referred to by their callbacks and tracebacks."""
+
+    def use(producer: Producer, owner: Any) -> None:
+        owner.sent = producer.send("strict", b"x", on_delivery=lambda *_: owner)
+        owner.sent.add_done_callback(lambda _: owner)
+        assert owner.sent.result(10).offset == 0
+        owner.refused = producer.send("strict", b"x" * 1000, on_delivery=lambda *_: owner)
+        owner.refused.add_done_callback(lambda _: owner)
+        for _ in range(2):
+            with pytest.raises(ApiError):
+                owner.refused.result(10)
+
+    cluster.create_topic("strict", config={"max.message.bytes": "200"})
+    owner = Owner()
+    freed = weakref.ref(owner)
+    with producer_of(cluster) as producer:
+        use(producer, owner)
+        del owner
+        gc.collect()
+        assert freed() is None
 
 
 def test_error_of_the_broker_is_in_the_future(cluster: Cluster) -> None:

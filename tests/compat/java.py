@@ -170,6 +170,7 @@ class KafkaNode:
         self.data = folder / "data"
         self.port, controller = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.java_options: tuple[str, ...] = ()
         folder.mkdir(parents=True, exist_ok=True)
         self._properties = folder / "server.properties"
         rows = (
@@ -195,9 +196,10 @@ class KafkaNode:
         if not self.data.exists():
             arguments = ("format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self._properties))
             run(self.class_path, "kafka.tools.StorageTool", *arguments)
+        java, *words = command(self.class_path, "kafka.Kafka", str(self._properties), heap_mb=400)
         with (self.folder / "out").open("ab") as out:
             self._process = subprocess.Popen(
-                command(self.class_path, "kafka.Kafka", str(self._properties), heap_mb=400),
+                [java, *self.java_options, *words],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

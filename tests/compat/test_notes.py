@@ -1,4 +1,4 @@
-"""The notes' programs run against Apache Kafka."""
+"""The notes' programs run against Apache Kafka 4.3.0."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,11 +13,13 @@ pytestmark = [
     pytest.mark.skipif(java.why_not() is not None, reason=java.why_not() or ""),
 ]
 
+_VERSION = "4.3.0"
+
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an Apache Kafka broker."""
-    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"))
+    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), version=_VERSION)
     node.start()
     yield node.bootstrap
     node.stop()

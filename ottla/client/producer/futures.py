@@ -1,49 +1,68 @@
-"""The result of `send`: a `concurrent.futures.Future` that costs no lock until someone waits.
+"""The result of `send`: a `concurrent.futures.Future` in behaviour, and a small object in C.
 
 librdkafka calls the future itself with its delivery report. One thread at a time serves these
 reports: see `serving.py`.
+
+There is one future for each record that is not acknowledged, so it must be cheap: a struct of
+msgspec, which the garbage collector does not visit (`gc=False`), because 100 000 objects of a class
+start full collections (decision 0023). An object that the collector does not visit must not be part
+of a reference cycle when it is finished: `_finish` and `_notify` drop the callbacks, and `result`
+raises a copy of the error, whose traceback may refer to the caller's variables.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
-from typing import Any
+from typing import Any, ClassVar, cast
+
+import msgspec
 
 from ottla.client import transport
 from ottla.client.producer.serving import ReportServer
 from ottla.client.records import RecordMetadata
 
 OnDelivery = Callable[[RecordMetadata | None, Exception | None], None]
-_PENDING, _FINISHED = "PENDING", "FINISHED"
+_log = logging.getLogger("ottla.client")
 
 
-class DeliveryFuture(Future[RecordMetadata]):
+class _Waiting:
+    """The lock and the callbacks of a future that a thread waits for, created by the first one."""
+
+    __slots__ = ("callbacks", "condition", "waiters")
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.waiters: list[Any] = []
+        self.callbacks: list[Callable[[Any], object]] = []
+
+
+class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
     """A future of RecordMetadata; works with `concurrent.futures.wait` and `asyncio.wrap_future`.
 
     `result()` raises ApiError for the broker's error, TimedOut after `delivery.timeout.ms`.
-    A record cannot be cancelled once it is sent.
+    A record cannot be cancelled once it is sent. It is an instance of `concurrent.futures.Future`
+    for `isinstance`.
     """
 
-    # Class attributes instead of those that Future.__init__ sets: its lock and condition take
-    # longer than sending a record.
-    _state = _PENDING
-    _result: Any = None
-    _exception: Any = None
-    _waiters: Any = ()
-    _done_callbacks: Any = ()
     _on_delivery: OnDelivery | None = None
+    _outcome: RecordMetadata | Exception | None = None
     _observer: Callable[[RecordMetadata, Exception | None], None] | None = None
-    _lock: threading.Condition | None = None
+    _waiting: _Waiting | None = None
 
-    _server: ReportServer
-    # The server is an attribute of a producer's own subclass, so that a future needs no __init__.
-    __init__ = object.__init__
+    # Of a producer's own subclass, so that a future does not store it.
+    _server: ClassVar[ReportServer]
 
     @staticmethod
     def class_for(server: ReportServer) -> "type[DeliveryFuture]":
         """Return the class of one producer's futures."""
-        return type("DeliveryFuture", (DeliveryFuture,), {"_server": server})
+        words = {"_server": server}
+        kind = msgspec.defstruct("DeliveryFuture", [], bases=(DeliveryFuture,), namespace=words)
+        return cast("type[DeliveryFuture]", kind)
+
+    # The class for isinstance, which asyncio asserts: msgspec allows no other base class.
+    __class__ = property(lambda self: Future)
 
     def __call__(self, error: Any, report: Any) -> None:
         """Take librdkafka's delivery report."""
@@ -52,48 +71,68 @@ class DeliveryFuture(Future[RecordMetadata]):
             self.finish(RecordMetadata(report), raised)
             return
         # The common case, for which a call more would be a tenth of the cost of a record.
-        metadata = self._result = RecordMetadata(report)
-        try:
-            if self._on_delivery is not None:
-                self._on_delivery(metadata, None)
-        finally:
-            self._state = _FINISHED
-            if self._lock is not None:
-                self._notify()
+        metadata = RecordMetadata(report)
+        on_delivery = self._on_delivery
+        if on_delivery is None:
+            self._outcome = metadata
+        else:
+            self._on_delivery = None
+            try:
+                on_delivery(metadata, None)
+            finally:
+                self._outcome = metadata
+        if self._waiting is not None:
+            self._notify(self._waiting)
 
     def finish(self, metadata: RecordMetadata, error: Exception | None) -> None:
         """Complete the future: interceptors first, then the callback, then those that wait."""
-        if self._observer is not None:
-            self._observer(metadata, error)
-        if error is None:
-            self._result = metadata
-        else:
-            self._exception = error
+        observer, on_delivery = self._observer, self._on_delivery
+        self._observer = self._on_delivery = None
+        if observer is not None:
+            observer(metadata, error)
         try:
-            if self._on_delivery is not None:
-                self._on_delivery(None if error else metadata, error)
+            if on_delivery is not None:
+                on_delivery(None if error else metadata, error)
         finally:
-            self._state = _FINISHED
-            if self._lock is not None:
-                self._notify()
+            self._outcome = metadata if error is None else error
+            if self._waiting is not None:
+                self._notify(self._waiting)
 
-    def _notify(self) -> None:
+    def _notify(self, waiting: _Waiting) -> None:
         # A thread that creates the lock later finds the future finished.
-        with self._condition:
-            for waiter in self._waiters:
-                (waiter.add_exception if self._exception else waiter.add_result)(self)
-            self._condition.notify_all()
-        self._invoke_callbacks()  # type: ignore[attr-defined]
+        with waiting.condition:
+            is_failed = isinstance(self._outcome, Exception)
+            for waiter in waiting.waiters:
+                (waiter.add_exception if is_failed else waiter.add_result)(self)
+            waiting.condition.notify_all()
+        callbacks, waiting.callbacks = waiting.callbacks, []
+        for callback in callbacks:
+            self._call(callback)
+
+    def _call(self, callback: Callable[[Any], object]) -> None:
+        with self._server.user_code:
+            callback(self)
+
+    def _wait_state(self) -> _Waiting:
+        if self._waiting is None:
+            with self._server.creation:
+                if self._waiting is None:
+                    self._waiting = _Waiting()
+        return self._waiting
+
+    # The names that `concurrent.futures.wait` and `as_completed` use.
 
     @property
-    def _condition(self) -> threading.Condition:  # type: ignore[override]
-        # The name that concurrent.futures uses.
-        if self._lock is None:
-            with self._server.creation:
-                if self._lock is None:
-                    self._waiters, self._done_callbacks = [], []
-                    self._lock = threading.Condition()
-        return self._lock
+    def _condition(self) -> threading.Condition:
+        return self._wait_state().condition
+
+    @property
+    def _waiters(self) -> list[Any]:
+        return self._wait_state().waiters
+
+    @property
+    def _state(self) -> str:
+        return "PENDING" if self._outcome is None else "FINISHED"
 
     @property
     def condition(self) -> threading.Condition:
@@ -102,30 +141,56 @@ class DeliveryFuture(Future[RecordMetadata]):
 
     def done(self) -> bool:
         """Return True if the broker has acknowledged the record, or the record has failed."""
-        return self._state is _FINISHED
+        return self._outcome is not None
+
+    def running(self) -> bool:
+        """Return False: a record waits, or is finished."""
+        return False
 
     def cancel(self) -> bool:
         """Return False: a record cannot be cancelled once it is sent."""
         return False
 
+    def cancelled(self) -> bool:
+        """Return False: a record cannot be cancelled once it is sent."""
+        return False
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Call `callback(future)` once the future is complete; immediately, if it is."""
+        with self._condition:
+            if self._outcome is None:
+                self._wait_state().callbacks.append(callback)
+                return
+        self._call(callback)
+
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Wait for the acknowledgement, in seconds; raise the record's error or TimeoutError."""
-        self._wait(timeout)
-        if self._exception is not None:
-            raise self._exception
-        metadata: RecordMetadata = self._result
-        return metadata
+        outcome = self._wait(timeout)
+        if isinstance(outcome, Exception):
+            raise _copy_of(outcome)
+        return outcome
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the acknowledgement, in seconds; return the record's error or None."""
-        self._wait(timeout)
-        error: BaseException | None = self._exception
-        return error
+        outcome = self._wait(timeout)
+        return outcome if isinstance(outcome, Exception) else None
 
-    def _wait(self, timeout: float | None) -> None:
+    def _wait(self, timeout: float | None) -> RecordMetadata | Exception:
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self._state is not _FINISHED:
+        while self._outcome is None:
             remaining_s = None if deadline is None else deadline - time.monotonic()
             if remaining_s is not None and remaining_s <= 0:
                 raise TimeoutError
             self._server.wait_for(self, remaining_s)
+        return self._outcome
+
+    def __repr__(self) -> str:
+        return f"DeliveryFuture({'pending' if self._outcome is None else self._outcome!r})"
+
+
+def _copy_of(error: Exception) -> Exception:
+    """Return an equal error without traceback."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    copy.__cause__ = error.__cause__
+    return copy

@@ -17,8 +17,10 @@ from ottla.client.producer.serving import ReportServer
 from ottla.client.producer.transactions import GroupMember, Offsets
 from ottla.client.records import Headers, ProducerRecord, unsent
 
-# Reports are served after every 16th record: each time costs as much as sending a record.
-_SERVED_EVERY = 15
+# Reports are served after every 64th record: each time costs as much as sending a record. A sender
+# that is slower than 6 400 records per second leaves most of them to the background thread.
+_SERVED_EVERY = 63
+_REFUSALS = (BufferError, TypeError, transport.LibrdkafkaError)
 _STEP_S = 0.05
 
 
@@ -65,9 +67,7 @@ class Producer:
         the producer. Raises SerializationError before anything is queued; errors of the broker are
         raised by the future's `result()`.
         """
-        future: DeliveryFuture = self._new_future()
-        if on_delivery is not None:
-            future._on_delivery = on_delivery
+        future = self._new_future(on_delivery)
         if self._is_plain:
             try:
                 if headers is None and partition is None and timestamp is None:
@@ -77,7 +77,7 @@ class Producer:
                     self._produce(
                         topic, value, key, partition_or_any, future, future, timestamp or 0, headers
                     )
-            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+            except _REFUSALS as error:
                 record = PreparedRecord(topic, value, key, headers, partition, timestamp)
                 self._recover(record, future, error)
         else:
@@ -199,7 +199,7 @@ class Producer:
                     record.topic, record.value, record.key, partition_or_any, future, future,
                     record.timestamp or 0, record.headers,
                 )  # fmt: skip
-            except (BufferError, TypeError, transport.LibrdkafkaError) as error:
+            except _REFUSALS as error:
                 self._recover(record, future, error)
         except (ApiError, ClientError) as error:
             preparation.interceptors.on_acknowledgement(unsent(sent.topic, sent.partition), error)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -51,7 +51,9 @@ _PATIENCE_S = 60.0
 
 
 @contextlib.contextmanager
-def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[Target]:
+def running(
+    version: str, folder: Path, options: Mapping[str, str], java_options: Sequence[str] = ()
+) -> Iterator[Target]:
     """Run an Apache Kafka broker with these options until the end of the block."""
     settings = {**OPTIONS, **_QUIET, **options}
     count = int(settings.pop("log.dirs", "1"))
@@ -68,6 +70,7 @@ def running(version: str, folder: Path, options: Mapping[str, str]) -> Iterator[
         if "metric.reporters" in options:
             node.class_path += os.pathsep + _compile_receiver(folder, node.class_path)
         stack.callback(node.kill)
+        node.java_options = tuple(java_options)
         node.start()
         target = Target("127.0.0.1", node.port, settling_s=_SETTLING_S)
         _wait_for_brokers(target)

@@ -26,6 +26,9 @@ CLASSES = {
     "kafka-groups": f"{_TOOLS}.GroupsCommand",
     "kafka-replica-verification": f"{_TOOLS}.ReplicaVerificationTool",
     "kafka-streams-application-reset": f"{_TOOLS}.StreamsResetter",
+    "kafka-jmx": f"{_TOOLS}.JmxTool",
+    "kafka-mirror-maker": "kafka.tools.MirrorMaker",
+    "kafka-preferred-replica-election": "kafka.admin.PreferredReplicaLeaderElectionCommand",
 }
 # These read standard input, or end the JVM from threads of their own: each gets a JVM.
 ALONE = frozenset({

@@ -4,56 +4,101 @@ Each transcript is played to a new broker with the tools of its version (Maven f
 runs them), and the output is written into the file.
 """
 
+import contextlib
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from ottla.client import AdminClient
 from tests.compat import java
 from tests.compat.java_tools.server import SOURCE, ToolServer
 from tests.compat.recorded import peers
 from tests.compat.scripts.classes import ALONE, CLASSES
-from tests.compat.scripts.transcript import FOLDER, Command, Transcript, normalize, read, write
+from tests.compat.scripts.transcript import (
+    FOLDER,
+    Command,
+    Places,
+    Transcript,
+    normalize,
+    read,
+    write,
+)
 
 # Loggers are a matter of a distribution's configuration; what a tool itself prints is recorded.
 _SILENT = "log4j.rootLogger=OFF\n"
+_JMX = (
+    "-Dcom.sun.management.jmxremote.port={0}",
+    "-Dcom.sun.management.jmxremote.rmi.port={0}",
+    "-Dcom.sun.management.jmxremote.host=127.0.0.1",
+    "-Djava.rmi.server.hostname=127.0.0.1",
+    "-Dcom.sun.management.jmxremote.authenticate=false",
+    "-Dcom.sun.management.jmxremote.ssl=false",
+)
 
 
 def record(transcript: Transcript) -> None:
     """Play a transcript to Apache Kafka and store the results."""
-    class_path = java.kafka_class_path(transcript.version)
     with tempfile.TemporaryDirectory(prefix="scripts-") as name:
         folder = Path(name)
         (folder / "log4j.properties").write_text(_SILENT)
-        with peers.running(transcript.version, folder / "kafka", {}) as target:
-            bootstrap = f"{target.host}:{target.port}"
-            tools = Tools(folder, class_path)
-            (folder / "work").mkdir()
+        tools: dict[str, Tools] = {}
+        with places_of(transcript, folder) as places:
             for command in transcript.commands:
                 if "O" not in command.marks:
-                    tools.run(command, bootstrap, folder / "work")
+                    if command.version not in tools:
+                        tools[command.version] = Tools(folder, command.version)
+                    tools[command.version].run(command, places)
+
+
+@contextlib.contextmanager
+def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
+    """Run the brokers of a transcript until the end of the block."""
+    work = folder / "work"
+    work.mkdir()
+    second = jmx_url = ""
+    java_options: tuple[str, ...] = ()
+    if transcript.uses("$J"):
+        (port,) = java.free_ports(1)
+        java_options = tuple(option.format(port) for option in _JMX)
+        jmx_url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
+    with contextlib.ExitStack() as stack:
+        target = stack.enter_context(
+            peers.running(transcript.version, folder / "kafka", {}, java_options)
+        )
+        if transcript.uses("$C"):
+            other = stack.enter_context(peers.running(transcript.version, folder / "second", {}))
+            second = f"{other.host}:{other.port}"
+        yield Places(f"{target.host}:{target.port}", work, second, jmx_url)
 
 
 class Tools:
     """The tools of one version."""
 
-    def __init__(self, folder: Path, class_path: str) -> None:
+    def __init__(self, folder: Path, version: str) -> None:
+        class_path = java.kafka_class_path(version)
         self._class_path = f"{folder}:{java.compiled(SOURCE, class_path)}:{class_path}"
         self._server = ToolServer(java.command(self._class_path, SOURCE.stem))
 
-    def run(self, command: Command, bootstrap: str, folder: Path) -> None:
+    def run(self, command: Command, places: Places) -> None:
         """Run one command and store its result."""
-        command.write_files(folder)
-        script, *words = command.words(bootstrap, folder)
+        command.write_files(places)
+        script, *words = command.words(places)
         line = java.command(self._class_path, CLASSES[script], *words)
-        is_shared = script not in ALONE and not command.stdin
-        code, out, errors = self._shared(script, words) if is_shared else _alone(line, command)
+        code: int | None
+        if "E" in command.marks:
+            code, out, errors = _until_copied(line, places)
+        elif script not in ALONE and not command.stdin:
+            code, out, errors = self._shared(script, words)
+        else:
+            code, out, errors = _alone(line, command)
         if code is None:
             code, out, errors = _alone(line, command)
         command.code = code
-        command.out = normalize(out, bootstrap, folder)
-        command.errors = normalize(errors, bootstrap, folder, others=command.out)
+        command.out = normalize(out, places)
+        command.errors = normalize(errors, places, others=command.out)
 
     def _shared(self, script: str, words: list[str]) -> tuple[int | None, str, str]:
         try:
@@ -74,6 +119,28 @@ def _alone(line: list[str], command: Command) -> tuple[int, str, str]:
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def _until_copied(line: list[str], places: Places) -> tuple[int, str, str]:
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while _records_of(places.second) < _records_of(places.bootstrap):
+        assert time.monotonic() < deadline, "the copy is incomplete"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            raise AssertionError(f"the tool has ended with exit code {process.wait(0.2)}")
+    process.terminate()
+    out, errors = process.communicate(timeout=60)
+    return 0, out, errors
+
+
+def _records_of(bootstrap: str) -> int:
+    with AdminClient(bootstrap_servers=bootstrap) as admin:
+        rows = [
+            (topic.name, part.partition)
+            for topic in admin.list_topics()
+            for part in topic.partitions
+        ]
+        return sum(found.offset for found in admin.list_offsets(dict.fromkeys(rows, -1)).values())
 
 
 def main(subjects: list[str]) -> None:

@@ -44,7 +44,14 @@ _LINES: list[tuple[str, list[str], list[str]]] = [
         [],
         ["first:0:0", "first:1:0"],
     ),
-    ("kafka-preferred-replica-election.sh --bootstrap-server $B", [], []),
+    (
+        "kafka-preferred-replica-election.sh --bootstrap-server $B",
+        [],
+        [
+            "This tool is deprecated. Please use kafka-leader-election tool. "
+            "Tracking issue: KAFKA-8405"
+        ],
+    ),
     (
         "kafka-topics.sh --zookeeper $Z --delete --topic first",
         [],

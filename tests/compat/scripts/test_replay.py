@@ -3,6 +3,7 @@
 import io
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from ottla.tools.scripts import entry
 from tests.compat.scripts.transcript import (
     FOLDER,
     Command,
+    Places,
+    Transcript,
     normalize,
     read,
     without_brokers_words,
@@ -52,33 +55,52 @@ def run_script(words: list[str], stdin: list[str], monkeypatch: pytest.MonkeyPat
     return Done(code, out, errors)
 
 
-@pytest.fixture(name="bootstrap")
-def _bootstrap() -> Iterator[str]:
-    with Cluster(options=_OPTIONS) as cluster:
-        yield cluster.bootstrap
+@contextmanager
+def places_of(transcript: Transcript, folder: Path) -> Iterator[Places]:
+    """Run the clusters of a transcript until the end of the block."""
+    with ExitStack() as stack:
+        options = dict(_OPTIONS)
+        if transcript.uses("$J"):
+            options["metrics.listener"] = "127.0.0.1:0"
+        cluster = stack.enter_context(Cluster(options=options))
+        second = jmx_url = ""
+        if transcript.uses("$C"):
+            second = stack.enter_context(Cluster(options=_OPTIONS)).bootstrap
+        if transcript.uses("$J"):
+            address = cluster._running[cluster.brokers[0]].node.monitoring_address
+            assert address is not None
+            jmx_url = f"service:jmx:rmi:///jndi/rmi://{address[0]}:{address[1]}/jmxrmi"
+        yield Places(cluster.bootstrap, folder, second, jmx_url)
 
 
 @pytest.mark.parametrize("subject", TRANSCRIPTS)
 def test_output_is_that_of_apache_kafka(
-    subject: str, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    subject: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Standard output, standard error and exit code of every command are as recorded."""
+    transcript = read(FOLDER / f"{subject}.txt")
     differences: list[str] = []
-    for command in read(FOLDER / f"{subject}.txt").commands:
-        if "K" in command.marks:
-            continue
-        command.write_files(tmp_path)
-        done = run_script(command.words(bootstrap, tmp_path), command.stdin, monkeypatch)
-        differences += compare(command, done, bootstrap, tmp_path)
+    with places_of(transcript, tmp_path) as places:
+        for command in transcript.commands:
+            if "K" in command.marks:
+                continue
+            command.write_files(places)
+            done = run_script(own_words(command, places), command.stdin, monkeypatch)
+            differences += compare(command, done, places)
     assert not differences, "\n".join(differences)
 
 
-def compare(command: Command, done: Done, bootstrap: str, folder: Path) -> list[str]:
+def own_words(command: Command, places: Places) -> list[str]:
+    """Return the words of our script."""
+    return [*command.words(places), *(["--until-end"] if "E" in command.marks else [])]
+
+
+def compare(command: Command, done: Done, places: Places) -> list[str]:
     """Return the lines that differ from the recorded ones."""
-    out = normalize(done.out, bootstrap, folder, command.marks)
-    errors = normalize(done.errors, bootstrap, folder, command.marks, out)
-    expected = normalize("\n".join(command.out), bootstrap, folder, command.marks)
-    expected_errors = normalize("\n".join(command.errors), bootstrap, folder, command.marks)
+    out = normalize(done.out, places, command.marks)
+    errors = normalize(done.errors, places, command.marks, out)
+    expected = normalize("\n".join(command.out), places, command.marks)
+    expected_errors = normalize("\n".join(command.errors), places, command.marks)
     if "W" in command.marks:
         out, errors = without_brokers_words(out), without_brokers_words(errors)
         expected = without_brokers_words(expected)

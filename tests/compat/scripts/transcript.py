@@ -2,22 +2,27 @@
 
 A transcript is a text file. A line starts with one of these marks; the commands share one cluster:
 
-    $ kafka-topics --bootstrap-server $B --list     a command; $B is the cluster, $D a folder
+    $ kafka-topics --bootstrap-server $B --list     a command; see the words below
     < a line                                        its standard input
     > a line                                        its standard output
     ! a line                                        its standard error
     = 1                                             its exit code, unless it is 0
     + plan.json {"version": 1}                      a line of a file below $D, written first
-    version 3.9.2                                   whose tools were recorded, unless 4.3.0's
+    version 3.9.2                                   the tools of the next commands; else 4.3.0
     # a comment
+
+In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, and
+$J the broker's JMX URL. The broker has the version of the first command's tools.
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
 compared. `$S kafka-…` compares sorted lines: Apache Kafka prints them in the order of a hash table.
 `$U kafka-…` compares sorted words: Apache Kafka prints options in the order of a hash table. `$K
 kafka-…` is only run against Apache Kafka: Ottla's broker lacks the feature. `$O kafka-…` is only
-run by our scripts: an old flag that the recorded version has removed, or an extension. Texts that
-differ in each run (addresses, ids, times) are replaced by words.
+run by our scripts: an old flag that the recorded version has removed, or an extension. `$E kafka-…`
+ends only by a signal: the recorder sends it once cluster $C has received as many records as $B has;
+our script ends with `--until-end`. Texts that differ in each run (addresses, ids, times) are
+replaced by words.
 """
 
 import re
@@ -29,7 +34,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "transcripts"
 FILES = Path(__file__).parent / "files"
 MODERN = "4.3.0"
-_COMMAND = re.compile(r"\$([NSOWUK]*) (.*)")
+_COMMAND = re.compile(r"\$([NSOWUKE]*) (.*)")
 _BROKERS_WORDS = re.compile(r"^((?:Error[^:]*|[^:]*): ?).*")
 # joptsimple's table of options, argparse4j's usage, and what follows them: sentences of Kafka's
 # own.
@@ -51,8 +56,44 @@ _REPLACEMENTS = (
 )
 _WORDS = re.compile(r"[^\s,\[\]]+")
 # The Java client recommends KIP-848; its console consumers leave groups with random names behind.
-_OF_THE_CLIENT = re.compile(r"The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$")
+# SLF4J reports two loggers on the class path.
+_OF_THE_CLIENT = re.compile(
+    r"SLF4J: |The consumer rebalance protocol \(KIP-848\)|console-consumer-\d+$"
+)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The addresses and folders of one run; transcripts have words for them."""
+
+    bootstrap: str
+    folder: Path
+    second: str = ""
+    jmx_url: str = ""
+
+    def fill(self, text: str) -> str:
+        """Return a text of a transcript with the places of this run."""
+        for word, place in self._words():
+            text = text.replace(word, place)
+        return text
+
+    def hide(self, text: str) -> str:
+        """Return an output with words for the places of this run."""
+        for word, place in self._words():
+            text = text.replace(place, word) if place else text
+        host, _, port = self.bootstrap.rpartition(":")
+        text = text.replace(f"/{host}", "HOST").replace(f"{host}:{port}", "$B")
+        return text.replace(port, "PORT")
+
+    def _words(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("$J", self.jmx_url),
+            ("$B", self.bootstrap),
+            ("$C", self.second),
+            ("$D", str(self.folder)),
+            ("$F", str(FILES)),
+        )
 
 
 @dataclass(slots=True)
@@ -62,26 +103,24 @@ class Command:
     line: str
     marks: str
     text: str
+    version: str = MODERN
     stdin: list[str] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
     out: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     code: int = 0
 
-    def words(self, bootstrap: str, folder: Path) -> list[str]:
+    def words(self, places: Places) -> list[str]:
         """Return the words of the command line for one run."""
-        text = (
-            self.text.replace("$B", bootstrap).replace("$D", str(folder)).replace("$F", str(FILES))
-        )
-        return shlex.split(text)
+        return shlex.split(places.fill(self.text))
 
-    def write_files(self, folder: Path) -> None:
+    def write_files(self, places: Places) -> None:
         """Write the files that the command reads."""
         contents: dict[str, list[str]] = {}
         for name, line in self.files:
-            contents.setdefault(name, []).append(line)
+            contents.setdefault(name, []).append(places.fill(line))
         for name, lines in contents.items():
-            (folder / name).write_text("\n".join(lines) + "\n")
+            (places.folder / name).write_text("\n".join(lines) + "\n")
 
 
 @dataclass(slots=True)
@@ -91,7 +130,15 @@ class Transcript:
     path: Path
     lines: list[str]
     commands: list[Command]
-    version: str
+
+    @property
+    def version(self) -> str:
+        """The version of the broker."""
+        return self.commands[0].version
+
+    def uses(self, word: str) -> bool:
+        """Return True if a command or a file names this place."""
+        return any(word in line for line in self.lines)
 
 
 def read(path: Path) -> Transcript:
@@ -103,7 +150,7 @@ def read(path: Path) -> Transcript:
         mark, _, rest = line.partition(" ")
         found = _COMMAND.fullmatch(line)
         if found is not None:
-            commands.append(Command(line, found.group(1), found.group(2), files=waiting))
+            commands.append(Command(line, found.group(1), found.group(2), version, files=waiting))
             waiting = []
         elif mark == "+":
             name, _, text = rest.partition(" ")
@@ -118,7 +165,7 @@ def read(path: Path) -> Transcript:
     for command in commands:
         command.out = clean(command.out)
         command.errors = clean(command.errors, command.out)
-    return Transcript(path, lines, commands, version)
+    return Transcript(path, lines, commands)
 
 
 def write(transcript: Transcript) -> None:
@@ -141,13 +188,9 @@ def write(transcript: Transcript) -> None:
     transcript.path.write_text(text, encoding="utf-8")
 
 
-def normalize(
-    text: str, bootstrap: str, folder: Path, marks: str = "", others: Sequence[str] = ()
-) -> list[str]:
+def normalize(text: str, places: Places, marks: str = "", others: Sequence[str] = ()) -> list[str]:
     """Return the lines of an output, with words in place of what differs in each run."""
-    text = text.replace(bootstrap, "$B").replace(str(folder), "$D").replace(str(FILES), "$F")
-    host, _, port = bootstrap.rpartition(":")
-    text = text.replace(f"/{host}", "HOST").replace(f"{host}:{port}", "$B").replace(port, "PORT")
+    text = places.hide(text)
     for pattern, word in _REPLACEMENTS:
         text = pattern.sub(word, text)
     lines = clean(text.replace("\r", "").split("\n"), others)

@@ -24,6 +24,14 @@ _settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
 _mirror = deferred("ottla.tools.mirror.copying", "Mirror")
 _route = deferred("ottla.tools.mirror.routes", "Route")
 
+# Apache Kafka's notice; the copy here reads every partition itself.
+_WARNING = (
+    "WARNING: The default partition assignment strategy of the mirror maker will change from "
+    "'range' to 'roundrobin' in an upcoming release (so that better load balancing can be "
+    "achieved). If you prefer to make this switch in advance of that release add the following to "
+    "the corresponding config: 'partition.assignment.strategy="
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor'"
+)
 _CLASSES = ("consumer.rebalance.listener", "rebalance.listener.args", "message.handler", "message.handler.args")  # fmt: skip
 
 SPEC = Spec(
@@ -74,6 +82,8 @@ def run(options: Options) -> int:
     for name, words in (("consumer.config", consumer), ("producer.config", producer)):
         if not words.get("bootstrap.servers"):
             raise UsageError(f"{options[name]} has no bootstrap.servers: add it")
+    if "partition.assignment.strategy" not in consumer:
+        err(_WARNING)
     try:
         return _mirror_topics(options, consumer, producer)
     except OttlaError as error:

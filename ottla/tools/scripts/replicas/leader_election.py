@@ -1,7 +1,4 @@
-"""`kafka-leader-election` (org.apache.kafka.tools.LeaderElectionCommand), and the tool it replaced.
-
-`kafka-preferred-replica-election` is this tool with `--election-type preferred`.
-"""
+"""`kafka-leader-election` (org.apache.kafka.tools.LeaderElectionCommand)."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -57,7 +54,7 @@ def run(options: Options) -> int:
     try:
         kind, keys = _check(options)
         with cluster(options) as brokers:
-            results = _elect(brokers, kind, keys)
+            results = elect(brokers, kind, keys)
     except OttlaError as error:
         err(str(error))
         return 1
@@ -105,7 +102,8 @@ def _check(options: Options) -> tuple[int, list[TopicPartition] | None]:
     return kind, keys
 
 
-def _elect(brokers: Brokers, kind: int, keys: Sequence[TopicPartition] | None) -> Results:
+def elect(brokers: Brokers, kind: int, keys: Sequence[TopicPartition] | None) -> Results:
+    """Elect leaders; `kind` is 0 for preferred ones, 1 for unclean ones; keys None is all."""
     rows: dict[str, list[int]] = defaultdict(list)
     for topic, partition in keys or ():
         rows[topic].append(partition)
@@ -134,37 +132,51 @@ def _elect(brokers: Brokers, kind: int, keys: Sequence[TopicPartition] | None) -
 
 
 def _print(options: Options, kind: int, results: Results) -> int:
-    ordered = hash_order(results, partition_hash)
-    done = [key for key in ordered if results[key] is None]
-    failed = {key: error for key in ordered if (error := results[key]) is not None}
-    needless = [key for key, error in failed.items() if error.code is ErrorCode.ELECTION_NOT_NEEDED]
-    for key in needless:
-        del failed[key]
+    done, needless, failed = divided(results)
     word = _TYPES[kind].upper()
     if options.is_json:
         as_json(
             {
                 "elected": done,
                 "not_needed": needless,
-                "failed": {_text(k): e for k, e in failed.items()},
+                "failed": {text_of(k): e for k, e in failed.items()},
             }
         )
         return 1 if failed else 0
     if done:
-        listed = ", ".join(map(_text, done))
+        listed = ", ".join(map(text_of, done))
         out(f"Successfully completed leader election ({word}) for partitions {listed}")
     if needless:
-        out(f"Valid replica already elected for partitions {', '.join(map(_text, needless))}")
+        out(f"Valid replica already elected for partitions {', '.join(map(text_of, needless))}")
     for key, error in failed.items():
-        name = "".join(part.capitalize() for part in error.code.name.split("_"))
         out(
-            f"Error completing leader election ({word}) for partition: {_text(key)}: "
-            f"org.apache.kafka.common.errors.{name}Exception: {error}"
+            f"Error completing leader election ({word}) for partition: {text_of(key)}: "
+            f"{java_exception(error)}"
         )
     if failed:
         err(f"{len(failed)} replica(s) could not be elected")
     return 1 if failed else 0
 
 
-def _text(key: TopicPartition) -> str:
+def divided(
+    results: Results,
+) -> tuple[list[TopicPartition], list[TopicPartition], dict[TopicPartition, ApiError]]:
+    """Return the partitions with a new leader, those that needed none, and the errors of others."""
+    ordered = hash_order(results, partition_hash)
+    done = [key for key in ordered if results[key] is None]
+    failed = {key: error for key in ordered if (error := results[key]) is not None}
+    needless = [key for key, error in failed.items() if error.code is ErrorCode.ELECTION_NOT_NEEDED]
+    for key in needless:
+        del failed[key]
+    return done, needless, failed
+
+
+def java_exception(error: ApiError) -> str:
+    """Return an error as the Java client's exception prints it."""
+    name = "".join(part.capitalize() for part in error.code.name.split("_"))
+    return f"org.apache.kafka.common.errors.{name}Exception: {error}"
+
+
+def text_of(key: TopicPartition) -> str:
+    """Return a partition as Apache Kafka prints it."""
     return f"{key[0]}-{key[1]}"
