@@ -1,7 +1,9 @@
 """Debian's Chromium for tests, driven by Playwright, with axe-core.
 
-Without Chromium the tests that need it are skipped. CI sets OTTLA_TESTS_NEED_CHROMIUM: there a test
-that cannot run fails. OTTLA_SCREENSHOTS names a folder for pictures of the pages.
+A test file opens the browser with `chromium`, the page of an admin with `admin_page`, and each test
+with `without_errors`. Without Chromium the tests that need it are skipped. CI sets
+OTTLA_TESTS_NEED_CHROMIUM: there a test that cannot run fails. OTTLA_SCREENSHOTS names a folder for
+pictures of the pages.
 """
 
 import os
@@ -14,12 +16,16 @@ from typing import NoReturn
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, FloatRect, Page, expect, sync_playwright
+
+from tests.console.conftest import PASSWORD
 
 REQUIRED = "OTTLA_TESTS_NEED_CHROMIUM"
 SCREENSHOTS = "OTTLA_SCREENSHOTS"
 _SERIOUS = ("serious", "critical")
 _PATIENCE_MS = 15_000
+# Pictures show the charts below the first screen, but not whole lists.
+_PICTURE_HEIGHT = 1400
 # The sandbox needs privileges that a container does not have; the pages are our own.
 _ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--lang=en-US"]
 
@@ -69,16 +75,62 @@ class Watched:
             if item["impact"] in _SERIOUS
         ]
 
-    def picture(self, name: str) -> None:
-        """Take a picture of the page if OTTLA_SCREENSHOTS asks for it."""
+    def picture(self, name: str, *, is_dark: bool = False) -> None:
+        """Take a picture of the page if OTTLA_SCREENSHOTS asks for it.
+
+        With `is_dark` also one of the page in the dark theme, which is loaded again: its charts are
+        drawn in the colours of the theme.
+        """
         folder = os.environ.get(SCREENSHOTS)
-        if folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            path = f"{folder}/{name}.png"
-            self.page.screenshot(path=path)
-            # A palette halves the size of a picture of text.
-            Image.open(path).convert("RGB").quantize(48).save(path, optimize=True)
+        if not folder:
+            return
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        self._draw(f"{folder}/{name}.png")
+        if is_dark:
+            self.page.emulate_media(color_scheme="dark")
+            self.page.reload()
+            self._draw(f"{folder}/{name}-dark.png")
+            self.page.emulate_media(color_scheme="light")
+
+    def _draw(self, path: str) -> None:
+        self.page.wait_for_load_state("networkidle")
+        size = self.page.viewport_size
+        assert size is not None, "each page has a size"
+        height = self.page.evaluate("document.documentElement.scrollHeight")
+        shown = max(size["height"], min(height, _PICTURE_HEIGHT))
+        clip: FloatRect = {"x": 0, "y": 0, "width": size["width"], "height": shown}
+        self.page.screenshot(path=path, full_page=True, clip=clip)
+        # A palette halves the size of a picture of text.
+        Image.open(path).convert("RGB").quantize(48).save(path, optimize=True)
 
     def _on_message(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self.errors.append(message.text)
+
+
+@contextmanager
+def admin_page(browser: Browser, url: str) -> Iterator[Watched]:
+    """Yield a page, 1280 pixels wide, on which the admin of a console has logged in."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 800}, base_url=url, timezone_id="UTC"
+    )
+    try:
+        watched = Watched(context.new_page())
+        watched.page.goto("/c/local/topics")
+        watched.picture("login")
+        assert watched.violations() == []
+        watched.page.get_by_label("User").fill("admin")
+        watched.page.get_by_label("Password").fill(PASSWORD)
+        watched.page.get_by_role("button", name="Log in").click()
+        expect(watched.page.get_by_role("heading", name="Topics")).to_be_visible()
+        yield watched
+    finally:
+        context.close()
+
+
+@contextmanager
+def without_errors(watched: Watched) -> Iterator[Page]:
+    """Yield the page; fail if the browser's log has an error at the end."""
+    watched.forgive()
+    yield watched.page
+    assert watched.errors == []

@@ -8,13 +8,22 @@ from ottla.console.accounts.roles import Role
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
 from ottla.console.model.partitions import elect_leaders
+from ottla.console.model.requests.controllers import read_controller_id
+from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.page import Action, Done, NotFound, Page, View
 from ottla.console.pages.settings import change_actions, settings_table
 
 
 def show_brokers(view: View) -> Mapping[str, Any]:
     """Return the running brokers."""
-    return {"brokers": list_brokers(view.cluster)}
+    controller_id = read_controller_id(view.cluster, read_metadata(view.cluster))
+    brokers = list_brokers(view.cluster)
+    known = {row.node_id for row in brokers}
+    return {
+        "brokers": brokers,
+        "controller_id": controller_id,
+        "is_controller_apart": controller_id >= 0 and controller_id not in known,
+    }
 
 
 def show_broker(view: View) -> Mapping[str, Any]:

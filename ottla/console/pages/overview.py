@@ -19,9 +19,12 @@ def show(view: View) -> Mapping[str, Any]:
     """Return counts, brokers, the largest topics and the troubled partitions."""
     topics = list_topics(view.cluster, include_internal=True)
     troubled = list_troubled(view.cluster)
+    counts, brokers = read_overview(view.cluster), list_brokers(view.cluster)
+    known = {row.node_id for row in brokers}
     return {
-        "counts": read_overview(view.cluster),
-        "brokers": list_brokers(view.cluster),
+        "counts": counts,
+        "is_controller_apart": counts.controller_id >= 0 and counts.controller_id not in known,
+        "brokers": brokers,
         "largest": sorted(topics, key=lambda row: -(row.size_bytes or 0))[:_TOP_TOPICS],
         "troubled": troubled[:_MAX_TROUBLED],
         "troubled_count": len(troubled),

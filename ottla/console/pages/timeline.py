@@ -52,6 +52,7 @@ def show(view: View) -> Mapping[str, Any]:
         "nodes": draw_nodes(controllers, brokers, periods, scale, view.say("controller")),
         "drawing": draw_partitions(lanes, periods, scale) if topic else None,
         "controllers": controllers[::-1],
+        "broker_ids": {row.node_id for row in brokers},
         "changes": changes[:_CHANGES_MAX],
         "changes_max": _CHANGES_MAX,
         "observed_ms": periods[-1].end_ms if periods else None,

@@ -4,6 +4,7 @@ A box is right of all boxes that lead to it. The boxes of a column are ordered s
 cross. A topic that is written and read has one box, which connects two sub-topologies.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from ottla.console.streams.describe_text import NodeKind, Topology
 BOX_WIDTH, BOX_HEIGHT = 210, 30
 _GAP_X, _GAP_Y, _MARGIN = 56, 16, 10
 _PASSES = 4
+_NOTE = 40
+_TOPIC, _MEMBER = "topic", "member"
 
 
 class Box(NamedTuple):
@@ -52,6 +55,24 @@ Edge = tuple[Vertex, Vertex]
 def draw_topology(topology: Topology, notes: Mapping[str, str]) -> Drawing:
     """Return the drawing; `notes` are by topic."""
     vertices, edges = _graph(topology)
+    return draw_graph(vertices, edges, {(_TOPIC, name): note for name, note in notes.items()})
+
+
+def draw_readers(
+    members: Mapping[str, Sequence[tuple[str, int]]],
+) -> Drawing:
+    """Return the drawing of topics and the members of a group that read their partitions."""
+    counts = Counter((topic, name) for name, keys in members.items() for topic, _ in keys)
+    edges: list[Edge] = [((_TOPIC, topic), (_MEMBER, name)) for topic, name in counts]
+    vertices = dict.fromkeys([*(start for start, _ in edges), *((_MEMBER, n) for n in members)])
+    notes = {(_MEMBER, name): _partitions(keys) for name, keys in members.items()}
+    return draw_graph(list(vertices), edges, notes)
+
+
+def draw_graph(
+    vertices: Sequence[Vertex], edges: Sequence[Edge], notes: Mapping[Vertex, str]
+) -> Drawing:
+    """Return the drawing of a graph; `notes` are texts below the names."""
     columns = _ordered(_columns(vertices, edges), edges)
     tallest = max((len(column) for column in columns), default=0)
     height = tallest * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
@@ -66,13 +87,23 @@ def draw_topology(topology: Topology, notes: Mapping[str, str]) -> Drawing:
             *places[vertex],
             vertex[1],
             vertex[0],
-            notes.get(vertex[1], "") if vertex[0] == "topic" else "",
+            notes.get(vertex, ""),
         )
         for vertex in vertices
     )
     width = len(columns) * (BOX_WIDTH + _GAP_X) - _GAP_X + 2 * _MARGIN
     lines = tuple(_line(places[start], places[end], end[0] == "store") for start, end in edges)
     return Drawing(width, max(0, height) + 2 * _MARGIN, boxes, lines)
+
+
+def _partitions(keys: Sequence[tuple[str, int]]) -> str:
+    """Return the numbers of partitions: of each topic if there are several."""
+    topics: dict[str, list[str]] = {}
+    for topic, partition in sorted(keys):
+        topics.setdefault(topic, []).append(str(partition))
+    if len(topics) < 2:
+        return ", ".join(number for numbers in topics.values() for number in numbers)[:_NOTE]
+    return "; ".join(f"{topic} {', '.join(numbers)}" for topic, numbers in topics.items())[:_NOTE]
 
 
 def _graph(topology: Topology) -> tuple[list[Vertex], list[Edge]]:
@@ -82,7 +113,7 @@ def _graph(topology: Topology) -> tuple[list[Vertex], list[Edge]]:
     for node in topology.nodes:
         this = str(node.kind), node.name
         topics = [
-            ("topic", name) for name in node.topics or ((node.dynamic,) if node.dynamic else ())
+            (_TOPIC, name) for name in node.topics or ((node.dynamic,) if node.dynamic else ())
         ]
         stores = [("store", name) for name in node.stores]
         vertices |= dict.fromkeys([this, *topics, *stores])

@@ -11,10 +11,15 @@ from ottla.console.model.groups import (
     describe_group,
     list_groups,
     remove_members,
+    topology_of,
 )
 from ottla.console.page import Action, Done, Page, Source, View
 from ottla.console.pages.history import history_of
+from ottla.console.streams.drawing import draw_readers
 from ottla.console.tables import arrange
+
+# A drawing of more members is no longer legible; the table has all.
+_DRAWN = 40
 
 _SORTS = {
     "name": lambda row: row.group_id,
@@ -40,6 +45,7 @@ def show_group(view: View) -> Mapping[str, Any]:
     return {
         "group": detail,
         "topics": sorted({row.topic for row in detail.partitions}),
+        "readers": draw_readers(topology_of(detail)) if 0 < len(detail.members) <= _DRAWN else None,
         "forecast": _forecast(view),
         **history_of(view, Kind.GROUP, group_of(view)),
     }

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from ottla.console.streams.describe_text import NodeKind, Topology, TopologyNode, parse_topology
-from ottla.console.streams.drawing import BOX_HEIGHT, BOX_WIDTH, draw_topology
+from ottla.console.streams.drawing import BOX_HEIGHT, BOX_WIDTH, draw_readers, draw_topology
 from tests.unit.console.streams.test_describe_text import WORDS
 
 
@@ -40,3 +40,18 @@ def test_an_application_that_reads_what_it_writes_is_drawn() -> None:
 def test_nothing_is_an_empty_drawing() -> None:
     """An application without topics does not fail."""
     assert draw_topology(Topology(()), {}).boxes == ()
+
+
+def test_members_are_drawn_beside_the_topics_that_they_read() -> None:
+    """One line for each topic of a member, whose note has the partitions; an idle one has none."""
+    drawing = draw_readers(
+        {"a": (("orders", 1), ("orders", 0)), "b": (("orders", 2), ("x", 0)), "c": ()}
+    )
+    assert [(box.kind, box.text, box.note) for box in drawing.boxes] == [
+        ("topic", "orders", ""),
+        ("topic", "x", ""),
+        ("member", "a", "0, 1"),
+        ("member", "b", "orders 2; x 0"),
+        ("member", "c", ""),
+    ]
+    assert len(drawing.lines) == 3
