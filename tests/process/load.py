@@ -203,7 +203,9 @@ class JavaLoad:
             pause.wait(0.1)
 
     def check(self, bootstrap: str, partitions: int = PARTITIONS) -> None:
-        """Fail unless every acknowledged record is there once, in its order, and no other twice."""
+        """Fail unless every acknowledged record is read once and in order, and no other record
+        twice.
+        """
         events = [json.loads(line) for line in self._lines()]
         failures = [item for item in events if item["name"] == "producer_send_error"]
         assert failures == []
@@ -222,7 +224,7 @@ class JavaLoad:
 def judge(
     partition: int, sent: int, acknowledged: Mapping[int, int], found: Mapping[int, int]
 ) -> None:
-    """Fail if a partition has lost, doubled or reordered records: all were acknowledged."""
+    """Fail if a partition has lost, duplicated or reordered acknowledged records."""
     lost = acknowledged.items() - found.items()
     assert not lost, f"partition {partition} lost {len(lost)}, first {sorted(lost)[:3]}"
     numbers = list(found.values())

@@ -121,10 +121,10 @@ class Seen:
 
 
 @pytest.mark.parametrize("protocol", [pytest.param("classic", marks=campaign), "consumer"])
-def test_group_goes_on_when_its_coordinator_is_killed(
+def test_group_continues_when_its_coordinator_is_killed(
     cluster: BrokerCluster, protocol: str
 ) -> None:
-    """Committed offsets never go back, and every record is read (scenario 20)."""
+    """Committed offsets never decrease, and every record is read (scenario 20)."""
     seen = Seen()
     members = []
     try:

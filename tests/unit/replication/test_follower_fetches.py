@@ -59,7 +59,7 @@ def test_a_request_says_where_the_log_ends_and_in_which_epoch() -> None:
     assert partition.current_leader_epoch == 4
 
 
-def test_records_belong_at_the_offset_that_was_requested() -> None:
+def test_records_continue_the_log_at_the_requested_offset() -> None:
     """The effect contains the data and the position."""
     result, followed = fetches()
     requested(result)
