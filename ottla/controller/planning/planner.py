@@ -73,7 +73,7 @@ def plan_brokers(
     change = compare_brokers(image.brokers, after)
     # Even if no broker left: `image` may have been loaded without the restarted ones.
     without_removed = _elect_where_needed(
-        _without_failures(image, change).with_brokers(gone=change.removed), is_unclean
+        _without_failures(image, change).with_brokers(removed=change.removed), is_unclean
     )
     joined = without_removed.with_brokers(after[key] for key in sorted(change.registered))
     return _in_one_step(image, _elect_where_needed(joined, is_unclean))
