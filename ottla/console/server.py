@@ -14,7 +14,6 @@ import uvicorn
 from ottla.base.errors import OttlaError
 from ottla.console.app import create_app
 from ottla.console.state import Console, ConsoleSettings, open_console
-from ottla.console.timeline.sampler import TimelineSampler
 
 _START_S = 30.0
 # Open streams (live tail) end at once when the console stops.
@@ -28,7 +27,6 @@ class ConsoleServer:
     def __init__(self, settings: ConsoleSettings) -> None:
         self._settings = settings
         self._console: Console | None = None
-        self._sampler: TimelineSampler | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
@@ -82,12 +80,6 @@ class ConsoleServer:
         if not self._ready.wait(_START_S) or not self._thread.is_alive():
             raise OttlaError("the console did not start: see the log")
         self._console.sampler.start()
-        self._sampler = TimelineSampler(
-            [self._console.clusters.get(name) for name in self._console.clusters.names()],
-            self._console.timeline,
-            self._console.clock,
-        )
-        self._sampler.start()
 
     def stop(self) -> None:
         """Stop and wait for the thread; idempotent."""
@@ -96,12 +88,6 @@ class ConsoleServer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        if self._console is not None:
-            # Samples in progress end when their connections are closed.
-            self._console.clusters.close()
-        if self._sampler is not None:
-            self._sampler.stop()
-            self._sampler = None
         if self._console is not None:
             self._console.close()
             self._console = None

@@ -12,11 +12,11 @@ from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
 from ottla.console.alerts.addresses import Network
 from ottla.console.alerts.alerting import Alerts
-from ottla.console.history.sampler import EVERY_S, Sampler
 from ottla.console.history.store import History
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
+from ottla.console.sampler import SAMPLES_S, Sampler
 from ottla.console.sql.queries import Queries
 from ottla.console.streams.uploads import TopologyUploads
 from ottla.console.timeline.store import TimelineStore
@@ -43,7 +43,7 @@ class ConsoleSettings:
     is_read_only: bool = False
     first_password: str | None = None
     timeout_s: float = 5.0
-    sample_s: float = EVERY_S
+    sample_s: float = SAMPLES_S
     allowed_networks: tuple[Network, ...] = ()
 
 
@@ -89,6 +89,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
     history = History(database)
     alerts = Alerts(database, clusters, clock, settings.allowed_networks)
+    timeline = TimelineStore(database)
     return Console(
         settings,
         clock,
@@ -102,8 +103,8 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         history,
         alerts,
         Queries(clock),
-        Sampler(clusters, [history, alerts], clock, settings.sample_s),
-        TimelineStore(database),
+        Sampler(clusters, [timeline, history, alerts], clock, settings.sample_s),
+        timeline,
         TopologyUploads(database, clock),
         one_time_password=users.create_first(settings.first_password),
     )

@@ -205,9 +205,9 @@ class Replicas:
         options = self._topic_options(state.topic)
         log = self.directories.get(*key)
         if log is not None and log.topic_id not in (state.topic_id, ZERO_UUID):
-            # A log of a deleted topic: a crash undid the renaming of its directory.
-            _log.warning("deleting the log of an earlier topic partition=%s-%d", *key)
-            self.directories.delete(*key)
+            # A log of a deleted topic: a crash undid the renaming of its directory, or the log was
+            # moved away from this broker, while it was down, before the topic was deleted.
+            self._set_aside(key)
             log = None
         if log is None and not state.is_new and self.directories.has_failed_directory:
             # It may well be there: an empty log in another directory must not pass for it.
@@ -269,6 +269,21 @@ class Replicas:
     def _not_settled(self, partitions: Iterable[Key], error: StorageError) -> dict[Key, ErrorCode]:
         self.directory_offline(error.directory, error)
         return dict.fromkeys(partitions, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def set_aside(self, key: Key) -> None:
+        """Stop a replica that the cluster has assigned to other brokers, and rename its log.
+
+        The caller has made sure of that, and calls `settle_deletions_in_background` afterwards.
+        """
+        self._stop(key, delete=False)
+        try:
+            self._set_aside(key)
+        except StorageError as error:
+            self.directory_offline(error.directory, error)
+
+    def _set_aside(self, key: Key) -> None:
+        path = self.directories.set_aside(*key)
+        _log.warning("log is not assigned to this broker partition=%s-%d kept_as=%s", *key, path)
 
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)

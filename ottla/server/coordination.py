@@ -15,9 +15,8 @@ from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import parse_address
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedTree, TreeSize
-from ottla.cluster.zk.live import EnsembleUnreachable, LiveSession
 from ottla.cluster.zk.measured import MeasuredSession, SessionProbe
-from ottla.cluster.zk.port import ConnectionSuspended, Coordination
+from ottla.cluster.zk.port import ConnectionSuspended, Coordination, EnsembleUnreachable
 from ottla.cluster.zk.standby import StandbyServer
 from ottla.net.port import Net
 from ottla.server.coordination_dir import tree_directory
@@ -119,6 +118,9 @@ class BrokerCoordination:
     async def _new_session(self) -> Coordination:
         if self._tree is not None:
             return self._tree.session(self._timeout_ms)
+        # Imported here: a broker that keeps the tree itself does not need a client of ZooKeeper.
+        from ottla.cluster.zk.live import LiveSession
+
         connect_ms = self._options["zookeeper.connection.timeout.ms"] or self._timeout_ms
         return await LiveSession.begin(
             self._servers, timeout_ms=self._timeout_ms, connect_timeout_ms=int(connect_ms)

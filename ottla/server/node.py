@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import StorageError
@@ -43,7 +43,6 @@ from ottla.server.fetch.sessions import FetchSessions
 from ottla.server.listeners import Listeners
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.metadata_parts import MetadataParts
-from ottla.server.monitoring.service import MonitoringService
 from ottla.server.monitoring.sources import Sources, Stage
 from ottla.server.produce.heavy_batches import HeavyBatches
 from ottla.server.quotas.clients import ClientQuotas, client_quotas
@@ -55,6 +54,9 @@ from ottla.storage.cleaner.cleaning import Cleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.upkeep import Intervals
+
+if TYPE_CHECKING:
+    from ottla.server.monitoring.service import MonitoringService
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +137,7 @@ class Node:
         self._loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
         self.sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
         self.sources.tasks.append(self._tasks)
-        self._monitoring = MonitoringService(self.sources, self._tasks)
+        self._monitoring: MonitoringService | None = None
 
     # -- what others may know ---------------------------------------------------------------------
 
@@ -178,7 +180,7 @@ class Node:
     @property
     def monitoring_address(self) -> tuple[str, int] | None:
         """The address of /metrics and /healthz; None if metrics.listener is not set."""
-        return self._monitoring.address if self._static["metrics.listener"] else None
+        return None if self._monitoring is None else self._monitoring.address
 
     @property
     def node_id(self) -> int:
@@ -357,8 +359,8 @@ class Node:
             await self._membership.leave(self._is_hurried)
 
     async def _open_monitoring(self) -> None:
-        address = metrics_options.parse_address(self._static.text("metrics.listener"))
-        if address is not None:
+        if address := metrics_options.parse_address(self._static.text("metrics.listener")):
+            self._monitoring = _monitoring_service(self.sources, self._tasks)
             await self._monitoring.open(self._net, *address)
             self._undo.push_async_callback(self._monitoring.close)
             self.sources.configure(self._static, self._coordination)
@@ -511,3 +513,10 @@ def cleaner_of(broker: Broker, *, files: FileSystem) -> Cleaner:
         clock=broker.clock,
         settings=lambda: cleaning.Settings.from_options(broker.options),
     )
+
+
+def _monitoring_service(sources: Sources, tasks: Tasks) -> "MonitoringService":
+    """Return the service, whose pages only a broker with a monitoring port imports."""
+    from ottla.server.monitoring.service import MonitoringService
+
+    return MonitoringService(sources, tasks)

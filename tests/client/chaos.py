@@ -1,7 +1,6 @@
 """Brokers that die and return while a client works, and what must be true afterwards.
 
-Not done: paused brokers. While a group's coordinator is silent but connected, `send_offsets` waits
-for it, because its short steps end before librdkafka gives up the connection.
+Not done: paused brokers.
 """
 
 import os

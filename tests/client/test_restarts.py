@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from ottla.client import AdminClient, Consumer, Producer
+from ottla.testing import Cluster
 from ottla.testing.process import BrokerProcess
+from tests.client.chaos import OPTIONS, QUICK, QUICK_PRODUCER
 
 
 def test_idempotent_producer_and_consumer_survive_a_kill(tmp_path: Path) -> None:
@@ -27,3 +29,26 @@ def test_idempotent_producer_and_consumer_survive_a_kill(tmp_path: Path) -> None
             assert consumer.poll(0.5) == []
         assert sorted(map(int, values)) == list(range(200))
         assert [future.result().offset for future in futures] == list(range(200))
+
+
+def test_offsets_of_a_transaction_after_the_death_of_the_groups_coordinator() -> None:
+    """The producer looks for the group's new coordinator while `send_offsets` waits."""
+    options = {**OPTIONS, "offsets.topic.num.partitions": "1"}
+    with Cluster(brokers=3, options=options) as cluster:
+        cluster.create_topic("t", partitions=1, replication_factor=3)
+        words = {"bootstrap_servers": cluster.bootstrap}
+        with (
+            Producer(words | QUICK_PRODUCER, transactional_id="p") as producer,
+            Consumer("t", config=words | QUICK, group_id="g", heartbeat_interval_ms=50) as consumer,
+        ):
+            while not consumer.assignment:
+                consumer.poll(0.1)
+            for offset in (1, 2):
+                with producer.transaction():
+                    producer.send("t", b"record")
+                    producer.send_offsets(consumer, {("t", 0): offset})
+                if offset == 1:
+                    coordinator = cluster.leader("__consumer_offsets")
+                    cluster.kill(coordinator)
+                    cluster.expire_session(coordinator)
+            assert consumer.committed()["t", 0].offset == 2

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing.process import BrokerProcess
 from tests.compat import java
-from tests.compat.reading import everything
+from tests.compat.reading import Reachable, everything
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
@@ -38,7 +38,7 @@ def command(client: str) -> list[str]:
 class Running:
     """The running program; `pause` is the step at which it waits."""
 
-    def __init__(self, client: str, broker: BrokerProcess, pause: str) -> None:
+    def __init__(self, client: str, broker: Reachable, pause: str) -> None:
         self._process = subprocess.Popen(
             [*command(client), broker.bootstrap, str(COUNT), pause],
             stdin=subprocess.PIPE,
@@ -72,7 +72,7 @@ class Running:
 
 
 @contextmanager
-def running(client: str, broker: BrokerProcess, pause: str) -> Iterator[Running]:
+def running(client: str, broker: Reachable, pause: str) -> Iterator[Running]:
     """Run the program; kill it at the end of the block."""
     program = Running(client, broker, pause)
     try:

@@ -1,5 +1,6 @@
 """Alerts on their page and in the API: forms, roles, secrets, wrong input."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,6 +136,9 @@ def test_a_local_address_is_refused_and_the_page_says_why(
         ("add-rule", RULE | {"channels": "99"}),
         ("add-rule", RULE | {"channels": "x"}),
         ("add-rule", RULE | {"severity": "panic"}),
+        ("change-rule", RULE | {"rule": "99", "revision": "0"}),
+        ("change-rule", RULE | {"rule": "1"}),
+        ("change-channel", {"channel": "99", "channel_name": "c", "channel_kind": "slack"}),
         ("switch-rule", {"rule": "99"}),
         ("delete-rule", {"rule": "x"}),
         ("add-silence", {"minutes": "0"}),
@@ -183,9 +187,103 @@ def test_rules_silences_and_incidents_through_the_api(
     )
     (stored,) = call("GET", "/rules").json["items"]
     assert stored["rule"]["threshold"] == 90
+    lower = rule[:-1] + f', "revision": {stored["revision"]}}}'
+    assert call("PUT", f"/rules/{stored['id']}", lower.replace("90", "80")).status == 200
+    assert call("GET", "/rules").json["items"][0]["rule"]["threshold"] == 80
+    assert call("PUT", f"/rules/{stored['id']}", lower).status == 409
+    assert call("PUT", "/rules/99", rule).status == 400
     assert call("PATCH", f"/rules/{stored['id']}", '{"is_enabled": false}').status == 200
     assert call("POST", "/silences", '{"minutes": 1}').status == 200
     (silence,) = call("GET", "/silences").json["items"]
     assert call("DELETE", f"/silences/{silence['id']}").status == 200
     assert call("DELETE", f"/rules/{stored['id']}").status == 200
     assert call("GET", "/incidents?is_open=true").json["items"] == []
+
+
+def test_a_rule_is_edited_and_two_users_do_not_overwrite_each_other(
+    admin: ConsoleSession, editor: ConsoleSession, console: ConsoleServer
+) -> None:
+    """The form has the values of the rule; an outdated form and wrong input change nothing."""
+    store = console.console.alerts.store
+    editor.post("/alerts", "add-rule", RULE)
+    (rule,) = store.rules()
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    assert len(store.incidents(is_open=True)) == 1
+    form = editor.get(f"/alerts?edit-rule={rule.id}").text
+    assert 'value="lag of billing"' in form
+    assert 'name="threshold" value="5"' in form
+    known = {"rule": rule.id, "revision": rule.revision}
+    changed = RULE | known | {"name": "late", "threshold": "1000000000", "for_s": "30"}
+    assert editor.post("/alerts", "change-rule", changed).notice == "The rule late is changed."
+    (after,) = store.rules()
+    assert (after.id, after.rule.name, after.rule.threshold) == (rule.id, "late", 1e9)
+    assert 'value="1000000000"' in editor.get(f"/alerts?edit-rule={rule.id}").text
+    outdated = admin.post("/alerts", "change-rule", RULE | known)
+    assert outdated.status == 409
+    assert "another user" in outdated.alert
+    known["revision"] = after.revision
+    for wrong in ({"threshold": "-1"}, {"targets": "("}, {"channels": "99"}, {"name": ""}):
+        assert admin.post("/alerts", "change-rule", RULE | known | wrong).alert
+    assert store.rules() == [after]
+    audit = admin.get("/audit").text
+    assert "alert-rule.change" in audit
+    assert "5 → 1e+09" in audit
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    assert store.incidents(is_open=True) == []
+    # A rule about something else ends its incidents at once.
+    known["revision"] = after.revision
+    admin.post("/alerts", "change-rule", RULE | known)
+    console.console.sampler.sample(console.console.clusters.get("local"))
+    assert len(store.incidents(is_open=True)) == 1
+    (again,) = store.rules()
+    other = RULE | {"rule": rule.id, "revision": again.revision, "kind": "disk-used"}
+    admin.post("/alerts", "change-rule", other | {"threshold": "100"})
+    assert store.incidents(is_open=True) == []
+    admin.post("/alerts", "delete-rule", {"rule": rule.id})
+
+
+def test_a_channel_is_edited_and_keeps_its_secrets(
+    admin: ConsoleSession, editor: ConsoleSession, console: ConsoleServer
+) -> None:
+    """An empty URL or secret stays; the password of a mail server does not move to another one."""
+    store = console.console.alerts.store
+    add_channel(admin, "team", SECRET_URL, secret="signing-secret")
+    (row,) = store.channels()
+    form = {"channel": row.id, "revision": row.revision, "channel_name": "crew"}
+    web = form | {"channel_kind": "webhook"}
+    assert editor.post("/alerts", "change-channel", web).status == 403
+    assert admin.post("/alerts", "change-channel", web).notice == "The channel crew is changed."
+    changed = store.channel(row.id)
+    assert (changed.name, changed.url, changed.secret) == ("crew", SECRET_URL, "signing-secret")
+    assert admin.post("/alerts", "change-channel", web).status == 409
+    mail = {
+        **form,
+        "revision": row.revision + 1,
+        "channel_kind": "mail",
+        "host": "mail.example",
+        "mail_user": "u",
+        "mail_password": "mail-password",
+        "security": "tls",
+        "sender": "a@b.c",
+        "recipients": "d@e.f",
+    }
+    assert admin.post("/alerts", "change-channel", mail).alert == ""
+    page = admin.get(f"/alerts?edit-channel={row.id}").text
+    assert 'value="mail.example"' in page
+    assert "mail-password" not in page
+    mail |= {"revision": row.revision + 2, "mail_password": ""}
+    moved = admin.post("/alerts", "change-channel", mail | {"host": "evil.example"})
+    assert "Enter the password again" in moved.alert
+    assert admin.post("/alerts", "change-channel", mail | {"sender": "x@b.c"}).alert == ""
+    kept = store.channel(row.id).mail
+    assert kept is not None
+    assert (kept.sender, kept.password) == ("x@b.c", "mail-password")
+    headers = {"content-type": "application/json", "x-csrf-token": admin.csrf()}
+    body = json.dumps({"channel": {"name": "crew", "kind": "slack", "url": "https://a.b"}})
+    path = f"/api/v1/alerts/channels/{row.id}"
+    assert admin.request("PUT", path, body, headers).json["action"] == "alert-channel.change"
+    assert store.channel(row.id).mail is None
+    audit = admin.get("/audit").text
+    assert "alert-channel.change" in audit
+    assert not any(text in audit for text in ("secret-token", "signing-secret", "mail-password"))
+    admin.post("/alerts", "delete-channel", {"channel": row.id})

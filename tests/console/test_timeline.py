@@ -6,10 +6,11 @@ import pytest
 
 from ottla.base.clock import RealClock
 from ottla.console.accounts.database import Database
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
+from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
+from ottla.console.model.requests.controllers import read_controller_epoch
+from ottla.console.sampler import Sampler
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
-from ottla.console.timeline.sampler import ClusterSampler, read_controller_epoch
 from ottla.console.timeline.spans import PartitionSpan
 from ottla.console.timeline.store import TimelineStore
 from ottla.testing import Cluster
@@ -44,9 +45,9 @@ def test_a_killed_broker_leaves_its_marks(three: Cluster) -> None:
     connection = ClusterConnection(settings_of(three), timeout_s=3.0)
     clock = RealClock()
     store = TimelineStore(Database(":memory:"))
-    sampler = ClusterSampler(connection, store, clock)
+    sampler = Sampler(ClusterCatalogue(), [store], clock)
     try:
-        assert sampler.sample() is not None
+        sampler.sample(connection)
         (controller,) = store.controllers("local")
         assert controller.epoch == read_controller_epoch(connection, controller.node_id)
         assert controller.epoch is not None
@@ -57,7 +58,7 @@ def test_a_killed_broker_leaves_its_marks(three: Cluster) -> None:
             deadline = clock.monotonic() + _PATIENCE_S
             while True:
                 connection.forget()
-                sampler.sample()
+                sampler.sample(connection)
                 spans = [row for row in store.partitions("local") if row.end_ms is None]
                 spans = [row for row in spans if row.topic == "orders"]
                 if all(len(row.missing) == number_missing for row in spans):

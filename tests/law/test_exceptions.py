@@ -9,6 +9,7 @@ LONGEST = {
     "class-lines": 0,
     "public-methods": 2,
     "imports-by-name": 10,
+    "inner-imports": 4,
 }
 
 

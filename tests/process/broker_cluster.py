@@ -17,12 +17,13 @@ from types import TracebackType
 
 import pytest
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ErrorCode, OttlaError
 from ottla.client.admin import cluster, topics
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.testing.process import COMMAND
 from ottla.tools.broker.processes import free_port
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 PATIENCE_S = 30.0
 # A silent broker is noticed after this time (reliability.md §2.6: S = 2 s in CI).
@@ -30,6 +31,8 @@ SESSION_MS = 2000
 # Every fail-over is over after this time: 1.5 sessions + 2 s.
 FAIL_OVER_S = 1.5 * SESSION_MS / 1000 + 2
 LOOPBACK = "127.0.0.1"
+# The key types of FindCoordinator.
+GROUP_KEY, TRANSACTION_KEY = 0, 1
 OPTIONS = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
     "min.insync.replicas": "2",
@@ -307,3 +310,22 @@ class BrokerCluster:
         rows = json.loads(done.stdout) if done.stdout else []
         bad = [row for row in rows if row["result"] != "identical"]
         assert (done.returncode, bad) == (0, []), done.stderr
+
+
+def coordinator(cluster: BrokerCluster, key: str, key_type: int) -> int:
+    """Return the broker that coordinates a group or a transactional id; waits for one that runs."""
+    found = -1
+
+    def is_known() -> bool:
+        nonlocal found
+        request = FindCoordinatorRequest(key=key, key_type=key_type)
+        try:
+            with cluster.admin() as brokers:
+                answer = brokers.ask(request, FindCoordinatorResponse, max_version=3)
+        except (OttlaError, OSError):
+            return False
+        found = answer.node_id
+        return answer.error_code == ErrorCode.NONE and found in cluster.running
+
+    wait(is_known, f"{key} has a coordinator")
+    return found

@@ -1,11 +1,24 @@
 """Brokers as processes: `ottla up`, as users start it."""
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ottla.testing.process import BrokerProcess
+from tests.compat import java
+from tests.process.broker_cluster import campaign
+from tests.process.load import JavaLoad, Load, Producing
+
+_java = pytest.param(
+    "java",
+    marks=[
+        campaign,
+        pytest.mark.compat,
+        pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+    ],
+)
 
 
 @pytest.fixture
@@ -13,3 +26,11 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     """Return a running broker with default options, on a free port, with a temporary folder."""
     with BrokerProcess(tmp_path / "data") as running:
         yield running
+
+
+@pytest.fixture(params=["librdkafka", _java])
+def producing(request: pytest.FixtureRequest, tmp_path: Path) -> Producing:
+    """Return the load of librdkafka; in campaigns also that of the Java client."""
+    if request.param == "librdkafka":
+        return Load
+    return functools.partial(JavaLoad, folder=tmp_path)

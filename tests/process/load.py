@@ -10,9 +10,10 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import confluent_kafka
 
@@ -23,6 +24,8 @@ PARTITIONS = 12
 _TICK_S = 0.01
 _PADDING = b" " * 1000
 _PATIENCE_S = 60.0
+# The first acknowledgements wait for metadata and a producer id.
+_WARM = 200
 _EOF = confluent_kafka.KafkaError._PARTITION_EOF
 
 # Number of each record by partition and offset.
@@ -71,9 +74,8 @@ class Load:
         """Start, and return after the first acknowledgements."""
         self._started_at = self._last_at = time.monotonic()
         self._thread.start()
-        self.wait_for(200)
+        self.wait_for(_WARM)
         with self._progress:
-            # The first records wait for metadata and a producer id.
             self.gap_seconds = 0.0
         return self
 
@@ -153,8 +155,17 @@ class Load:
 class JavaLoad:
     """The Java client's VerifiableProducer: its values are 0, 1, 2… over all partitions."""
 
-    def __init__(self, bootstrap: str, topic: str, folder: Path, *, rate: int = RATE) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        folder: Path,
+        *,
+        partitions: int = PARTITIONS,
+        rate: int = RATE,
+    ) -> None:
         self._topic = topic
+        self._partitions = partitions
         config = folder / "java-load.properties"
         # The program sets no retries; a producer's own defaults are idempotent.
         config.write_text(
@@ -170,12 +181,16 @@ class JavaLoad:
             *("--throughput", str(rate), "--command-config", str(config)),
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._events: list[dict[str, Any]] = []
+        self._position = 0
 
     def __enter__(self) -> "JavaLoad":
         """Start, and return after the first acknowledgements."""
         with self._output.open("wb") as out:
             self._process = subprocess.Popen(self._command, stdout=out, stderr=subprocess.STDOUT)
-        self.wait_for(200)
+        self._started_at = time.monotonic()
+        self.wait_for(_WARM)
         return self
 
     def __exit__(
@@ -189,36 +204,53 @@ class JavaLoad:
         self._process.terminate()
         self._process.wait(_PATIENCE_S)
 
-    def _lines(self) -> list[str]:
-        return [line for line in self._output.read_text().splitlines() if line.startswith("{")]
+    @property
+    def gap_seconds(self) -> float:
+        """The longest time between acknowledgements, without the first ones."""
+        times = [item["timestamp"] for item in self._acknowledgements()[_WARM:]]
+        return max(after - before for before, after in itertools.pairwise(times)) / 1000
+
+    def seconds_since_start(self) -> float:
+        """Return for how long records have been written."""
+        return time.monotonic() - self._started_at
+
+    def _acknowledgements(self) -> list[dict[str, Any]]:
+        """Return the events of acknowledged records so far."""
+        with self._output.open("rb") as file:
+            file.seek(self._position)
+            complete, newline, _ = file.read().rpartition(b"\n")
+        self._position += len(complete + newline)
+        self._events += [json.loads(line) for line in complete.splitlines() if line[:1] == b"{"]
+        return [item for item in self._events if item["name"] == "producer_send_success"]
 
     def wait_for(self, more: int, seconds: float = _PATIENCE_S) -> None:
         """Wait until `more` further records are acknowledged."""
         pause, deadline = threading.Event(), time.monotonic() + seconds
-        goal = len(self._lines()) + more
-        while len(self._lines()) < goal:
+        goal = len(self._acknowledgements()) + more
+        while len(self._acknowledgements()) < goal:
             assert self._process is not None
             assert self._process.poll() is None, self._output.read_text()[-3000:]
             assert time.monotonic() < deadline, f"{more} records not written in {seconds:g} s"
             pause.wait(0.1)
 
-    def check(self, bootstrap: str, partitions: int = PARTITIONS) -> None:
+    def check(self, bootstrap: str) -> None:
         """Fail unless every acknowledged record is read once and in order, and no other record
         twice.
         """
-        events = [json.loads(line) for line in self._lines()]
-        failures = [item for item in events if item["name"] == "producer_send_error"]
-        assert failures == []
         acknowledged: Content = defaultdict(dict)
-        for item in events:
-            if item["name"] == "producer_send_success":
-                acknowledged[item["partition"]][item["offset"]] = int(item["value"])
-        assert sum(map(len, acknowledged.values())) > 0
-        found = read_all(bootstrap, self._topic, partitions)
-        for partition in range(partitions):
-            numbers = list(found[partition].values())
-            assert acknowledged[partition].items() <= found[partition].items(), partition
+        for item in self._acknowledgements():
+            acknowledged[item["partition"]][item["offset"]] = int(item["value"])
+        assert [item for item in self._events if item["name"] == "producer_send_error"] == []
+        assert acknowledged
+        found = read_all(bootstrap, self._topic, self._partitions)
+        for partition, content in enumerate(found):
+            numbers = list(content.values())
+            assert acknowledged[partition].items() <= content.items(), partition
             assert numbers == sorted(set(numbers)), f"partition {partition}: order or duplicates"
+
+
+# The load of a client, to be called with addresses, topic, and what differs from the defaults.
+Producing = Callable[..., Load | JavaLoad]
 
 
 def judge(

@@ -1,5 +1,7 @@
 """Coordinators move with their partitions: groups and transactions while brokers are killed."""
 
+import json
+import subprocess
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,19 +11,31 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.client.admin import offsets
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from tests.process.broker_cluster import BrokerCluster, campaign, wait
+from tests.compat import java
+from tests.compat.reading import everything
+from tests.compat.test_atomicity import COUNT, RESULTS, STEPS, running
+from tests.process.broker_cluster import (
+    GROUP_KEY,
+    TRANSACTION_KEY,
+    BrokerCluster,
+    campaign,
+    coordinator,
+    wait,
+)
 from tests.process.load import Load
 
 pytestmark = pytest.mark.slow
 TOPIC = "orders"
 GROUP = "group"
 TRANSACTIONAL_ID = "payments"
-_GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _OUTPUTS = 3
 _TRANSACTIONS = 24
+needs_java = (
+    pytest.mark.compat,
+    pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not())),
+)
 
 
 @pytest.fixture
@@ -30,25 +44,6 @@ def cluster(tmp_path: Path) -> Iterator[BrokerCluster]:
     with BrokerCluster(tmp_path) as running:
         running.create_topic(TOPIC)
         yield running
-
-
-def coordinator(cluster: BrokerCluster, key: str, key_type: int) -> int:
-    """Return the broker that coordinates a group or a transactional id; waits for one that runs."""
-    found = -1
-
-    def is_known() -> bool:
-        nonlocal found
-        request = FindCoordinatorRequest(key=key, key_type=key_type)
-        try:
-            with cluster.admin() as brokers:
-                answer = brokers.ask(request, FindCoordinatorResponse, max_version=3)
-        except (OttlaError, OSError):
-            return False
-        found = answer.node_id
-        return answer.error_code == ErrorCode.NONE and found in cluster.running
-
-    wait(is_known, f"{key} has a coordinator")
-    return found
 
 
 class Member:
@@ -99,6 +94,45 @@ class Member:
         self._thread.join()
 
 
+class JavaMember:
+    """A VerifiableConsumer with the interface of `Member`; a thread reads the events it prints."""
+
+    def __init__(self, bootstrap: str, protocol: str, seen: "Seen") -> None:
+        self._seen = seen
+        timeout = ["--session-timeout", "10000"] if protocol == "classic" else []
+        self._process = subprocess.Popen(
+            java.command(
+                java.client_class_path("4.3.0"),
+                "org.apache.kafka.tools.VerifiableConsumer",
+                *("--bootstrap-server", bootstrap, "--topic", TOPIC, "--group-id", GROUP),
+                *("--group-protocol", protocol, "--reset-policy", "earliest", "--verbose"),
+                *timeout,
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            event = json.loads(line) if line.startswith("{") else {"name": "log"}
+            if event["name"] == "record_data":
+                self._seen.add(event["partition"], int(event["value"]))
+            elif event["name"] == "offsets_committed" and event["success"]:
+                for row in event["offsets"]:
+                    self._seen.committed(row["partition"], row["offset"])
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._process.terminate()
+        self._thread.join()
+        with self._process:
+            pass
+
+
 class Seen:
     """What all members have read and committed."""
 
@@ -120,23 +154,31 @@ class Seen:
             self.offsets[partition] = max(offset, self.offsets.get(partition, 0))
 
 
-@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=campaign), "consumer"])
+GROUPS = [
+    pytest.param(Member, 4, "classic", marks=campaign),
+    (Member, 4, "consumer"),
+    pytest.param(JavaMember, 2, "classic", marks=[campaign, *needs_java]),
+    pytest.param(JavaMember, 2, "consumer", marks=[campaign, *needs_java]),
+]
+
+
+@pytest.mark.parametrize(("kind", "count", "protocol"), GROUPS)
 def test_group_continues_when_its_coordinator_is_killed(
-    cluster: BrokerCluster, protocol: str
+    cluster: BrokerCluster, kind: type[Member] | type[JavaMember], count: int, protocol: str
 ) -> None:
     """Committed offsets never decrease, and every record is read (scenario 20)."""
     seen = Seen()
-    members = []
+    members: list[Member | JavaMember] = []
     try:
         with Load(cluster.bootstrap, TOPIC) as load:
-            members = [Member(cluster.bootstrap, protocol, seen) for _ in range(4)]
+            members += [kind(cluster.bootstrap, protocol, seen) for _ in range(count)]
             for _ in range(2):
                 before = seen.count
                 wait(lambda before=before: seen.count > before + 2000, "members read")  # type: ignore[misc]
-                victim = coordinator(cluster, GROUP, _GROUP_KEY)
+                victim = coordinator(cluster, GROUP, GROUP_KEY)
                 acknowledged = dict(seen.offsets)
                 cluster.kill(victim)
-                coordinator(cluster, GROUP, _GROUP_KEY)
+                coordinator(cluster, GROUP, GROUP_KEY)
                 check_committed(cluster, acknowledged)
                 cluster.start(victim)
                 cluster.wait_in_sync(TOPIC)
@@ -227,14 +269,14 @@ def test_transactions_are_atomic_when_their_coordinator_is_killed(cluster: Broke
         producer.begin(number)
         killing = None
         if number % 6 == 2:
-            down = coordinator(cluster, TRANSACTIONAL_ID, _TRANSACTION_KEY)
+            down = coordinator(cluster, TRANSACTIONAL_ID, TRANSACTION_KEY)
             cluster.kill(down)
         elif number % 6 == 4 and down is not None:
             cluster.start(down)
             cluster.wait_in_sync(TOPIC)
             down = None
         elif number % 12 == 11:
-            down = coordinator(cluster, TRANSACTIONAL_ID, _TRANSACTION_KEY)
+            down = coordinator(cluster, TRANSACTIONAL_ID, TRANSACTION_KEY)
             killing = threading.Timer(0.002, cluster.kill, [down])
             killing.start()
         if producer.end(commits=number % 4 != 3):
@@ -294,3 +336,37 @@ def read_committed(bootstrap: str) -> list[list[int]]:
     wait(is_read, "the topic is read to its end")
     consumer.close()
     return found
+
+
+@campaign
+@pytest.mark.parametrize("client", ["librdkafka", pytest.param("4.3.0", marks=needs_java)])
+def test_every_input_has_one_output_when_the_coordinator_is_killed(
+    tmp_path: Path, client: str
+) -> None:
+    """A program reads, processes and writes in transactions; their coordinator is killed at every
+    step of one (scenario 19).
+    """
+    with BrokerCluster(tmp_path) as cluster:
+        cluster.create_topic("in", partitions=2)
+        cluster.create_topic("out", partitions=3)
+        producer = confluent_kafka.Producer({"bootstrap.servers": cluster.bootstrap})
+        for number in range(COUNT):
+            producer.produce("in", str(number), partition=number % 2)
+        assert producer.flush(30) == 0
+        for step in STEPS:
+            with running(client, cluster, step) as program:
+                program.wait_for(step)
+                if step == "committing":
+                    program.go_on()
+                victim = coordinator(cluster, "process", TRANSACTION_KEY)
+                cluster.kill(victim)
+                if step != "committing":
+                    program.go_on()
+                program.wait_for(step)
+                cluster.start(victim)
+                for topic in ("in", "out"):
+                    cluster.wait_in_sync(topic)
+        with running(client, cluster, "") as program:
+            program.wait_for("done")
+        assert sorted(everything(cluster, "out")) == RESULTS
+        cluster.verify("out", "__transaction_state", "__consumer_offsets")

@@ -10,7 +10,7 @@ import pytest
 
 from tests import strace
 from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
-from tests.process.load import PARTITIONS, Load
+from tests.process.load import PARTITIONS, Producing
 
 pytestmark = pytest.mark.slow
 TOPIC = "orders"
@@ -46,12 +46,12 @@ def leads(cluster: BrokerCluster, number: int) -> bool:
 
 
 def test_full_disk_moves_leadership_and_loses_nothing(
-    small_disk: Path, cluster: BrokerCluster
+    small_disk: Path, cluster: BrokerCluster, producing: Producing
 ) -> None:
     """A failed write takes the log directory offline; the broker returns when there is free space
     (scenario 11).
     """
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         load.wait_for(2000)
         assert leads(cluster, 1)
         filler = small_disk / "filler"
@@ -70,7 +70,9 @@ def test_full_disk_moves_leadership_and_loses_nothing(
     cluster.verify(TOPIC)
 
 
-def test_one_full_directory_of_two_moves_only_its_leaders(small_disk: Path, tmp_path: Path) -> None:
+def test_one_full_directory_of_two_moves_only_its_leaders(
+    small_disk: Path, tmp_path: Path, producing: Producing
+) -> None:
     """The broker continues with the partitions of its other directory; nothing is lost."""
     others = tmp_path / "more1"
     own = {1: {"log.dirs": f"{small_disk},{others}"}}
@@ -78,7 +80,7 @@ def test_one_full_directory_of_two_moves_only_its_leaders(small_disk: Path, tmp_
         cluster.create_topic(TOPIC)
         full = {int(path.name.rpartition("-")[2]) for path in small_disk.glob(f"{TOPIC}-*")}
         assert 0 < len(full) < PARTITIONS
-        with Load(cluster.bootstrap, TOPIC) as load:
+        with producing(cluster.bootstrap, TOPIC) as load:
             load.wait_for(2000)
             kept = {row.partition for row in cluster.partitions(TOPIC) if row.leader == 1} - full
             assert kept
@@ -103,10 +105,10 @@ def _led_by_1(cluster: BrokerCluster) -> set[int]:
 
 
 @campaign
-def test_failed_sync_is_never_acknowledged(cluster: BrokerCluster) -> None:
+def test_failed_sync_is_never_acknowledged(cluster: BrokerCluster, producing: Producing) -> None:
     """After EIO from fsync the directory is offline: the leader moves (scenario 11)."""
     cluster.create_topic("synced", partitions=3, config={"flush.on.ack": "true"})
-    with Load(cluster.bootstrap, "synced", partitions=3, rate=500) as load:
+    with producing(cluster.bootstrap, "synced", partitions=3, rate=500) as load:
         victim = cluster.leader("synced")
         names = "fsync,fdatasync"
         words = ("-e", f"trace={names}", "-e", f"inject={names}:error=EIO", "-o", "/dev/null")
@@ -162,10 +164,12 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def test_damaged_files_are_rebuilt_from_the_log_and_the_leader(cluster: BrokerCluster) -> None:
+def test_damaged_files_are_rebuilt_from_the_log_and_the_leader(
+    cluster: BrokerCluster, producing: Producing
+) -> None:
     """Each broker is damaged in two ways after a kill, and joins the ISR again (scenarios 8, 10)."""
     random.seed(1)
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         for number, names in zip(cluster.ids, grouped(list(DAMAGES), 2), strict=True):
             load.wait_for(1500)
             cluster.kill(number)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.process.broker_cluster import FAIL_OVER_S, BrokerCluster, campaign, wait
-from tests.process.load import Load
+from tests.process.load import Producing
 
 pytestmark = pytest.mark.slow
 TOPIC = "orders"
@@ -21,9 +21,11 @@ def cluster(tmp_path: Path) -> Iterator[BrokerCluster]:
         yield running
 
 
-def test_leaders_killed_one_after_the_other_lose_nothing(cluster: BrokerCluster) -> None:
+def test_leaders_killed_one_after_the_other_lose_nothing(
+    cluster: BrokerCluster, producing: Producing
+) -> None:
     """Kill -9 of a leader, several times (scenario 1): acknowledgements pause at most 5 s."""
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         for partition in range(3):
             load.wait_for(3000)
             victim = cluster.leader(TOPIC, partition)
@@ -37,9 +39,11 @@ def test_leaders_killed_one_after_the_other_lose_nothing(cluster: BrokerCluster)
 
 
 @campaign
-def test_leader_killed_right_after_a_follower_has_restarted(cluster: BrokerCluster) -> None:
+def test_leader_killed_right_after_a_follower_has_restarted(
+    cluster: BrokerCluster, producing: Producing
+) -> None:
     """The follower truncates by leader epoch, not to its high watermark (scenario 2, KIP-101)."""
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         for partition in range(2):
             load.wait_for(2000)
             leader = cluster.leader(TOPIC, partition)
@@ -55,11 +59,11 @@ def test_leader_killed_right_after_a_follower_has_restarted(cluster: BrokerClust
     cluster.verify(TOPIC)
 
 
-def test_all_brokers_killed_at_once(cluster: BrokerCluster) -> None:
+def test_all_brokers_killed_at_once(cluster: BrokerCluster, producing: Producing) -> None:
     """Restarted in any order, the partitions can be written when two are up (scenario 3)."""
     seed = random.randrange(1000)
     print(f"seed {seed}")
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         load.wait_for(4000)
         cluster.kill(*cluster.ids)
         first, second, third = random.Random(seed).sample(cluster.ids, 3)
@@ -74,9 +78,11 @@ def test_all_brokers_killed_at_once(cluster: BrokerCluster) -> None:
 
 
 @campaign
-def test_three_leader_changes_with_different_survivors(cluster: BrokerCluster) -> None:
+def test_three_leader_changes_with_different_survivors(
+    cluster: BrokerCluster, producing: Producing
+) -> None:
     """Logs that diverge over several leader epochs become identical again (scenario 4, KIP-279)."""
-    with Load(cluster.bootstrap, TOPIC, partitions=1, rate=1000) as load:
+    with producing(cluster.bootstrap, TOPIC, partitions=1, rate=1000) as load:
         for _ in range(3):
             leader = cluster.leader(TOPIC)
             cluster.kill(leader)

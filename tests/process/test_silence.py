@@ -17,7 +17,7 @@ from tests.process.broker_cluster import (
     campaign,
     wait,
 )
-from tests.process.load import JavaLoad, Load
+from tests.process.load import JavaLoad, Producing
 from tests.process.machines import Machines, machines
 from tests.process.zookeeper_servers import ZooKeeper, zookeeper
 
@@ -48,9 +48,11 @@ def sleep_sessions(cluster: BrokerCluster, victim: int) -> None:
     wait(lambda: victim not in cluster.known(*others), f"broker {victim} is dropped")
 
 
-def test_paused_controller_writes_nothing_when_it_resumes(cluster: BrokerCluster) -> None:
+def test_paused_controller_writes_nothing_when_it_resumes(
+    cluster: BrokerCluster, producing: Producing
+) -> None:
     """Another controller is elected; the old one is fenced and rejoins (scenarios 13 and 14)."""
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         first = cluster.controller()
         others = [number for number in cluster.ids if number != first]
         cluster.pause(first)
@@ -91,10 +93,12 @@ def test_java_producer_survives_kill_and_pause(cluster: BrokerCluster, tmp_path:
 
 
 @campaign
-def test_broker_that_bounces_faster_than_its_session(cluster: BrokerCluster) -> None:
+def test_broker_that_bounces_faster_than_its_session(
+    cluster: BrokerCluster, producing: Producing
+) -> None:
     """The new process replaces the registration, and requests for the old one are fenced
     (scenario 17)."""
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         for number in cluster.ids:
             load.wait_for(1000)
             cluster.kill(number)
@@ -106,12 +110,12 @@ def test_broker_that_bounces_faster_than_its_session(cluster: BrokerCluster) -> 
 
 
 def test_records_are_written_while_zookeeper_is_down(
-    cluster: BrokerCluster, ensemble: ZooKeeper
+    cluster: BrokerCluster, ensemble: ZooKeeper, producing: Producing
 ) -> None:
     """Leaders continue to accept records, no leader is elected, and both work again when ZooKeeper
     returns (scenario 16).
     """
-    with Load(cluster.bootstrap, TOPIC) as load:
+    with producing(cluster.bootstrap, TOPIC) as load:
         before = cluster.partitions(TOPIC)
         processes = [cluster.process_id(number) for number in cluster.ids]
         ensemble.kill()
@@ -160,14 +164,14 @@ CUTS = ["zookeeper", "followers", "one way", "controller"]
 
 @pytest.mark.parametrize("cut", ["all", *(pytest.param(cut, marks=campaign) for cut in CUTS)])
 def test_leader_that_is_cut_off_acknowledges_nothing_alone(
-    spread: BrokerCluster, network: Machines, cut: str
+    spread: BrokerCluster, network: Machines, cut: str, producing: Producing
 ) -> None:
     """Clients still reach the leader, and no offset is acknowledged by two leaders (scenario 15).
 
     A controller that only ZooKeeper reaches stays the controller, as in Apache Kafka: the ISR then
     cannot shrink, and nothing is acknowledged until the network is whole again.
     """
-    with Load(spread.bootstrap, TOPIC) as load:
+    with producing(spread.bootstrap, TOPIC) as load:
         load.wait_for(1000)
         controller = spread.controller()
         led = {row.leader for row in spread.partitions(TOPIC)}

@@ -19,7 +19,7 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import election
 from ottla.controller import state
-from ottla.controller.planning import planner, shutdown
+from ottla.controller.planning import isr_changes, planner, shutdown
 from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from ottla.replication import following, leading
 from ottla.replication.isr import IsrMachine
@@ -28,6 +28,7 @@ from ottla.replication.partition import Partition
 from ottla.server.brokers import remote
 from ottla.server.local_broker import LocalBroker
 from ottla.server.produce import partition_writer
+from ottla.server.produce.admission import Admission
 from ottla.server.produce.markers import ReplicaMarkers
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers import ProducerState
@@ -113,6 +114,33 @@ def accept_stale_controllers(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(LocalBroker, "_check", check_nothing)
     patch.setattr(state, "write", write_unchecked)
+
+
+def accept_old_leaders(patch: pytest.MonkeyPatch) -> None:
+    """A controller stores the ISR that a leader of an earlier epoch proposes."""
+    refusal = isr_changes._refusal
+
+    def refuse_unless_old(known: Any, request: Any, eligible: Any) -> ErrorCode:
+        if request.leader_epoch < known.leader_epoch:
+            return ErrorCode.NONE
+        return refusal(known, request, eligible)
+
+    patch.setattr(isr_changes, "_refusal", refuse_unless_old)
+
+
+def accept_zombie_producers(patch: pytest.MonkeyPatch) -> None:
+    """A leader accepts batches of a transaction that the coordinator has ended, and of an epoch of
+    the producer that it has replaced.
+    """
+    check = ProducerState.check
+
+    def check_unless_old(self: ProducerState, header: Any) -> Any:
+        producer = self.producers.get(header.producer_id)
+        is_old = producer is not None and header.producer_epoch < producer.epoch
+        return None if is_old else check(self, header)
+
+    patch.setattr(ProducerState, "check", check_unless_old)
+    patch.setattr(Admission, "_judge", lambda self, write: {})
 
 
 def skip_fsync(patch: pytest.MonkeyPatch) -> None:
@@ -341,15 +369,17 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(ignore_divergence, "deaths", 4),
         PlantedBug(accept_old_leader_epochs, "controllers", 4),
         PlantedBug(accept_stale_controllers, "controllers", 4, "controller epoch"),
+        PlantedBug(accept_old_leaders, "controllers", 4),
+        PlantedBug(accept_zombie_producers, "network", 3, "fractured transaction"),
         PlantedBug(skip_fsync, "power", 0),
         PlantedBug(count_unflushed_records, "blackouts", 0, "durable"),
         PlantedBug(lose_producer_state_on_restart, "deaths", 2),
-        PlantedBug(forget_producers_while_following, "deaths", 0),
+        PlantedBug(forget_producers_while_following, "deaths", 2),
         PlantedBug(skip_the_duplicate_check, "network", 0, "duplicate"),
-        PlantedBug(commit_offsets_before_replication, "deaths", 5),
+        PlantedBug(commit_offsets_before_replication, "deaths", 8),
         PlantedBug(shrink_the_isr_alone, "network", 0),
         PlantedBug(let_laggards_join_the_isr, "laggards", 0, "lacks committed records"),
-        PlantedBug(commit_everything_as_follower, "laggards", 6),
+        PlantedBug(commit_everything_as_follower, "laggards", 5),
         PlantedBug(elect_lagging_replicas, "deaths", 2),
         PlantedBug(show_uncommitted_records, "network", 2),
         PlantedBug(overlook_restarts_of_brokers, "unflushed", 0),

@@ -19,6 +19,10 @@ _DEFAULTS = {
     "queue.buffering.max.kbytes": 32 * 1024,
 }
 _ALL = ("all", "-1", -1)
+# While librdkafka waits for a group's coordinator that has died, it looks for the new one only when
+# a connection to any broker is opened or closed (librdkafka's issues 5456 and 5511): `send_offsets`
+# would wait for minutes. A transactional producer therefore closes idle connections.
+_IDLE_MS = 3_000
 
 
 def native_options(settings: ClientSettings) -> dict[str, Any]:
@@ -31,6 +35,8 @@ def native_options(settings: ClientSettings) -> dict[str, Any]:
     if "transactional.id" in native and "delivery.timeout.ms" not in settings.native:
         # librdkafka requires that records time out before their transaction does.
         native["delivery.timeout.ms"] = min(120_000, int(native["transaction.timeout.ms"]))
+    if "transactional.id" in native:
+        native.setdefault("connections.max.idle.ms", _IDLE_MS)
     if settings.flag("partitioner.ignore.keys", False):
         native["partitioner"] = "random"
     in_flight = int(native.get("max.in.flight.requests.per.connection", 5))

@@ -13,6 +13,9 @@ from ottla.client.records import OffsetAndMetadata
 
 Offsets = Mapping[tuple[str, int], int | OffsetAndMetadata]
 _STEP_S = 0.1
+# Longer than connections.max.idle.ms: librdkafka may need that long to look for a group's new
+# coordinator, and a call that has been too short for it has the transaction aborted.
+_OFFSETS_STEP_S = 6.0
 
 
 class GroupMember(Protocol):
@@ -73,13 +76,13 @@ class Transactions:
         metadata = member.group_metadata()
         listed = transport.commit_list(rows)
         send = self._producer.send_offsets_to_transaction
-        self._call(lambda step: send(listed, metadata, step))
+        self._call(lambda step: send(listed, metadata, step), _OFFSETS_STEP_S)
 
-    def _call(self, step: Callable[[float], None]) -> None:
+    def _call(self, step: Callable[[float], None], seconds: float = _STEP_S) -> None:
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                return step(_STEP_S)
+                return step(seconds)
             except transport.LibrdkafkaError as error:
                 cause = error.args[0]
                 if not cause.retriable() or time.monotonic() > deadline:

@@ -29,6 +29,7 @@ from ottla.cluster.zk.port import (
     CoordinationError,
     Create,
     Delete,
+    EnsembleUnreachable,
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
@@ -97,10 +98,6 @@ class Details(NamedTuple):
     data_length: int
     children_count: int
     pzxid: int
-
-
-class EnsembleUnreachable(OttlaError):
-    """No server of the ensemble responds, or the ensemble rejects the session."""
 
 
 class LiveSession:

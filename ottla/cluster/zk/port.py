@@ -55,6 +55,10 @@ class ConnectionSuspended(CoordinationError):
     """The ensemble cannot be reached; the operation may or may not have happened."""
 
 
+class EnsembleUnreachable(OttlaError):
+    """No server of the ensemble responds, or the ensemble rejects the session."""
+
+
 class SessionState(Enum):
     """State of a session; SUSPENDED means stop acting, LOST means register again."""
 

@@ -31,6 +31,7 @@ from ottla.console.alerts.store import AlertStore, Delivery
 from ottla.console.model.connections import ClusterCatalogue
 from ottla.console.model.overview import Sample
 from ottla.console.model.requests.errors import read_error_counts
+from ottla.console.sampler import Listener
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ _RETRIES_S = (2.0, 15.0)
 _WAITING_MAX = 200
 
 
-class Alerts:
+class Alerts(Listener):
     """The alerts of all clusters; any thread may use them. It listens to the sampler."""
 
     def __init__(

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from enum import Enum
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from urllib.parse import urlencode, urlsplit
 from ottla.base.errors import ConfigError
 
 NAME_LENGTH = 80
+NO_SECRET = "-"  # noqa: S105 - no secret
 _URL_LENGTH = 2000
 _WECOM_BYTES = 4096
 _SIGNATURE_HEADER = "x-ottla-signature"
@@ -83,12 +84,37 @@ class Channel:
                 f"a channel of the kind {self.kind.value} has no secret: its URL is one"
             )
 
+    def completed(self, before: "Channel") -> "Channel":
+        """Return the channel with the secrets of the one before, as far as it has none of its own.
+
+        A password stays only with its mail server and user, so that nobody can send it elsewhere,
+        and a URL or secret only with its kind. The secret "-" removes the secret.
+        """
+        secret = "" if self.secret == NO_SECRET else self.secret
+        if self.kind is not before.kind:
+            return replace(self, secret=secret)
+        if not self.secret:
+            secret = before.secret
+        mail = self.mail
+        if mail is not None and before.mail is not None and not mail.password:
+            if mail.user and _account(mail) == _account(before.mail):
+                mail = replace(mail, password=before.mail.password)
+            elif mail.user and before.mail.password:
+                raise ConfigError(
+                    "enter the password again: the server, its encryption or the user changes"
+                )
+        return replace(self, url=self.url or before.url, secret=secret, mail=mail)
+
     @property
     def destination(self) -> str:
         """The host, and the recipients of mail: what may be shown of a channel."""
         if self.mail is not None:
             return f"{', '.join(self.mail.recipients)} ({self.mail.host}:{self.mail.port})"
         return urlsplit(self.url).hostname or ""
+
+
+def _account(mail: MailSettings) -> tuple[str, int, Security, str]:
+    return mail.host, mail.port, mail.security, mail.user
 
 
 class Notification(NamedTuple):

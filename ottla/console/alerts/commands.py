@@ -3,6 +3,8 @@
 URLs, secrets and passwords of channels are never returned.
 """
 
+from dataclasses import replace
+
 from ottla.base.errors import ConfigError
 from ottla.console.alerts.alerting import Alerts
 from ottla.console.alerts.channels import Channel
@@ -38,14 +40,35 @@ def add_rule(alerts: Alerts, catalogue: ClusterCatalogue, *, rule: Rule) -> Chan
         catalogue.get(rule.cluster)
     alerts.store.add_rule(rule)
     alerts.configure()
-    after = {"kind": rule.kind.value, "threshold": f"{rule.threshold:g}", "targets": rule.targets}
-    return Change(rule.cluster, "alert-rule.create", rule.name, {}, after)
+    return Change(rule.cluster, "alert-rule.create", rule.name, {}, _facts(rule))
+
+
+def change_rule(
+    alerts: Alerts,
+    catalogue: ClusterCatalogue,
+    rule_id: int,
+    *,
+    rule: Rule,
+    revision: int | None = None,
+) -> Change:
+    """Replace an alert rule. Open incidents end if the rule is no longer about them.
+
+    With a `revision` only if no other user has changed the rule since then.
+    """
+    if rule.cluster:
+        catalogue.get(rule.cluster)
+    old = _facts(alerts.store.change_rule(rule_id, rule, revision))
+    alerts.configure()
+    new = _facts(rule)
+    changed = [name for name in new if new[name] != old[name]]
+    before, after = ({name: facts[name] for name in changed} for facts in (old, new))
+    return Change(rule.cluster, "alert-rule.change", rule.name, before, after)
 
 
 def set_rule_enabled(alerts: Alerts, rule_id: int, *, is_enabled: bool) -> Change:
     """Switch an alert rule on or off; open incidents of a rule that is off end."""
     rule = alerts.store.rule(rule_id)
-    alerts.store.set_enabled(rule_id, is_enabled)
+    alerts.store.change_rule(rule_id, replace(rule, is_enabled=is_enabled))
     alerts.configure()
     before, after = {"enabled": str(rule.is_enabled)}, {"enabled": str(is_enabled)}
     return Change(rule.cluster, "alert-rule.enable", rule.name, before, after)
@@ -102,6 +125,24 @@ def add_channel(alerts: Alerts, *, channel: Channel) -> Change:
     return Change("", "alert-channel.create", channel.name, {}, after)
 
 
+def change_channel(
+    alerts: Alerts, channel_id: int, *, channel: Channel, revision: int | None = None
+) -> Change:
+    """Replace a channel. An empty URL, secret or password stays as it was; "-" removes a secret.
+
+    A password does not stay if the mail server changes. With a `revision` only if no other user has
+    changed the channel since then.
+    """
+    old, new = alerts.store.change_channel(channel_id, channel, revision)
+    before, after = {"destination": old.destination}, {"destination": new.destination}
+    if old.name != new.name:
+        before, after = {**before, "name": old.name}, {**after, "name": new.name}
+    secrets = ("url", "secret")
+    is_changed = any(getattr(old, name) != getattr(new, name) for name in secrets)
+    notes = ("secrets changed",) if is_changed or _password(old) != _password(new) else ()
+    return Change("", "alert-channel.change", new.name, before, after, notes)
+
+
 def delete_channel(alerts: Alerts, channel_id: int) -> Change:
     """Delete a channel that no rule uses."""
     name = alerts.store.channel(channel_id).name
@@ -119,3 +160,23 @@ def test_channel(alerts: Alerts, channel_id: int) -> Change:
 def list_deliveries(alerts: Alerts) -> list[Delivery]:
     """Return the newest 1000 attempts to send a notification, with their results."""
     return alerts.store.deliveries(_HISTORY_MAX)
+
+
+def _facts(rule: Rule) -> dict[str, str]:
+    """Return the values of a rule for the audit log."""
+    return {
+        "name": rule.name,
+        "kind": rule.kind.value,
+        "threshold": f"{rule.threshold:g}",
+        "cluster": rule.cluster,
+        "targets": rule.targets,
+        "for_s": str(rule.for_s),
+        "repeat_s": str(rule.repeat_s),
+        "severity": rule.severity.value,
+        "channels": ",".join(map(str, rule.channels)),
+        "enabled": str(rule.is_enabled),
+    }
+
+
+def _password(channel: Channel) -> str:
+    return channel.mail.password if channel.mail is not None else ""

@@ -141,15 +141,22 @@ class Evaluation:
         return self._sampled(event, now_ms)
 
     def _configure(self, event: Configured) -> list[Effect]:
-        self._rules, self._silences = event.rules, event.silences
-        gone = [key for key in self._open if not self._is_ruled(key)]
-        self._pending = {key: at for key, at in self._pending.items() if self._is_ruled(key)}
-        # Incidents of rules that were deleted or disabled end without a notification.
+        former, self._rules = self._rules, event.rules
+        self._silences = event.silences
+        gone = [key for key in self._open if not self._is_ruled(key, former)]
+        self._pending = {
+            key: at for key, at in self._pending.items() if self._is_ruled(key, former)
+        }
+        # Incidents of rules that were deleted, disabled or are about something else now end without
+        # a notification.
         return [Closed(self._open.pop(key)) for key in gone]
 
-    def _is_ruled(self, key: Key) -> bool:
+    def _is_ruled(self, key: Key, former: Mapping[int, Rule]) -> bool:
         rule = self._rules.get(key.rule)
-        return rule is not None and rule.applies_to(key.cluster)
+        if rule is None or not rule.applies_to(key.cluster):
+            return False
+        is_same = key.rule not in former or former[key.rule].kind is rule.kind
+        return is_same and (not key.subject or rule.selects(key.subject))
 
     def _applying(self, cluster: str) -> dict[int, Rule]:
         return {number: rule for number, rule in self._rules.items() if rule.applies_to(cluster)}

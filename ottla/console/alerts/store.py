@@ -6,11 +6,11 @@ page or to the API.
 
 import dataclasses
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.console.accounts.database import Database, Row
 from ottla.console.alerts.channels import Channel, ChannelKind, MailSettings, Security
 from ottla.console.alerts.evaluation import Incident, Key, Silence
@@ -45,26 +45,36 @@ CREATE TABLE IF NOT EXISTS alert_deliveries (
     at_ms INTEGER NOT NULL, channel TEXT NOT NULL, title TEXT NOT NULL, result TEXT NOT NULL
 );
 """
+_REVISION = "revision"
 _OPEN = "rule = ? AND cluster = ? AND subject = ? AND until_ms IS NULL"
+
+
+class Outdated(OttlaError):
+    """Another user has changed the same rule or channel meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRule:
-    """A rule with its number."""
+    """A rule with its number; `revision` counts its changes."""
 
     id: int
     rule: Rule
+    revision: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelRow:
-    """The public part of a channel: never its URL, secret or password."""
+    """The public part of a channel: never its URL, secret or password.
+
+    `revision` counts its changes.
+    """
 
     id: int
     name: str
     kind: ChannelKind
     destination: str
     is_signed: bool
+    revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ class AlertStore:
     def rules(self) -> list[StoredRule]:
         """Return all rules by name."""
         rows = self._database.rows("SELECT * FROM alert_rules ORDER BY name")
-        return [StoredRule(row["id"], _rule(row)) for row in rows]
+        return [StoredRule(row["id"], _rule(row), _revision(row)) for row in rows]
 
     def rule(self, number: int) -> Rule:
         """Return a rule; ConfigError if there is none."""
@@ -126,19 +136,21 @@ class AlertStore:
 
     def add_rule(self, rule: Rule) -> int:
         """Store a rule and return its number; ConfigError if it is malformed or its name taken."""
-        rule.check()
         with self._database.transaction():
-            known = {row["id"] for row in self._database.rows("SELECT id FROM alert_channels")}
-            if unknown := set(rule.channels) - known:
-                raise ConfigError(f"there is no alert channel {min(unknown)}")
+            self._check_rule(rule)
             return self._insert("alert_rules", rule.name, _settings(rule), RULES_MAX)
 
-    def set_enabled(self, number: int, is_enabled: bool) -> None:
-        """Switch a rule on or off; ConfigError if there is none."""
-        rule = replace(self.rule(number), is_enabled=is_enabled)
-        self._database.change(
-            "UPDATE alert_rules SET settings = ? WHERE id = ?", (_settings(rule), number)
-        )
+    def change_rule(self, number: int, rule: Rule, revision: int | None = None) -> Rule:
+        """Replace a rule and return the one before.
+
+        ConfigError if the rule is malformed or its name taken, Outdated if it has another
+        `revision` than the caller has read.
+        """
+        with self._database.transaction():
+            before = self.rule(number)
+            self._check_rule(rule)
+            self._update("alert_rules", number, rule, revision)
+            return before
 
     def delete_rule(self, number: int) -> Rule:
         """Delete a rule and return it; ConfigError if there is none."""
@@ -150,10 +162,10 @@ class AlertStore:
     def channels(self) -> list[ChannelRow]:
         """Return what may be shown of all channels, by name."""
         rows = self._database.rows("SELECT * FROM alert_channels ORDER BY name")
-        found = [(row["id"], _channel(row)) for row in rows]
+        found = [(row["id"], _channel(row), _revision(row)) for row in rows]
         return [
-            ChannelRow(number, row.name, row.kind, row.destination, bool(row.secret))
-            for number, row in found
+            ChannelRow(number, row.name, row.kind, row.destination, bool(row.secret), revision)
+            for number, row, revision in found
         ]
 
     def channel(self, number: int) -> Channel:
@@ -168,6 +180,21 @@ class AlertStore:
         channel.check()
         with self._database.transaction():
             return self._insert("alert_channels", channel.name, _settings(channel), CHANNELS_MAX)
+
+    def change_channel(
+        self, number: int, channel: Channel, revision: int | None = None
+    ) -> tuple[Channel, Channel]:
+        """Replace a channel, and return the one before and the one after.
+
+        An empty URL, secret or password stays as it was; see `Channel.completed`. ConfigError if
+        the channel is malformed or its name taken, Outdated if it has another `revision`.
+        """
+        with self._database.transaction():
+            before = self.channel(number)
+            after = channel.completed(before)
+            after.check()
+            self._update("alert_channels", number, after, revision)
+            return before, after
 
     def delete_channel(self, number: int) -> ChannelKind:
         """Delete a channel; ConfigError if there is none or a rule uses it."""
@@ -296,6 +323,28 @@ class AlertStore:
         number: int = row["id"]
         return number
 
+    def _update(self, table: str, number: int, value: Rule | Channel, revision: int | None) -> None:
+        row = self._database.row(f"SELECT * FROM {table} WHERE id = ?", (number,))  # noqa: S608
+        assert row is not None, "the caller has read the row in this transaction"
+        if revision not in (None, _revision(row)):
+            raise Outdated(
+                f"{row['name']!r} was changed by another user meanwhile: load the page again and"
+                " repeat the change"
+            )
+        taken = f"SELECT 1 FROM {table} WHERE name = ? AND id <> ?"  # noqa: S608
+        if self._database.row(taken, (value.name, number)):
+            raise ConfigError(f"the name {value.name!r} is in use: choose another one")
+        self._database.change(
+            f"UPDATE {table} SET name = ?, settings = ? WHERE id = ?",  # noqa: S608
+            (value.name, _settings(value, _revision(row) + 1), number),
+        )
+
+    def _check_rule(self, rule: Rule) -> None:
+        rule.check()
+        known = {row["id"] for row in self._database.rows("SELECT id FROM alert_channels")}
+        if unknown := set(rule.channels) - known:
+            raise ConfigError(f"there is no alert channel {min(unknown)}")
+
     def _check_room(self, table: str, most: int) -> None:
         row = self._database.row(f"SELECT count(*) AS n FROM {table}")  # noqa: S608
         if row is not None and row["n"] >= most:
@@ -308,8 +357,14 @@ class AlertStore:
         )
 
 
-def _settings(value: Rule | Channel) -> str:
-    return json.dumps(dataclasses.asdict(value), default=_plain, ensure_ascii=False)
+def _settings(value: Rule | Channel, revision: int = 0) -> str:
+    fields = {**dataclasses.asdict(value), _REVISION: revision}
+    return json.dumps(fields, default=_plain, ensure_ascii=False)
+
+
+def _revision(row: Row) -> int:
+    # The rows of earlier versions have none.
+    return int(json.loads(row["settings"]).get(_REVISION, 0))
 
 
 def _plain(value: Any) -> Any:
@@ -319,6 +374,7 @@ def _plain(value: Any) -> Any:
 
 def _rule(row: Row) -> Rule:
     fields = json.loads(row["settings"])
+    fields.pop(_REVISION, None)
     return Rule(
         **{
             **fields,
@@ -331,6 +387,7 @@ def _rule(row: Row) -> Rule:
 
 def _channel(row: Row) -> Channel:
     fields = json.loads(row["settings"])
+    fields.pop(_REVISION, None)
     mail = fields.pop("mail")
     settings = None
     if mail is not None:

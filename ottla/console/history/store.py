@@ -21,6 +21,7 @@ from ottla.console.history.points import (
 )
 from ottla.console.model.groups import Forecast
 from ottla.console.model.overview import Sample
+from ottla.console.sampler import Listener
 
 SERIES_MAX = 1000
 _WEEK_S = 7 * 86_400
@@ -71,7 +72,7 @@ GROUP BY series
 """
 
 
-class History:
+class History(Listener):
     """The series of all clusters; any thread may use it."""
 
     def __init__(self, database: Database) -> None:
@@ -82,9 +83,6 @@ class History:
     def on_sample(self, sample: Sample) -> None:
         """Store the points of a sample."""
         self.add(sample.cluster, points_of(sample))
-
-    def on_failure(self, cluster: str, at_ms: int, reason: str) -> None:
-        """Store nothing: a gap in the charts is the truth."""
 
     def add(self, cluster: str, points: Iterable[tuple[Subject, Point]]) -> None:
         """Store points of one moment; new series beyond `SERIES_MAX` are left out."""
@@ -157,8 +155,9 @@ class History:
                 "INSERT INTO history_series VALUES (NULL, ?, ?, ?, ?)",
                 (cluster, subject.kind.value, subject.name, at_s),
             )
-            del self._ids[cluster]
-            number = self._series_of(cluster)[subject]
+            row = self._database.row("SELECT last_insert_rowid() AS id")
+            assert row is not None, "the series has been inserted in this transaction"
+            number = known[subject] = row["id"]
         return number
 
     def _series_of(self, cluster: str) -> dict[Subject, int]:

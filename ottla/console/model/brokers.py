@@ -8,6 +8,7 @@ import ottla
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.answers import check
 from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.requests.controllers import read_controller_id
 from ottla.console.model.requests.directories import Directory, read_directories
 from ottla.console.model.requests.metadata import Node, read_metadata
 from ottla.wire.api_keys import ApiKey
@@ -81,6 +82,7 @@ def list_brokers(connection: ClusterConnection) -> list[BrokerRow]:
     """Return the running brokers by id; brokers that replicas name but that are down are absent."""
     metadata = read_metadata(connection)
     directories = read_directories(connection)
+    controller_id = read_controller_id(connection, metadata)
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
     out_of_sync: Counter[int] = Counter()
@@ -96,7 +98,7 @@ def list_brokers(connection: ClusterConnection) -> list[BrokerRow]:
             host=node.host,
             port=node.port,
             rack=node.rack,
-            is_controller=node.node_id == metadata.controller_id,
+            is_controller=node.node_id == controller_id,
             leaders=leaders[node.node_id],
             replicas=replicas[node.node_id],
             out_of_sync=out_of_sync[node.node_id],

@@ -151,6 +151,15 @@ class ClusterConnection:
                         entry.loaded_at = self._clock()
         return cast("T", entry.value)
 
+    def reload(self, key: object, load: Callable[[], T]) -> T:
+        """Return a new value, and keep it for `cached`; callers of `cached` wait for it."""
+        with self._lock:
+            entry = self._cache.setdefault(key, _Entry())
+        with entry.lock:
+            value = entry.value = load()
+            entry.loaded_at = self._clock()
+        return value
+
     def peek(self, key: object, load: Callable[[], T]) -> T | None:
         """Return `load()` if its value is cached under `key`; else None, and another thread loads
         it.

@@ -9,15 +9,19 @@ from ottla.console.model.brokers import list_brokers
 from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.groups import summarize_groups
 from ottla.console.model.partitions import min_isr_of_all
+from ottla.console.model.requests.controllers import Controller, read_controller_id
 from ottla.console.model.requests.directories import Directory, read_directories, replica_sizes
 from ottla.console.model.requests.groups import list_groups
-from ottla.console.model.requests.metadata import Key, read_metadata
+from ottla.console.model.requests.metadata import Key, Metadata, read_metadata
 from ottla.console.model.requests.offsets import bounds_of
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Counts of one cluster; `size_bytes` (all replicas) is None if no broker reports it."""
+    """Counts of one cluster; `size_bytes` (all replicas) is None if no broker reports it.
+
+    `controller_id` is -1 if there is none; in KRaft it may be a node that is not a broker.
+    """
 
     cluster: str
     cluster_id: str
@@ -94,20 +98,26 @@ def read_overview(connection: ClusterConnection) -> Overview:
     return connection.cached("overview", 1.0, lambda: _count(connection), stale_s=4.0)
 
 
-def take_sample(connection: ClusterConnection, *, with_groups: bool = True) -> Sample:
-    """Measure the cluster once; the history calls it every few seconds.
+def take_sample(
+    connection: ClusterConnection,
+    metadata: Metadata | None = None,
+    controller: Controller | None = None,
+) -> Sample:
+    """Measure the cluster once; the sampler calls it every few seconds.
 
     Reads the cluster again, not the cache, except for sizes, which may be some seconds old.
+    `metadata` and `controller` are read unless they are passed.
     """
-    metadata = read_metadata(connection, is_fresh=True)
+    metadata = metadata or read_metadata(connection, is_fresh=True)
+    controller_id = metadata.controller_id if controller is None else controller.node_id
     bounds = bounds_of(connection, metadata.leaders())
     directories = read_directories(connection)
     sizes = replica_sizes(directories)
-    groups = summarize_groups(connection, bounds.ends) if with_groups else []
+    groups = summarize_groups(connection, bounds.ends)
     return Sample(
         cluster=connection.name,
         at_ms=metadata.read_at_ms,
-        controller_id=metadata.controller_id,
+        controller_id=controller_id,
         brokers=tuple(metadata.nodes),
         partitions={
             (topic.name, row.partition): PartitionState(
@@ -161,7 +171,7 @@ def _count(connection: ClusterConnection) -> Overview:
     return Overview(
         cluster=connection.name,
         cluster_id=metadata.cluster_id,
-        controller_id=metadata.controller_id,
+        controller_id=read_controller_id(connection, metadata),
         brokers=len(metadata.nodes),
         topics=len(metadata.topics) - internal,
         internal_topics=internal,

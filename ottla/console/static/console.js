@@ -57,8 +57,16 @@
     if (document.hidden || document.querySelector("dialog[open]")) return true;
     if (main.contains(document.activeElement) && isTyping(document.activeElement)) return true;
     if (String(getSelection()) !== "") return true;
-    return [...main.querySelectorAll("form input:not([type=hidden]), form textarea")].some(
-      (node) => !node.closest("form[method=get]") && node.value !== node.defaultValue);
+    return [...main.querySelectorAll("form input:not([type=hidden]), form textarea, form select")].some(
+      (node) => !node.closest("form[method=get]") && isChanged(node));
+  }
+
+  function isChanged(node) {
+    if (node.tagName === "SELECT") {
+      const chosen = [...node.options].findIndex((option) => option.defaultSelected);
+      return !node.multiple && node.selectedIndex !== Math.max(chosen, 0);
+    }
+    return node.value !== node.defaultValue || node.checked !== node.defaultChecked;
   }
 
   function lost(isLost) {

@@ -7,6 +7,7 @@ two samples are not seen, except that the leader epoch counts the elections betw
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ottla.console.model.requests.controllers import Controller
 from ottla.console.model.requests.metadata import Key, Metadata
 
 NO_LEADER = -1
@@ -22,14 +23,6 @@ class Leadership:
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Controller:
-    """The controller; -1 while there is none. `epoch` is None if the cluster does not report it."""
-
-    node_id: int
-    epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)

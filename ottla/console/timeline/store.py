@@ -9,11 +9,13 @@ import threading
 from collections.abc import Sequence
 
 from ottla.console.accounts.database import Database, Row
+from ottla.console.model.requests.controllers import Controller
+from ottla.console.model.requests.metadata import Metadata
+from ottla.console.sampler import Listener
 from ottla.console.timeline.spans import (
     NO_EPOCH,
     Changes,
     ClusterState,
-    Controller,
     Leadership,
     NodeSpan,
     PartitionSpan,
@@ -21,10 +23,12 @@ from ottla.console.timeline.spans import (
     compare,
     merge,
     missed_epochs,
+    state_of,
 )
 
 LIFE_MS = 7 * 24 * 3600 * 1000
 SPANS_MAX = 20_000
+PARTITIONS_MAX = 20_000
 # A longer time without a sample is a gap: the state in it is unknown.
 GAP_MS = 60_000
 _TABLES = """
@@ -65,7 +69,7 @@ CREATE TABLE IF NOT EXISTS timeline_periods (
 _CONTROLLER, _BROKER = "controller", "broker"
 
 
-class TimelineStore:
+class TimelineStore(Listener):
     """The spans of all clusters; any thread may use it, one sampler at a time for each cluster."""
 
     def __init__(self, database: Database, *, spans_max: int = SPANS_MAX) -> None:
@@ -74,6 +78,10 @@ class TimelineStore:
         self._lock = threading.Lock()
         self._last: dict[str, ClusterState] = {}
         database.create(_TABLES)
+
+    def on_metadata(self, cluster: str, metadata: Metadata, controller: Controller) -> None:
+        """Store the changes since the last round of the sampler."""
+        self.add(cluster, state_of(metadata, controller, PARTITIONS_MAX))
 
     def add(self, cluster: str, sample: ClusterState) -> Changes | None:
         """Store the changes since the last sample; None if the sample is not newer than it."""

@@ -35,6 +35,7 @@ from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.process_watch import Registration
 from ottla.server.brokers.remote import RemoteBroker
 from ottla.server.brokers.replication import isr_updates_of
+from ottla.server.brokers.stray_replicas import StrayReplicas
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
 from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
@@ -105,6 +106,14 @@ class Membership:
         )
         self._registered = self._registration(endpoints)
         self.controller = self._controller()
+        self._stray_replicas = StrayReplicas(
+            node_id,
+            current,
+            environment.replicas,
+            self.controller,
+            environment.clock,
+            environment.tasks,
+        )
         self.isr_changes: IsrChanges = IsrProposals(
             node_id, self.controller, self._link, environment.clock, environment.tasks
         )
@@ -149,6 +158,8 @@ class Membership:
             _log.warning(
                 "no controller has informed this broker yet id=%d", self._environment.node_id
             )
+        # A controller of Apache Kafka does not say which of its updates is complete.
+        self._stray_replicas.look_for_them()
 
     async def leave(self, is_hurried: asyncio.Event) -> None:
         """Give up the leaders, unless no other broker is live; end early if `is_hurried` is set."""
@@ -192,6 +203,8 @@ class Membership:
         )
 
     def _image_changed(self, update: MetadataUpdate) -> None:
+        if update.is_complete:
+            self._stray_replicas.look_for_them()
         if update.deleted:
             self._environment.configs.forget_topics(update.deleted)
             self._groups.topics_deleted(update.deleted)

@@ -208,6 +208,21 @@ class LogDirectories:
         """Remove a log; its files are deleted after file.delete.delay.ms. Then call
         `settle_deletions`.
         """
+        directory = self._forget(topic, partition)
+        with self._failures.disk(directory):
+            directory.delete((topic, partition))
+
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Rename the directory of a log that has no partition, and return its new path.
+
+        Its files are kept until their owner deletes them. Follows LogManager.asyncDelete of a stray
+        log. Then call `settle_deletions`.
+        """
+        directory = self._forget(topic, partition)
+        with self._failures.disk(directory):
+            return directory.set_aside((topic, partition))
+
+    def _forget(self, topic: str, partition: int) -> LogDirectory:
         key = (topic, partition)
         # First: without the log, its copy would count as the only remaining data.
         self.moves.cancel(topic, partition)
@@ -215,8 +230,7 @@ class LogDirectories:
         directory = self._where.pop(key)
         if directory.failure is not None:
             raise directory.failure
-        with self._failures.disk(directory):
-            directory.delete(key)
+        return directory
 
     def settle_deletions(self) -> None:
         """Make deletions durable, so that no crash restores a log; raises StorageError if that

@@ -26,6 +26,8 @@ from ottla.storage.log.retention import Doomed
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"
+# A log without a partition, as KRaft brokers name it. Only its owner may delete it.
+STRAY_SUFFIX = "-stray"
 FILE_NAME_MAX = 255
 _LOG_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_DIRECTORY = re.compile(_LOG_DIRECTORY.pattern + r"\.\S+" + FUTURE_SUFFIX)
@@ -186,6 +188,11 @@ class LogDirectory:
             if name.endswith(DELETE_SUFFIX):
                 files.remove_tree(folder)
                 continue
+            if name.endswith(STRAY_SUFFIX):
+                _log.warning(
+                    "stray log is not served, delete it if it is not needed path=%s", folder
+                )
+                continue
             log_key, future_key = parse_directory_name(name), parse_future_name(name)
             key = log_key or future_key
             if key is None or not files.is_directory(folder):
@@ -277,9 +284,19 @@ class LogDirectory:
 
     def delete(self, key: TopicPartition) -> None:
         """Rename a log's directory out of the way; `remove_deleted` removes it later."""
+        self._discard(self._forget(key))
+
+    def set_aside(self, key: TopicPartition) -> str:
+        """Rename a log's directory so that the log is not loaded again; return its new path.
+
+        Nothing removes the directory.
+        """
+        return self._rename(self._forget(key), STRAY_SUFFIX)
+
+    def _forget(self, key: TopicPartition) -> Log:
         self.checkpoints.high_watermarks.pop(key, None)
         self.marks.forget(key)
-        self._discard(self.logs.pop(key))
+        return self.logs.pop(key)
 
     def delete_future(self, key: TopicPartition) -> None:
         """Delete a copy, so that no crash restores it."""
@@ -287,14 +304,18 @@ class LogDirectory:
         self.settle_deletions()
 
     def _discard(self, log: Log) -> None:
+        path = self._rename(log, DELETE_SUFFIX)
+        due_ms = steady_ms(self._dependencies.clock) + log.config.file_delete_delay_ms
+        self._doomed.add([path], due_ms)
+
+    def _rename(self, log: Log, ending: str) -> str:
         unique = self._dependencies.rng.random_bytes(16).hex()
-        suffix = f".{unique}{DELETE_SUFFIX}"
+        suffix = f".{unique}{ending}"
         name = directory_name(log.topic, log.partition)[: FILE_NAME_MAX - len(suffix)] + suffix
         log.rename_directory(self.file(name))
         log.abandon()
-        due_ms = steady_ms(self._dependencies.clock) + log.config.file_delete_delay_ms
-        self._doomed.add([self.file(name)], due_ms)
         self._deleted_count += 1
+        return self.file(name)
 
     def settle_deletions(self) -> None:
         """Make the deletion of logs durable, so that no crash restores their names."""

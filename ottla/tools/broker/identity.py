@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ottla.cluster.options.option_tables import parse_broker_settings
-from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.znodes import BrokerSequenceIdNode
 from ottla.storage.files.checkpoints import META_PROPERTIES_FILE, parse_properties
 
@@ -45,6 +44,9 @@ def _stored_id(directories: list[str]) -> str | None:
 
 
 async def _next_id(connect: str, timeout_ms: int) -> int:
+    # Imported here: most brokers need no client of ZooKeeper.
+    from ottla.cluster.zk.live import LiveSession
+
     session = await LiveSession.begin(connect, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms)
     try:
         await session.ensure(BrokerSequenceIdNode.PATH)

@@ -12,14 +12,16 @@ from typing import Any
 
 from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
-from ottla.server.local_cluster import LocalCluster
 from ottla.server.node import Node
-from ottla.tools.broker import layout, processes, serving
+from ottla.tools.broker import layout, serving
 from ottla.tools.broker.beside import open_companion
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.broker.identity import with_identity
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
+from ottla.tools.loading import deferred
 from ottla.tools.output import Output, StatusLine, note
+
+_run_apart = deferred("ottla.tools.broker.processes", "run")
 
 
 def up(output: Output, settings: Mapping[str, str], config: str | None, **words: Any) -> None:
@@ -119,6 +121,9 @@ def _run_cluster(
     data, count = command_line.data or DEFAULT_DATA, words["brokers"]
     settings = cluster_settings(command_line, count)
     layout.check_cluster(data, count)
+    # Imported here: one broker needs neither this nor the tree that several share.
+    from ottla.server.local_cluster import LocalCluster
+
     cluster = LocalCluster(settings, layout.coordination(data))
     companion = open_companion(words, data, output)
     with serving.beside(companion, None) as on_ready:
@@ -134,4 +139,4 @@ def _run_processes(
     logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
     companion = open_companion(words, data, output)
     options = [*logging, "--log-format", words["log_format"]]
-    processes.run(data, settings, options, output, line, companion)
+    _run_apart(data, settings, options, output, line, companion)

@@ -60,7 +60,7 @@ class Metadata:
 def read_metadata(connection: ClusterConnection, *, is_fresh: bool = False) -> Metadata:
     """Return the metadata of all topics; with `is_fresh` none from the cache."""
     if is_fresh:
-        return _load(connection)
+        return connection.reload("metadata", lambda: _load(connection))
     return connection.cached("metadata", _TTL_S, lambda: _load(connection), stale_s=_STALE_S)
 
 

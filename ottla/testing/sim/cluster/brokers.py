@@ -9,6 +9,7 @@ from typing import Any, cast
 from ottla.base.errors import ConfigError, StorageError
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.zk.port import CoordinationError
+from ottla.server.brokers.stray_replicas import is_replica
 from ottla.server.node import Node
 from ottla.testing.sim.coordination import HOST, SimCoordination
 from ottla.testing.sim.world import Machine, World
@@ -278,7 +279,7 @@ class SimCluster:
                     problems.append(f"{name}-{number}: leader {state.leader}, isr {state.isr}")
                 if state.is_being_reassigned:
                     problems.append(f"{name}-{number}: moves to {state.replicas}")
-        return problems or self._differences(image)
+        return problems or self._differences(image) or self._strays(image)
 
     def _differences(self, image: ClusterImage) -> list[str]:
         """Return the brokers that know other brokers or leaders than the controller."""
@@ -287,6 +288,15 @@ class SimCluster:
             f"broker {number} knows another cluster than the controller"
             for number in self.ids
             if _leaders(self.nodes[number].broker.image) != expected
+        ]
+
+    def _strays(self, image: ClusterImage) -> list[str]:
+        """Return the replicas that the controller has assigned to other brokers."""
+        return [
+            f"broker {number} has {key[0]}-{key[1]}, which is not assigned to it"
+            for number in self.ids
+            for key in self.nodes[number].broker.replicas.directories.logs()
+            if not is_replica(image, number, key)
         ]
 
 

@@ -20,6 +20,8 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST = -1
 _WAIT_MS = 300
 _PARTITION_BYTES = 8000
+# Longer than the faults of a scenario last.
+_STALE_SECONDS = 15.0
 
 
 class Fetched(NamedTuple):
@@ -135,6 +137,9 @@ class Consumer(Worker):
         self._session = 0
         self._uncommitted = 0
         self._is_at_end = False
+        # The largest offset that was committed, and since when a smaller one is found.
+        self._committed = -1
+        self._smaller_since: float | None = None
 
     async def run(self) -> None:
         """Read until it is over and the end is reached."""
@@ -195,6 +200,21 @@ class Consumer(Worker):
         self._check(response.topics[0].partitions[0].error_code)
         entry = OffsetCommit(self.name, self._partition, self._position, is_fetched=False)
         self.work.history.commits.append(entry)
+        self._committed = max(self._committed, self._position)
+
+    def _is_doubted(self, offset: int) -> bool:
+        """Return True if an offset is smaller than a committed one, and may not stay so.
+
+        A coordinator that was replaced while it was cut off answers from its memory until it learns
+        of its successor; in Kafka, too, nothing fences an OffsetFetch. It refuses commits.
+        """
+        if offset >= self._committed:
+            self._smaller_since = None
+            return False
+        now = self.client.clock.monotonic()
+        if self._smaller_since is None:
+            self._smaller_since = now
+        return now < self._smaller_since + _STALE_SECONDS
 
     async def _resume(self) -> None:
         """Continue at the committed offset sometimes, as after a restart."""
@@ -210,6 +230,9 @@ class Consumer(Worker):
         committed = response.topics[0].partitions[0]
         self._check(committed.error_code)
         offset = committed.committed_offset
+        if self._is_doubted(offset):
+            self.client.forget_coordinator(GROUP, self.name)
+            raise Unavailable(f"offset {offset} of {self._committed}")
         entry = OffsetCommit(self.name, self._partition, offset, is_fetched=True)
         self.work.history.commits.append(entry)
         if self.rng.below(2):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from ottla.cluster.zk.live import EnsembleUnreachable, LiveSession
-from ottla.cluster.zk.port import ConnectionSuspended, SessionState
+from ottla.cluster.zk.live import LiveSession
+from ottla.cluster.zk.port import ConnectionSuspended, EnsembleUnreachable, SessionState
 from tests.compat import java, zookeeper
 
 

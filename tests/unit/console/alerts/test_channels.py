@@ -3,11 +3,20 @@
 import base64
 import hashlib
 import hmac
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from ottla.base.errors import ConfigError
 from ottla.console.alerts.addresses import Forbidden, parse_networks
@@ -146,6 +155,67 @@ def test_starttls_is_required_if_configured(mail: MailServer) -> None:
     with pytest.raises(NotSent):
         send(Channel("m", ChannelKind.MAIL, mail=settings), NOTIFICATION, NOW_MS, LOCAL)
     assert mail.mails == []
+
+
+@pytest.mark.parametrize("security", [Security.STARTTLS, Security.TLS])
+def test_the_certificate_of_a_mail_server_is_verified(
+    security: Security, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A self-signed certificate is refused, until SSL_CERT_FILE names it; then all is encrypted."""
+    certificate = self_signed(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with running(MailServer(context, is_tls=security is Security.TLS)) as server:
+        settings = MailSettings(
+            "127.0.0.1", server.port, security, sender="a@b.c", recipients=("d@e.f",)
+        )
+        item = Channel("m", ChannelKind.MAIL, mail=settings)
+        with pytest.raises(NotSent, match="certificate"):
+            send(item, NOTIFICATION, NOW_MS, LOCAL)
+        assert server.mails == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        send(item, NOTIFICATION, NOW_MS, LOCAL)
+        assert server.is_encrypted
+        assert NOTIFICATION.text in server.mails[0]
+
+
+def test_the_name_in_the_certificate_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trusted certificate of another host is refused."""
+    certificate = self_signed(tmp_path, "192.0.2.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with running(MailServer(context, is_tls=True)) as server:
+        settings = MailSettings(
+            "127.0.0.1", server.port, Security.TLS, sender="a@b.c", recipients=("d@e.f",)
+        )
+        with pytest.raises(NotSent, match="not valid for"):
+            send(Channel("m", ChannelKind.MAIL, mail=settings), NOTIFICATION, NOW_MS, LOCAL)
+
+
+def self_signed(folder: Path, address: str = "127.0.0.1") -> Path:
+    """Write a certificate of an address with its key, and return the file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / "server.pem"
+    encoded = key.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    ) + certificate.public_bytes(Encoding.PEM)
+    path.write_bytes(encoded)
+    return path
 
 
 def test_local_addresses_are_forbidden_unless_configured(receiver: Receiver) -> None:

@@ -212,3 +212,19 @@ def test_a_broker_that_had_no_replicas_is_remembered() -> None:
     machine = Machine(Rule("r", RuleKind.ABSENT_BROKER, for_s=0, targets="3"))
     machine.sample(replace(HEALTHY, brokers=(1, 2, 3)))
     assert reasons(machine.sample(HEALTHY)) == [Reason.FIRING]
+
+
+def test_a_changed_rule_keeps_its_incidents_unless_they_are_about_something_else() -> None:
+    """A lower limit keeps an incident open; other groups, another cluster or measure end it."""
+    rule = Rule("lag", RuleKind.LAG, threshold=100, for_s=0)
+    for changed, is_over in (
+        (replace(rule, threshold=50), False),
+        (replace(rule, targets="bill.*"), False),
+        (replace(rule, targets="audit"), True),
+        (replace(rule, cluster="other"), True),
+        (replace(rule, kind=RuleKind.LAG_SECONDS), True),
+    ):
+        machine = Machine(rule)
+        machine.sample(DEGRADED)
+        effects = machine.step(Configured({7: changed}, ()))
+        assert [type(effect) for effect in effects] == ([Closed] if is_over else []), changed

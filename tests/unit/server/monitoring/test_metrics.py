@@ -452,6 +452,7 @@ async def test_long_scrape_does_not_block_the_loop(yard: Yard) -> None:
             await asyncio.sleep(0)
             turns += 1
 
+    assert node._monitoring is not None
     scraper = node._monitoring.scraper
     running = asyncio.ensure_future(others())
     one, two = await asyncio.gather(scraper.text(), scraper.text())

@@ -188,6 +188,27 @@ def test_start_removes_logs_that_were_deleted_before_a_crash(world: World) -> No
     directories.close()
 
 
+async def test_stray_log_is_kept_but_not_loaded(world: World) -> None:
+    """A log that is set aside has another name; neither time nor a restart removes its files."""
+    directories = world.directories()
+    log = directories.create("t", 0, TOPIC_ID, CONFIG)
+    log.append_as_leader(make_batch(), 0)
+    directories.store_high_watermarks({("t", 0): 1})
+    path = directories.set_aside("t", 0)
+    directories.settle_deletions()
+    assert directories.get("t", 0) is None
+    assert directories.create("t", 0, bytes(15) + b"\x01", CONFIG).log_end_offset == 0
+    assert directories.high_watermark("t", 0) == 0
+    world.clock.now_ms += 1_000_000
+    await directories.upkeep.maintain()
+    directories.close()
+    directories = world.directories()
+    assert list(directories.logs()) == [("t", 0)]
+    assert Path(path).name in names(world.path)
+    assert (Path(path) / "00000000000000000000.log").stat().st_size > 0
+    directories.close()
+
+
 def test_foreign_directories_are_not_touched(world: World) -> None:
     """KRaft's metadata log, a coordination journal, lost+found and files named like logs stay."""
     for name in ("__cluster_metadata-0", "coordination", "lost+found", "t-0-stray", "t-x"):
