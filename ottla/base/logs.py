@@ -109,9 +109,9 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, followed by the lines of a traceback."""
         event = event_of(record)
-        words = [self.formatTime(record), record.levelname, record.name, _escaped(event.name)]
-        words += [f"{name}={_quoted(value)}" for name, value in _fields(record, event)]
-        line = " ".join(words)
+        parts = [self.formatTime(record), record.levelname, record.name, _escaped(event.name)]
+        parts += [f"{name}={_quoted(value)}" for name, value in _fields(record, event)]
+        line = " ".join(parts)
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line

@@ -83,5 +83,5 @@ def remove_from_isr(state: LeaderAndIsr, replica: int) -> LeaderAndIsr:
     incremented.
     """
     leader = NO_LEADER if state.leader == replica else state.leader
-    isr = tuple(item for item in state.isr if item != replica)
+    isr = tuple(member for member in state.isr if member != replica)
     return state.with_leader(leader, isr or state.isr)

@@ -93,12 +93,12 @@ def _refusal(
         return "The controller does not support the given upgrade type."
     if update.level < 0:
         return "A feature version cannot be less than 0."
-    known = ranges.get(update.feature)
+    supported = ranges.get(update.feature)
     controller = f"Local controller {broker_id}"
-    if known is None:
+    if supported is None:
         return f"{controller} does not support this feature."
-    if not known.lowest <= update.level <= known.highest:
-        return f"{controller} only supports versions {known.lowest}-{known.highest}"
+    if not supported.lowest <= update.level <= supported.highest:
+        return f"{controller} only supports versions {supported.lowest}-{supported.highest}"
     is_upgrade = update.upgrade_type == UpgradeType.UPGRADE
     if update.level < current and is_upgrade:
         return (

@@ -72,12 +72,12 @@ class ReplicaAssignment:
     @property
     def target_replicas(self) -> tuple[int, ...]:
         """The replicas that remain when the reassignment is complete."""
-        return tuple(item for item in self.replicas if item not in self.removing_replicas)
+        return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
 
     @property
     def original_replicas(self) -> tuple[int, ...]:
         """The replicas that remain if the reassignment is cancelled."""
-        return tuple(item for item in self.replicas if item not in self.adding_replicas)
+        return tuple(replica for replica in self.replicas if replica not in self.adding_replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ class TopicImage:
 
     def with_partitions(self, changed: Iterable[PartitionImage]) -> "TopicImage":
         """Return the topic with partitions replaced, or appended without a gap."""
-        by_number = {item.partition: item for item in self.partitions}
-        by_number.update((item.partition, item) for item in changed)
+        by_number = {partition.partition: partition for partition in self.partitions}
+        by_number.update((partition.partition, partition) for partition in changed)
         ordered = tuple(by_number[number] for number in sorted(by_number))
         assert not ordered or ordered[-1].partition == len(ordered) - 1, "partitions have a gap"
         return TopicImage(self.name, self.topic_id, ordered)
@@ -181,18 +181,18 @@ class TopicImage:
             PartitionState(
                 topic=self.name,
                 topic_id=self.topic_id,
-                partition=item.partition,
-                leader=item.leader,
-                leader_epoch=item.leader_epoch,
-                isr=item.isr,
-                replicas=item.replicas,
+                partition=partition.partition,
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                isr=partition.isr,
+                replicas=partition.replicas,
                 is_new=is_new,
-                partition_epoch=item.partition_epoch,
-                adding_replicas=item.adding_replicas,
-                removing_replicas=item.removing_replicas,
-                is_recovering=item.is_recovering,
+                partition_epoch=partition.partition_epoch,
+                adding_replicas=partition.adding_replicas,
+                removing_replicas=partition.removing_replicas,
+                is_recovering=partition.is_recovering,
             )
-            for item in self.partitions
+            for partition in self.partitions
         ]
 
 
@@ -239,10 +239,10 @@ class ClusterImage:
         topics = dict(self.topics)
         names: dict[bytes, str] | None = None
         for name in deleted:
-            gone = topics.pop(name, None)
-            if gone is not None and gone.topic_id in self.topic_names:
+            removed = topics.pop(name, None)
+            if removed is not None and removed.topic_id in self.topic_names:
                 names = dict(self.topic_names) if names is None else names
-                names.pop(gone.topic_id, None)
+                names.pop(removed.topic_id, None)
         for topic in changed:
             former = topics.get(topic.name)
             topics[topic.name] = topic
@@ -258,11 +258,11 @@ class ClusterImage:
         )
 
     def with_brokers(
-        self, changed: Iterable[BrokerImage] = (), gone: Iterable[int] = ()
+        self, changed: Iterable[BrokerImage] = (), removed: Iterable[int] = ()
     ) -> "ClusterImage":
         """Return the image with brokers added or replaced, and others removed; ids stay sorted."""
         brokers = dict(self.brokers)
-        for broker_id in gone:
+        for broker_id in removed:
             brokers.pop(broker_id, None)
         brokers.update((broker.id, broker) for broker in changed)
         return replace(self, brokers={key: brokers[key] for key in sorted(brokers)})

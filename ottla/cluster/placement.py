@@ -70,8 +70,8 @@ def alternate_racks(brokers: Racks) -> list[int]:
         by_rack.setdefault(brokers[broker] or "", []).append(broker)
     racks = [by_rack[rack] for rack in sorted(by_rack)]
     line = []
-    for turn in range(max(map(len, racks), default=0)):
-        line += [rack[turn] for rack in racks if turn < len(rack)]
+    for index in range(max(map(len, racks), default=0)):
+        line += [rack[index] for rack in racks if index < len(rack)]
     return line
 
 
@@ -102,16 +102,16 @@ def _refuse(assignment: Mapping[int, Sequence[int]], brokers: set[int]) -> str:
     return ""
 
 
-def _position(leader: int, shift: int, turn: int, count: int) -> int:
+def _position(leader: int, shift: int, index: int, count: int) -> int:
     # Never 0, so a follower is never its leader; a single broker has no followers.
-    distance = 1 + (shift + turn) % (count - 1)
+    distance = 1 + (shift + index) % (count - 1)
     return (leader + distance) % count
 
 
 def _without_racks(line: Sequence[int], leader: int, shift: int, factor: int) -> list[int]:
     count = len(line)
     return [line[leader]] + [
-        line[_position(leader, shift, turn, count)] for turn in range(factor - 1)
+        line[_position(leader, shift, index, count)] for index in range(factor - 1)
     ]
 
 
@@ -121,10 +121,10 @@ def _with_racks(
     racks = len(set(brokers.values()))
     chosen = [line[leader]]
     chosen_racks = {brokers[line[leader]]}
-    turn = 0
+    index = 0
     while len(chosen) < factor:
-        broker = line[_position(leader, shift * racks, turn, len(line))]
-        turn += 1
+        broker = line[_position(leader, shift * racks, index, len(line))]
+        index += 1
         rack_is_free = brokers[broker] not in chosen_racks or len(chosen_racks) == racks
         if rack_is_free and broker not in chosen:
             chosen.append(broker)

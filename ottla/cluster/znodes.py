@@ -157,14 +157,16 @@ class BrokerIdNode:
     def encode(broker: BrokerImage, timestamp_ms: int, jmx_port: int = -1) -> bytes:
         """Return the content, version 5. Old clients read `host` and `port`: a PLAINTEXT endpoint."""
         endpoints = broker.every_endpoint()
-        plain = next((item for item in endpoints if item.security_protocol == "PLAINTEXT"), None)
-        protocols = {item.listener: item.security_protocol for item in endpoints}
+        plain = next(
+            (endpoint for endpoint in endpoints if endpoint.security_protocol == "PLAINTEXT"), None
+        )
+        protocols = {endpoint.listener: endpoint.security_protocol for endpoint in endpoints}
         value: dict[str, Any] = {
             "features": {},
             "listener_security_protocol_map": {
                 name: protocols[name] for name in scala_immutable_map_order(protocols)
             },
-            "endpoints": [_connection_text(item) for item in endpoints],
+            "endpoints": [_connection_text(endpoint) for endpoint in endpoints],
         }
         if broker.rack is not None:
             value["rack"] = broker.rack
@@ -247,7 +249,7 @@ class TopicNode:
     @staticmethod
     def encode(topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
         """Return the content, version 3."""
-        rows = {str(number): item for number, item in assignment.items()}
+        rows = {str(number): replicas for number, replicas in assignment.items()}
         adding = {key: list(row.adding_replicas) for key, row in rows.items()}
         removing = {key: list(row.removing_replicas) for key, row in rows.items()}
         value: dict[str, Any] = {

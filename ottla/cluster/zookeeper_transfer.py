@@ -125,8 +125,8 @@ async def check_vacant(
 async def remove_others(session: Coordination, nodes: Sequence[Znode]) -> None:
     """Delete the nodes that `read` would return and that are not in `nodes`, children first."""
     copied = {node.path for node in nodes}
-    others = [Znode(node.path, b"") for node in await read(session) if node.path not in copied]
-    for batch in _batches(others[::-1]):
+    extra = [Znode(node.path, b"") for node in await read(session) if node.path not in copied]
+    for batch in _batches(extra[::-1]):
         await session.multi([Delete(node.path) for node in batch])
 
 

@@ -1,12 +1,12 @@
-"""Brokers that come, leave or lose a log directory, in one controller term.
+"""Brokers that register, leave or lose a log directory, in one controller term.
 
 Follows KafkaController.onBrokerStartup, onBrokerFailure and onReplicasBecomeOffline.
 
 Not done: a broker does not report at registration that its last shutdown was unclean (KIP-966). As
-in Apache Kafka 3.9 on ZooKeeper, neither a registration nor the state of a partition has a field
-for it, nor for the replicas that could lead instead (ELR): the partition would have no leader. A
-broker that restarts leaves the ISR of every partition that has another live member, and has to
-catch up; only the last member of an ISR leads again with what its device has kept. With
+in Apache Kafka 3.9 on ZooKeeper, a registration has no field for that, and the state of a partition
+has none for the replicas that could lead instead (ELR). Without them the partition would have no
+leader. A broker that restarts leaves the ISR of every partition that has another live member, and
+has to catch up; only the last member of an ISR leads again with what its device has kept. With
 flush.on.ack that is every acknowledged record.
 """
 
@@ -61,10 +61,10 @@ class Brokers:
         return live
 
     def is_unclean(self, topic: str) -> bool:
-        """Return True if a leader of the topic may be elected that is not in sync.
+        """Return True if the topic may get a leader that is not in sync.
 
-        Not while a process has ended whose session has not: it may restart in time, and lose
-        nothing.
+        False while a broker's process has ended and its session has not: the broker may restart
+        before the session expires, and no record is lost.
         """
         return not self._lingering and self._context.is_unclean(topic)
 
@@ -93,7 +93,7 @@ class Brokers:
         self._context.post(events.DirectoriesFailed())
 
     async def brokers_changed(self) -> None:
-        """Elect leaders for the partitions of brokers that came, left or restarted."""
+        """Elect leaders for the partitions of brokers that registered, left or restarted."""
         context = self._context
         lingering = self._lingering
         live = await self.live()

@@ -23,7 +23,7 @@ from ottla.controller.planning.requests import (
 
 
 class Reply(NamedTuple):
-    """An answer, and the notices that brokers must receive before it is true on all of them."""
+    """The result for the caller, and the deliveries to brokers that the caller waits for first."""
 
     value: Any
     deliveries: Sequence["asyncio.Future[None]"] = ()
@@ -31,7 +31,9 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Elect:
-    """The role may be free: at the start, after a controller left, after a new session."""
+    """The controller's role may be free: at the start, after the controller left, or in a new
+    session.
+    """
 
 
 @dataclass(frozen=True, slots=True)

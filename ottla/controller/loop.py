@@ -1,8 +1,8 @@
 """The controller of one broker: its queue, its coordination session, and its candidacy.
 
 Every broker runs one; the elected one has a `ControllerTerm`. Events are handled one at a time, so
-there is no interleaving to reason about. While the session is suspended no event is handled; if it
-is lost, the role and the registration are lost with it, and the broker registers again. Follows
+there is no interleaving to reason about. No event is handled while the session is suspended. A lost
+session ends the controller's role and the registration, and the broker registers again. Follows
 KafkaController and ControllerEventManager.
 """
 
@@ -391,7 +391,7 @@ class Controller:
         return remaining
 
     def registered(self, broker_id: int, broker_epoch: int) -> bool:
-        """Return True if that is a live broker's current registration, as the controller knows."""
+        """Return True if the controller knows this as the current registration of a live broker."""
         broker = self.image.broker(broker_id)
         return broker is not None and broker.epoch == broker_epoch
 

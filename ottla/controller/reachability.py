@@ -1,7 +1,7 @@
 """Registered brokers whose process has ended, or is back.
 
 A session outlives its process by many seconds. The controller elects new leaders as soon as the
-process is gone, which is safe: the epochs fence the old leaders if it is alive after all. A broker
+process has ended. If the process is alive after all, the epochs fence the old leaders. A broker
 that is back in the same registration has to prove that it is the same process, by accepting a
 request with its epoch; otherwise the process is a new one that has not registered yet.
 """
@@ -25,7 +25,7 @@ FIRST_LOOK_SECONDS = 0.25
 
 
 class Reachability:
-    """Watches every other broker; `changed` is called when one is gone or back."""
+    """Watches every other broker; `changed` is called when a process ends or is reached again."""
 
     def __init__(
         self, dependencies: Dependencies, own_id: int, changed: Callable[[], None]

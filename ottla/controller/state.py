@@ -1,6 +1,6 @@
-"""The cluster's state in the coordination tree: how the controller reads and writes it.
+"""Reads and writes the cluster's state in the coordination tree.
 
-Apart from the outbox, the controller's only I/O. Every write is fenced: it is a multi that begins
+The controller has no other I/O except its outbox. Every write is fenced: it is a multi that begins
 with a check of the version that `/controller_epoch` had at the election (KAFKA-6082). Follows
 KafkaZkClient and KafkaController.initializeControllerContext.
 """
@@ -150,9 +150,10 @@ async def register(
 ) -> int:
     """Register a broker and return its epoch; ConfigError if its id is in use.
 
-    A registration of the same id is of an earlier life if it names the same addresses, because this
-    process listens there now: it is replaced. Otherwise it may be of a process that was killed,
-    whose session still lasts: its end is awaited for `wait_seconds`. 0 allows neither.
+    An existing registration of the id with the same addresses is replaced: this process listens
+    there now, so the registration is of an earlier process. One with other addresses may be of a
+    killed process whose session has not expired: this call waits up to `wait_seconds` for its end.
+    With 0 it does neither.
     """
     for path in PERSISTENT_PATHS:
         await session.ensure(path)
@@ -170,7 +171,9 @@ async def register(
 
 
 async def _leftovers(session: Coordination, owner: int) -> list[Operation]:
-    """Return the operations that take the controller's role from a session whose process has ended."""
+    """Return the operations that remove the controller's node of a session whose process has
+    ended.
+    """
     stat = await session.exists(ControllerNode.PATH)
     if stat is None or stat.ephemeral_owner != owner:
         return []

@@ -1,4 +1,4 @@
-"""Succession of a controller whose process has ended, before its session does.
+"""Takes over from a controller whose process has ended, before its session expires.
 
 Every other broker watches the controller's process. The first that finds it ended takes the role in
 one multi that increments the controller epoch. If the former controller is alive after all, the
@@ -75,7 +75,7 @@ class Succession:
             self._port = None
 
     def role_lost(self) -> None:
-        """Apply that another broker took the role while this one was alive."""
+        """Note that another broker took the role while this one was alive."""
         self._not_before = self._dependencies.clock.monotonic() + PAUSE_SECONDS
 
     @property

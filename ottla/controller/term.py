@@ -1,8 +1,9 @@
 """One controller term: the image of the cluster, and how each event changes it.
 
 A ControllerTerm is created when a broker is elected and dropped when it loses the role, so no state
-outlives a term. This module loads the tree and ends the term; each subject has a class of its own,
-and `term_context` has what they share. Follows KafkaController and ControllerContext.
+outlives a term. This module loads the tree and ends the term. Brokers, leaders, topics and settings
+have a class each; `term_context` has the state that they share. Follows KafkaController and
+ControllerContext.
 """
 
 import asyncio
@@ -143,7 +144,9 @@ class ControllerTerm:
             )
 
     async def balance_leaders(self) -> None:
-        """Elect preferred leaders where too many others lead, and again after the interval."""
+        """Elect the preferred leaders of brokers that lead too few partitions; repeated after the
+        interval.
+        """
         self._schedule_balance()
         await self.leadership.balance()
 

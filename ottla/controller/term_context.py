@@ -1,4 +1,4 @@
-"""The part of a controller term that its subjects share: image, tree, outbox, and the three steps.
+"""The state and steps that all parts of a controller term share: image, tree and outbox.
 
 Each event is handled in three steps: the pure modules plan, the tree is written, the outbox sends
 notices to brokers. If a write finds that the tree differs from the image, the whole tree is read

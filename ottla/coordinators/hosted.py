@@ -160,7 +160,9 @@ class HostedPartition:
         _fail(pending.committed, error)
 
     def last_append(self) -> asyncio.Future[None] | None:
-        """Return the commit that everything replayed so far waits for; None if there is none."""
+        """Return the future of the latest append that is not committed yet; None if all are
+        committed.
+        """
         return self._appends[-1].committed if self._appends else None
 
     def close(self, status: Status = Status.CLOSED) -> None:

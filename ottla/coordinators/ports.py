@@ -35,7 +35,7 @@ class Marker(NamedTuple):
 
 
 class MarkerWriter(Protocol):
-    """Writes markers to the partitions of a transaction, on whichever brokers lead them."""
+    """Writes markers to the partitions of a transaction, on the brokers that lead them."""
 
     def write(
         self, marker: Marker, partitions: Sequence[tuple[str, int]]
@@ -93,6 +93,6 @@ class PartitionWriter(Protocol):
     def committed(self, topic: str, partition: int, end_offset: int) -> asyncio.Future[int]:
         """Return a future that is done when all records below `end_offset` are committed.
 
-        It fails with ApiError as that of `append`, which wrote them or replicated them here.
+        It fails with ApiError like the future of `append`.
         """
         ...

@@ -25,7 +25,9 @@ _LARGEST_ID = 2**63 - 1
 
 
 class ProducerIds:
-    """This broker's supply of ids. Lives on the broker's loop; calls `session` for each block."""
+    """The producer ids that this broker has allocated and not used yet. Lives on the broker's loop;
+    calls `session` for each block.
+    """
 
     def __init__(self, node_id: int, session: Callable[[], Coordination], tasks: Tasks) -> None:
         self._node_id = node_id

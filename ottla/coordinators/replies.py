@@ -1,4 +1,4 @@
-"""Responses that may have to wait: a response now, or a future of one."""
+"""Responses that may not be available yet: either the response or a future of it."""
 
 import asyncio
 import logging

@@ -1,6 +1,6 @@
 """One table of metrics, keyed by JMX object names; the dialects and `/jmx` are renderings of it.
 
-A `Bean` is the constant part of a metric: Kafka's object name and its kind. A `Reading` has the
+A `Bean` is the constant part of a metric: Kafka's object name and its kind. A `Measurement` has the
 bean's values at the time of a scrape, one for each set of further key properties. Nothing here is
 on a hot path: the broker counts in plain integers, and a scrape reads them. Follows
 kafka.metrics.KafkaMetricsGroup (Yammer's beans) and org.apache.kafka.common.metrics.JmxReporter
@@ -105,14 +105,14 @@ class Bean(NamedTuple):
         """True if the metric shares its object name with others of its type."""
         return self.kind in (BeanKind.ATTRIBUTE, BeanKind.TOTAL)
 
-    def of(self, rows: "Iterable[Row] | float | str | Idle") -> "Reading":
-        """Return a reading; `rows` may be the value of a bean without further properties."""
+    def of(self, rows: "Iterable[Row] | float | str | Idle") -> "Measurement":
+        """Return a measurement; `rows` may be the value of a bean without further properties."""
         if isinstance(rows, float | int | str | Idle):
-            return Reading(self, [(NONE, rows)])
-        return Reading(self, rows)
+            return Measurement(self, [(NONE, rows)])
+        return Measurement(self, rows)
 
 
-class Reading(NamedTuple):
+class Measurement(NamedTuple):
     """The values of a bean; `rows` can be iterated several times, once for each rendering."""
 
     bean: Bean

@@ -19,8 +19,8 @@ from ottla.metrics.beans import (
     Computed,
     Distribution,
     Idle,
+    Measurement,
     Properties,
-    Reading,
     Row,
 )
 from ottla.metrics.exposition import Family, Kind, Sample, labels
@@ -50,13 +50,13 @@ class _Samples:
         return self._make()
 
 
-def families(readings: Iterable[Reading], dialects: Sequence[str]) -> Iterator[Family]:
-    """Yield the families of the readings in the dialects; a name comes once."""
+def families(measurements: Iterable[Measurement], dialects: Sequence[str]) -> Iterator[Family]:
+    """Yield the families of the measurements in the dialects; a name comes once."""
     served: set[str] = set()
-    for reading in readings:
+    for measurement in measurements:
         for dialect in dialects:
             rendering = _RENDERINGS.get(dialect)
-            for family in () if rendering is None else rendering(reading):
+            for family in () if rendering is None else rendering(measurement):
                 if family.name not in served:
                     served.add(family.name)
                     yield family
@@ -70,11 +70,11 @@ def _name(*parts: str) -> str:
 # -- jmx_exporter ---------------------------------------------------------------------------------
 
 
-def _jmx_exporter(reading: Reading) -> Iterator[Family]:
-    bean, rows = reading
+def _jmx_exporter(measurement: Measurement) -> Iterator[Family]:
+    bean, rows = measurement
     name, kind = bean.name, Kind.GAUGE
     if bean.kind is BeanKind.TIMER:
-        yield _summary(reading)
+        yield _summary(measurement)
         return
     if bean.kind is BeanKind.METER:
         name, kind = _PER_SECOND.sub("_total", name), Kind.COUNTER
@@ -102,8 +102,8 @@ def _shares(rows: Iterable[Row]) -> Iterator[Sample]:
             yield properties.text, value.share
 
 
-def _summary(reading: Reading) -> Family:
-    bean, rows = reading
+def _summary(measurement: Measurement) -> Family:
+    bean, rows = measurement
     return Family(
         _name(bean.domain, bean.type, bean.name),
         Kind.SUMMARY,
@@ -142,10 +142,10 @@ def _labels(properties: Properties, **more: object) -> str:
 # -- Strimzi's metrics reporter -------------------------------------------------------------------
 
 
-def _strimzi_reporter(reading: Reading) -> Iterator[Family]:
-    bean, rows = reading
+def _strimzi_reporter(measurement: Measurement) -> Iterator[Family]:
+    bean, rows = measurement
     if bean.kind is BeanKind.TIMER:
-        yield _summary(reading)
+        yield _summary(measurement)
         return
     name = _name(bean.domain, bean.type, bean.name.removesuffix(_TOTAL))
     kind = Kind.GAUGE
@@ -171,8 +171,8 @@ def _texts(rows: Iterable[Row]) -> Iterator[Sample]:
 # -- Confluent's jmx-monitoring-stacks ------------------------------------------------------------
 
 
-def _confluent(reading: Reading) -> Iterator[Family]:
-    bean, rows = reading
+def _confluent(measurement: Measurement) -> Iterator[Family]:
+    bean, rows = measurement
     name = _name(bean.domain, _CONFLUENT_TYPES.get(bean.type, bean.type), bean.name)
     kind = Kind.UNTYPED if bean.kind in (BeanKind.METER, BeanKind.TIMER) else Kind.GAUGE
     if bean.kind is BeanKind.IDLE:
@@ -196,7 +196,7 @@ def _confluent_labels(properties: Properties, **more: object) -> str:
     return labels(**pairs, **more)
 
 
-_RENDERINGS: Mapping[str, Callable[[Reading], Iterator[Family]]] = {
+_RENDERINGS: Mapping[str, Callable[[Measurement], Iterator[Family]]] = {
     JMX_EXPORTER: _jmx_exporter,
     STRIMZI_REPORTER: _strimzi_reporter,
     CONFLUENT: _confluent,

@@ -61,8 +61,8 @@ class Waiting(Generic[T]):
         self.future: asyncio.Future[T] = loop.create_future()
         # The owner of the request may cancel it, e.g. because its connection is lost.
         self.future.add_done_callback(self._detach)
-        for item in self._watched:
-            item.waiters[self] = None
+        for target in self._watched:
+            target.waiters[self] = None
         self._timer = None if seconds is None else loop.call_later(seconds, self._time_out)
 
     def look(self, changed: Watched) -> None:
@@ -99,8 +99,8 @@ class Waiting(Generic[T]):
     def _detach(self, _: "asyncio.Future[T]") -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for item in self._watched:
-            item.waiters.pop(self, None)
+        for watched in self._watched:
+            watched.waiters.pop(self, None)
 
 
 class Delayed:
@@ -113,34 +113,34 @@ class Delayed:
         # The number of waiting requests by kind; each kind is one of Kafka's purgatories.
         self.waiting_counts = {PRODUCE: 0, FETCH: 0}
 
-    def changed(self, item: Watched) -> None:
-        """Make the waiters of `item` check it in the next iteration of the event loop."""
-        if not item.waiters:
+    def changed(self, watched: Watched) -> None:
+        """Make the waiters of `watched` check it in the next iteration of the event loop."""
+        if not watched.waiters:
             return
-        self._changed[item] = None
+        self._changed[watched] = None
         if not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._look)
 
     def catch_up(self, waiter: Waiter) -> None:
         """Make one waiter check now everything that has changed in this iteration."""
-        for item in list(self._changed):
-            if waiter in item.waiters:
-                waiter.look(item)
+        for watched in list(self._changed):
+            if waiter in watched.waiters:
+                waiter.look(watched)
 
     def _look(self) -> None:
         self._is_scheduled = False
         changed, self._changed = self._changed, {}
-        looks = [(waiter, item) for item in changed for waiter in item.waiters]
+        looks = [(waiter, watched) for watched in changed for waiter in watched.waiters]
         looks.reverse()
         try:
             while looks:
-                waiter, item = looks.pop()
-                waiter.look(item)
+                waiter, watched = looks.pop()
+                waiter.look(watched)
         finally:
             # A check that raises ends this iteration; the next one processes the rest.
-            for _, item in looks:
-                self.changed(item)
+            for _, watched in looks:
+                self.changed(watched)
 
     def wait(
         self,
@@ -179,7 +179,7 @@ class Delayed:
     def close(self, watched: Iterable[Watched]) -> None:
         """Complete everything that waits for `watched`; later requests do not wait."""
         self._is_closed = True
-        waiting = [waiter for item in watched for waiter in item.waiters]
+        waiting = [waiter for target in watched for waiter in target.waiters]
         with ExitStack() as stack:
             # Every waiter completes, even if one of them raises.
             for waiter in reversed(waiting):

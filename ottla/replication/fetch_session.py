@@ -16,7 +16,9 @@ Key = tuple[bytes, int]
 
 
 class Position(NamedTuple):
-    """One partition in a request; the session does not repeat it while it is equal."""
+    """The position of one partition in a request; the session sends it again only if it has
+    changed.
+    """
 
     offset: int
     leader_epoch: int
@@ -47,9 +49,11 @@ class FetchSession:
         if self._epoch == INITIAL_EPOCH:
             self._known = dict(positions)
             return SessionRequest(self._id, INITIAL_EPOCH, self._known, ())
-        known = self._known
-        changed = {key: item for key, item in positions.items() if known.get(key) != item}
-        forgotten = tuple(key for key in known if key not in positions)
+        sent = self._known
+        changed = {
+            key: position for key, position in positions.items() if sent.get(key) != position
+        }
+        forgotten = tuple(key for key in sent if key not in positions)
         self._known = dict(positions)
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
@@ -67,5 +71,7 @@ class FetchSession:
             self._epoch = 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
 
     def interrupted(self) -> None:
-        """Close the session with the next request: it is unknown whether the last one arrived."""
+        """Replace the session by a new one with the next request: the last request may not have
+        arrived.
+        """
         self._epoch = INITIAL_EPOCH

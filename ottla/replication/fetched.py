@@ -64,13 +64,14 @@ new_fetched: Callable[[tuple[object, ...]], Fetched] = partial(tuple.__new__, Fe
 def response_bytes_max(wanted_bytes: int, allowed_bytes: int, room_bytes: int) -> int:
     """Return how many bytes a response may contain.
 
-    They are what the client wants, fetch.max.bytes, and what may wait to be sent.
+    It is the smallest of the client's limit, fetch.max.bytes, and the bytes that may wait to be
+    sent.
     """
     return min(wanted_bytes, allowed_bytes, RESPONSE_BYTES_MAX, room_bytes)
 
 
 def enough_bytes(min_bytes: int) -> int:
-    """Return for how many bytes a fetch waits that asks for `min_bytes`."""
+    """Return the number of bytes that a fetch with this `min_bytes` waits for."""
     return min(min_bytes, ENOUGH_BYTES)
 
 
@@ -82,5 +83,5 @@ def aborted_transactions(
     if len(aborted) > _ABORTED_UNSORTED_MAX:
         data = records.read() if isinstance(records, FileRange) else records
         end_offset = batch.end_offset(data)
-        aborted = [item for item in aborted if item.first_offset < end_offset]
+        aborted = [transaction for transaction in aborted if transaction.first_offset < end_offset]
     return aborted

@@ -280,9 +280,11 @@ class LeaderFetcher:
                 await self._attempt(effect)
                 await slices.pause()
         # Logs that have to be truncated wait for the device together.
-        others = [self._attempt(effect) for effect in effects if not isinstance(effect, Fetched)]
-        if others:
-            await asyncio.gather(*others)
+        truncations = [
+            self._attempt(effect) for effect in effects if not isinstance(effect, Fetched)
+        ]
+        if truncations:
+            await asyncio.gather(*truncations)
 
     async def _attempt(self, effect: Effect) -> None:
         followed = effect.followed
@@ -342,14 +344,14 @@ class LeaderFetcher:
             await self._truncations.run(partition, work)
 
     async def _leader_offset(self, followed: Followed, partition: Partition, timestamp: int) -> int:
-        item = ListOffsetsPartition(
+        requested = ListOffsetsPartition(
             partition_index=partition.partition,
             current_leader_epoch=followed.leader_epoch,
             timestamp=timestamp,
         )
         request = ListOffsetsRequest(
             replica_id=self._dependencies.node_id,
-            topics=[ListOffsetsTopic(name=partition.topic, partitions=[item])],
+            topics=[ListOffsetsTopic(name=partition.topic, partitions=[requested])],
         )
         assert self._channel is not None
         response = await self._channel.request(
@@ -357,10 +359,10 @@ class LeaderFetcher:
         )
         assert isinstance(response, ListOffsetsResponse)
         (topic,) = response.topics
-        (answer,) = topic.partitions
-        if answer.error_code:
-            raise ApiError(ErrorCode(answer.error_code))
-        return answer.offset
+        (result,) = topic.partitions
+        if result.error_code:
+            raise ApiError(ErrorCode(result.error_code))
+        return result.offset
 
     def _delay(self, followed: Followed, error: Exception) -> None:
         limits = self._dependencies.limits()

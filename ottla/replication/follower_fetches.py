@@ -85,14 +85,14 @@ class Followed:
 
 
 class Fetched(NamedTuple):
-    """Records, or only offsets, of the leader; they belong at `followed.offset`."""
+    """Records or only offsets of the leader; the records continue the log at `followed.offset`."""
 
     followed: Followed
     data: PartitionData
 
 
 class Diverged(NamedTuple):
-    """The leader's log ends for `epoch` at `end_offset`, before the follower's."""
+    """In the leader's log `epoch` ends at `end_offset`, before the end of the follower's log."""
 
     followed: Followed
     epoch: int
@@ -184,23 +184,29 @@ class FollowerFetches:
 
     def next_due_at(self) -> float | None:
         """Return when there is something to request; None if there is nothing to wait for."""
-        due = [item.due_at for item in self._followed.values() if not item.is_failed]
-        return min(due) if due else None
+        due_times = [
+            followed.due_at for followed in self._followed.values() if not followed.is_failed
+        ]
+        return min(due_times) if due_times else None
 
     def next_request(self, now: float, broker_epoch: int, limits: Limits) -> FetchRequest | None:
         """Return the next request; None if no partition is due."""
         due = [
-            item for item in self._followed.values() if not item.is_failed and item.due_at <= now
+            followed
+            for followed in self._followed.values()
+            if not followed.is_failed and followed.due_at <= now
         ]
         if not due:
             return None
         # Partitions that are due later are not in this request, and must not wait for it.
-        later = [item.due_at for item in self._followed.values() if item.due_at > now]
+        later = [followed.due_at for followed in self._followed.values() if followed.due_at > now]
         wait_ms = limits.wait_ms
         if later:
             wait_ms = min(wait_ms, math.ceil((min(later) - now) * 1000))
-        self._sent = {item.key: (item, item.offset) for item in due}
-        session = self._session.next_request({item.key: item.position() for item in due})
+        self._sent = {followed.key: (followed, followed.offset) for followed in due}
+        session = self._session.next_request(
+            {followed.key: followed.position() for followed in due}
+        )
         return FetchRequest(
             replica_state=ReplicaState(replica_id=self._replica_id, replica_epoch=broker_epoch),
             max_wait_ms=wait_ms,

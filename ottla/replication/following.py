@@ -82,10 +82,11 @@ def advance_high_watermark(partition: Partition, leader_high_watermark: int) -> 
 
 
 def truncation_offset(partition: Partition, epoch: int, end_offset: int) -> int:
-    """Return where to cut a log that diverges: in the leader's log, `epoch` ends at `end_offset`.
+    """Return the offset at which to truncate a log that diverges from the leader's, in which
+    `epoch` ends at `end_offset`.
 
-    If this log does not know that epoch, it is cut at the end of its own next older one; the next
-    fetch then compares again (KIP-279).
+    If this log does not have that epoch, it is truncated to the end of its next older epoch, and
+    the next fetch compares again (KIP-279).
     """
     log = partition.log
     if epoch < 0:

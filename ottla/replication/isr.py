@@ -31,10 +31,10 @@ class FollowerPosition:
 class IsrMachine:
     """The in-sync replicas of one partition during one leader epoch.
 
-    `isr` has been confirmed by the controller; `joining` has been proposed to it and counts for the
-    high watermark already, so that a confirmed member can never miss a committed record. While a
-    proposal is on its way (`is_change_pending`), no other is made. Invariant: the high watermark
-    never decreases.
+    The controller has confirmed `isr`. The followers in `joining` are proposed and already count
+    for the high watermark, so that a confirmed member never lacks a committed record. No other
+    change is proposed while a proposal is under way (`is_change_pending`). Invariant: the high
+    watermark never decreases.
     """
 
     __slots__ = (
@@ -74,7 +74,8 @@ class IsrMachine:
         """Apply the controller's replicas and ISR within the same leader epoch.
 
         `is_decision` is False if the controller repeats the state that this leader knows, as after
-        its own election: a proposal on its way may then still be performed, so it still counts.
+        its own election: the controller may still store a pending proposal, so the proposal still
+        counts.
         """
         self.replicas = tuple(replicas)
         self.isr = frozenset(isr)
@@ -88,7 +89,7 @@ class IsrMachine:
         }
 
     def withdraw(self) -> None:
-        """Forget the proposal on its way: it was decided, or refused."""
+        """Forget the pending proposal: it was decided or rejected."""
         self.joining = frozenset()
         self.is_change_pending = False
 
@@ -135,8 +136,10 @@ class IsrMachine:
 
     def is_deserted(self, now: float) -> bool:
         """Return True if no follower in sync has fetched lately: another leader may be elected."""
-        members = [item for replica, item in self.followers.items() if replica in self.isr]
-        return bool(members) and all(now - item.fetched_at > SILENT_SECONDS for item in members)
+        members = [follower for replica, follower in self.followers.items() if replica in self.isr]
+        return bool(members) and all(
+            now - follower.fetched_at > SILENT_SECONDS for follower in members
+        )
 
     def effective_min_isr(self, min_insync_replicas: int) -> int:
         """Return min.insync.replicas, or the number of replicas if that is smaller (KIP-966)."""

@@ -1,8 +1,8 @@
 """Growing and shrinking the ISR: a leader proposes, the controller decides (KIP-497).
 
-While a proposal is on its way, a member that joins counts for the high watermark already and one
-that leaves still does: whichever state the controller stores, no committed record is missing on a
-member. Follows kafka.cluster.Partition.maybeExpandIsr and maybeShrinkIsr.
+While a proposal is under way, the high watermark counts both the member that joins and the member
+that leaves. So no member lacks a committed record, whichever state the controller stores. Follows
+kafka.cluster.Partition.maybeExpandIsr and maybeShrinkIsr.
 """
 
 import asyncio
@@ -92,9 +92,9 @@ class IsrUpdates:
         future = self._dependencies.changes.propose(proposal)
         grows = len(proposal.new_isr) > len(isr.isr)
 
-        def answered(done: "asyncio.Future[IsrAnswer]") -> None:
-            self._count(done.result(), grows=grows)
-            self._answered(partition, proposal, done.result())
+        def answered(decided: "asyncio.Future[IsrAnswer]") -> None:
+            self._count(decided.result(), grows=grows)
+            self._answered(partition, proposal, decided.result())
 
         future.add_done_callback(answered)
 

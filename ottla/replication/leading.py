@@ -18,7 +18,8 @@ NO_PREFERENCE = -1
 def divergence(
     partition: Partition, last_fetched_epoch: int, offset: int
 ) -> tuple[int, int] | None:
-    """Return where the leader's log leaves a follower's: an epoch and its end offset here.
+    """Return where a follower's log diverges from this one: an epoch and its end offset in this
+    log.
 
     None if the follower's log, which ends at `offset` in `last_fetched_epoch`, is a prefix of this
     one. Raises OFFSET_OUT_OF_RANGE if its epoch is unknown here (KIP-595).
@@ -85,8 +86,8 @@ def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) 
 def isr_published(partition: Partition, published: PartitionImage) -> None:
     """Apply an ISR that the controller has stored for this leader, and publishes to all brokers.
 
-    The leader missed the answer to its proposal, or gave that proposal up: without this it would
-    wait for a newer state that no request brings, because all its proposals are stale.
+    It is called if the leader did not receive the answer to its proposal, or withdrew the proposal.
+    Otherwise all its later proposals would be stale, and no request would bring the newer state.
     """
     is_same_epoch = published.leader_epoch == partition.leader_epoch
     if is_same_epoch and published.partition_epoch > partition.partition_epoch:

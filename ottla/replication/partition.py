@@ -410,7 +410,7 @@ class Partition:
         """
         assert self.isr is not None
         log_start_before = self.isr.log_start_of(replica)
-        known = self.isr.fetched(
+        is_replica = self.isr.fetched(
             replica,
             offset=offset,
             log_start_offset=log_start_offset,
@@ -418,7 +418,7 @@ class Partition:
             now=self._clock.monotonic(),
             broker_epoch=broker_epoch,
         )
-        if not known:
+        if not is_replica:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise ApiError(code, f"Broker {replica} has no replica of this partition.")
         if self.advance() or log_start_offset != log_start_before:
@@ -451,9 +451,9 @@ class Partition:
 
 
 def _may_be_replaced(isr: IsrMachine, error: ApiError, now: float) -> bool:
-    """Return True if a leader that was replaced, and does not know it, would raise this error.
+    """Return True if a leader that was replaced without knowing it would raise this error.
 
-    It lacks the producer's last records. For a client, the error would mean that acknowledged
-    records are lost.
+    Such a leader lacks the producer's last records. For a client, the error would mean that
+    acknowledged records are lost.
     """
     return error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and isr.is_deserted(now)

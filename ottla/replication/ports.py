@@ -44,7 +44,7 @@ class IsrAnswer(NamedTuple):
 
 
 class IsrChanges(Protocol):
-    """The way to the controller, over the network or within this process."""
+    """The connection to the controller, over the network or within this process."""
 
     def propose(self, proposal: IsrProposal) -> "asyncio.Future[IsrAnswer]":
         """Send a proposal; the future has the controller's answer and never raises.

@@ -136,7 +136,7 @@ class Replicas:
 
     def partitions(self) -> Sequence[Partition]:
         """Return every replica that is not offline."""
-        return [item for item in self._partitions.values() if not item.is_offline]
+        return [partition for partition in self._partitions.values() if not partition.is_offline]
 
     # -- what the controller says -----------------------------------------------------------------
 
@@ -259,7 +259,7 @@ class Replicas:
     async def settle_deletions_in_background(
         self, partitions: Iterable[Key]
     ) -> dict[Key, ErrorCode]:
-        """Settle deletions like `settle_deletions`, off the event loop."""
+        """Call `settle_deletions` in a background task."""
         try:
             await self.directories.settle_deletions_in_background()
         except StorageError as error:
@@ -331,10 +331,10 @@ class Replicas:
         """
         if len(future_name(topic, partition, "0" * 32)) > FILE_NAME_MAX:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        found = self._partitions.get((topic, partition))
+        former = self._partitions.get((topic, partition))
         try:
             directory = self.directories.at_path(path)
-            if directory.failure is not None or (found is not None and found.is_offline):
+            if directory.failure is not None or (former is not None and former.is_offline):
                 return ErrorCode.KAFKA_STORAGE_ERROR
             self.directories.moves.prefer(topic, partition, directory)
             replica = self.get(topic, partition)
@@ -423,7 +423,10 @@ class Replicas:
             self.directory_offline(error.directory, error)
 
     def _high_watermarks(self) -> dict[Key, int]:
-        return {(item.topic, item.partition): item.high_watermark for item in self.partitions()}
+        return {
+            (partition.topic, partition.partition): partition.high_watermark
+            for partition in self.partitions()
+        }
 
     def finish_waiting(self) -> None:
         """Complete every waiting request as if its timeout had expired; later requests do not wait."""

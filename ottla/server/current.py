@@ -67,8 +67,8 @@ class Current:
     @property
     def controller_id(self) -> int:
         """The controller's broker id for clients; -1 while this broker is not connected to it."""
-        known = self.image.controller_id
-        return NO_CONTROLLER if known in self.contacts.lost_at else known
+        controller_id = self.image.controller_id
+        return NO_CONTROLLER if controller_id in self.contacts.lost_at else controller_id
 
     @property
     def controller_lost_at(self) -> float | None:

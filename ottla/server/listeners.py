@@ -117,9 +117,11 @@ class Listeners:
 
     def requests_since(self, since: float) -> str:
         """Name a few of the requests that may have been handled since the given time."""
-        active = [item for endpoint in self.endpoints for item in endpoint.active_since(since)]
-        headers = [item.memo for item in active if item.memo is not None]
-        names = {f"{item.route.row.handler.API.name} of {item.client_id}" for item in headers}
+        active = [
+            connection for endpoint in self.endpoints for connection in endpoint.active_since(since)
+        ]
+        headers = [connection.memo for connection in active if connection.memo is not None]
+        names = {f"{header.route.row.handler.API.name} of {header.client_id}" for header in headers}
         return ", ".join(sorted(names)[:_NAMED_MAX])
 
     async def stop_accepting(self) -> None:

@@ -150,12 +150,12 @@ class LocalBroker:
 
     def _apply_published_isrs(self, topics: Iterable[TopicImage]) -> None:
         for topic in topics:
-            for item in topic.partitions:
-                if item.leader != self._parts.node_id:
+            for partition in topic.partitions:
+                if partition.leader != self._parts.node_id:
                     continue
-                led = self._parts.replicas.find(topic.name, topic.topic_id, item.partition)
+                led = self._parts.replicas.find(topic.name, topic.topic_id, partition.partition)
                 if led is not None and led.is_leader:
-                    leading.isr_published(led, item)
+                    leading.isr_published(led, partition)
 
     async def wait_until_informed(self, seconds: float) -> bool:
         """Return True once a controller that knows this broker has informed it; False after

@@ -108,15 +108,15 @@ class KafkaStreams(SnakeCase):
         (config.py).
         """
         check_names(options)
-        words = {**keywords(config, known_options()), **options}
-        application_id = application_id or words.pop("application_id", "")
-        bootstrap_servers = bootstrap_servers or words.pop("bootstrap_servers", "")
+        named = {**keywords(config, known_options()), **options}
+        application_id = application_id or named.pop("application_id", "")
+        bootstrap_servers = bootstrap_servers or named.pop("bootstrap_servers", "")
         if not application_id or not bootstrap_servers:
             raise ConfigError("KafkaStreams needs an application_id and bootstrap_servers.")
         self.application_id = check_application_id(application_id)
         self._topology = topology
         self._bootstrap = bootstrap_servers
-        self._settings = settings = read_settings(words)
+        self._settings = settings = read_settings(named)
         self._states = StateMachine()
         self._instance_id = str(uuid.uuid4())
         self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
@@ -247,7 +247,7 @@ class KafkaStreams(SnakeCase):
         topology, name = self._topology, self.application_id
         logged = [store.name for store in topology.stores.values() if store.logging_enabled]
         if logged:
-            return [changelog_name(name, item) for item in logged]
+            return [changelog_name(name, store_name) for store_name in logged]
         sinks = [node.topic for node in topology.nodes.values() if isinstance(node, Sink)]
         return [sink for sink in sinks if isinstance(sink, str)]
 
@@ -285,8 +285,8 @@ class KafkaStreams(SnakeCase):
         """
         with self._lock:
             views, self._views = list(self._views.values()), {}
-        for feed, _ in views:
-            feed.close()
+        for source, _ in views:
+            source.close()
         self._line.stop()
         if self._metrics_server is not None:
             self._metrics_server.stop()
@@ -333,7 +333,7 @@ class KafkaStreams(SnakeCase):
 
     def streams_metadata_for_store(self, name: str) -> tuple[StreamsMetadata, ...]:
         """Return the instances that serve a store: all of them, the active one first."""
-        return tuple(item for item in self.metadata() if name in item.state_store_names)
+        return tuple(instance for instance in self.metadata() if name in instance.state_store_names)
 
     def metadata_for_all_streams_clients(self) -> tuple[StreamsMetadata, ...]:
         """Return all instances, the active one first."""
@@ -355,7 +355,7 @@ class KafkaStreams(SnakeCase):
                 stores,
                 topics,
             )
-            for instance in sorted(instances, key=lambda one: one.instance != active)
+            for instance in sorted(instances, key=lambda metadata: metadata.instance != active)
         )
 
     def store(
@@ -384,8 +384,8 @@ class KafkaStreams(SnakeCase):
             key = name, with_timestamps
             if key not in self._views:
                 self._views[key] = self._open_view(name, with_timestamps=with_timestamps)
-            feed, view = self._views[key]
-        feed.await_caught_up(max(0.0, deadline - time.monotonic()))
+            source, view = self._views[key]
+        source.await_caught_up(max(0.0, deadline - time.monotonic()))
         return view
 
     def query(self, request: StateQueryRequest[R], timeout_s: float = 60.0) -> StateQueryResult[R]:
@@ -399,8 +399,8 @@ class KafkaStreams(SnakeCase):
             return self._open_global(name, with_timestamps=with_timestamps)
         builder = topology.stores.get(name)
         if builder is None:
-            known = ", ".join(sorted(visible_stores(topology))) or "none"
-            raise StreamsError(f"there is no store {name}; the topology has: {known}")
+            store_names = ", ".join(sorted(visible_stores(topology))) or "none"
+            raise StreamsError(f"there is no store {name}; the topology has: {store_names}")
         if not builder.logging_enabled:
             raise StreamsError(f"store {name} has no changelog, from which it could be read")
         topic = changelog_name(self.application_id, name)
@@ -495,9 +495,9 @@ class _Elector:
 
 
 def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
-    words: Mapping[str, Any] = {}
+    arguments: Mapping[str, Any] = {}
     if settings.exception_handlers is not None:
-        words = {"exception_handlers": settings.exception_handlers}
+        arguments = {"exception_handlers": settings.exception_handlers}
     return TaskSettings(
         application_id,
         settings.defaults,
@@ -505,7 +505,7 @@ def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:
         default_timestamp_extractor=settings.default_timestamp_extractor,
         statestore_cache_max_bytes=settings.statestore_cache_max_bytes,
         app_configs=settings.app_configs,
-        **words,
+        **arguments,
     )
 
 

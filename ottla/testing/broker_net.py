@@ -226,7 +226,9 @@ class BrokerNet(RealNet):
             protocol = factory()
             if len(self._accepted) % _PRUNED_AFTER == _PRUNED_AFTER - 1:
                 self._accepted = [
-                    item for item in self._accepted if not getattr(item, "is_closed", False)
+                    accepted
+                    for accepted in self._accepted
+                    if not getattr(accepted, "is_closed", False)
                 ]
             self._accepted.append(cast(_Abortable, protocol))
             return protocol
@@ -247,7 +249,9 @@ class BrokerNet(RealNet):
         inner, protocol = await super().connect(host, port, factory)
         transport = CutTransport(inner)
         self._outgoing = {
-            item: number for item, number in self._outgoing.items() if not item.is_closing()
+            outgoing: number
+            for outgoing, number in self._outgoing.items()
+            if not outgoing.is_closing()
         }
         self._outgoing[transport] = port
         transport.set_cut(self._cuts.is_cut(self._broker, port))

@@ -40,13 +40,13 @@ class BrokerProcess:
 
     def start(self) -> "BrokerProcess":
         """Return when the broker is ready; raises OttlaError with its output if it fails."""
-        words = ["up", "--port", str(self.port), "--data", str(self.data)]
+        arguments = ["up", "--port", str(self.port), "--data", str(self.data)]
         for name, value in self.options.items():
-            words += ["--option", f"{name}={value}"]
+            arguments += ["--option", f"{name}={value}"]
         self.errors.parent.mkdir(parents=True, exist_ok=True)
         with self.errors.open("wb") as errors:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [*COMMAND, *words],
+                [*COMMAND, *arguments],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -133,10 +133,10 @@ class ZooKeeperProcess:
 
     def start(self) -> "ZooKeeperProcess":
         """Return when the ensemble serves clients; raises OttlaError with its output if it fails."""
-        words = ["zookeeper", "start", "--port", "0", "--nodes", str(self.nodes)]
-        words += ["--data", str(self.data), "--output", "json"]
+        arguments = ["zookeeper", "start", "--port", "0", "--nodes", str(self.nodes)]
+        arguments += ["--data", str(self.data), "--output", "json"]
         self._process = subprocess.Popen(  # noqa: S603 - our own command
-            [*COMMAND, *words],
+            [*COMMAND, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -173,11 +173,11 @@ class ZooKeeperProcess:
 
 
 def run_command(
-    *words: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
+    *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run one `ottla` command like a user, and return its result."""
     return subprocess.run(  # noqa: S603 - our own command
-        [*COMMAND, *words],
+        [*COMMAND, *arguments],
         input=stdin,
         capture_output=True,
         timeout=_PATIENCE_S,

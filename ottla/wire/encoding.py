@@ -391,8 +391,8 @@ class _EncoderWriter:
             # missing keys.
             self.names[f"{name}_get"] = packers.get
             key = ", ".join(self.lengths)
-            known = f"{name}_get(({key}))" if len(self.lengths) > 1 else f"{name}_get({key})"
-            self.write(f"{self.sink}(({known} or {name}[{key}])({arguments}))")
+            lookup = f"{name}_get(({key}))" if len(self.lengths) > 1 else f"{name}_get({key})"
+            self.write(f"{self.sink}(({lookup} or {name}[{key}])({arguments}))")
         self.run = []
         self.lengths = []
         self.has_string = False

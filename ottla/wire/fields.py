@@ -288,14 +288,14 @@ class Struct(metaclass=StructType):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = []
+        texts = []
         for field in self.FIELDS:
             value = getattr(self, field.name)
             if isinstance(value, memoryview):
-                shown.append(f"{field.name}=<{value.nbytes} bytes>")
+                texts.append(f"{field.name}=<{value.nbytes} bytes>")
             elif value not in (field.default, []):
-                shown.append(f"{field.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+                texts.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(texts)})"
 
 
 class Message(Struct):

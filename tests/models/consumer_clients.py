@@ -143,7 +143,7 @@ def _by_topic(places):
 
 @dataclass(eq=False)
 class ClassicClient:
-    """An eager member of the classic protocol: it gives up all partitions before it joins again.
+    """An eager member of the classic protocol: it revokes all its partitions before it joins again.
 
     `image` returns the current topics, which the leader of a classic group must know.
     """

@@ -112,7 +112,7 @@ class ReplicaBroker:
 
     @property
     def partition(self) -> Partition | None:
-        """The replica; None until the controller has been heard since the start."""
+        """The replica; None until a decision of the controller was applied since the start."""
         try:
             return self.replicas.get(TOPIC, 0)
         except ApiError:
@@ -147,7 +147,7 @@ class ReplicaBroker:
         return True
 
     def answer(self, request: FetchRequest) -> FetchResponse:
-        """Answer a follower at once, with the real handler."""
+        """Answer a follower immediately, with the real handler."""
         request.max_wait_ms = 0
         context = SimpleNamespace(
             broker=self,

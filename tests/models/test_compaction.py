@@ -182,7 +182,9 @@ def test_the_newest_record_of_each_key_remains(steps: list[tuple[str, Any, Any]]
 def test_an_interrupted_pass_loses_nothing(
     batches: list[tuple[Any, str]], change: int, seed: int, again: int, power: bool
 ) -> None:
-    """Power or process fails at any change to the disk, in the pass or in the start after it."""
+    """No record is lost if the power or the process fails at any change to the disk, in the pass or
+    in the next start.
+    """
     history = History()
     for records, kind in batches:
         if kind == "plain":

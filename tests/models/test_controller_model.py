@@ -1,4 +1,4 @@
-"""A cluster with a random history: brokers never receive an impossible notice.
+"""A cluster with a random history: every notice to a broker is consistent with those before.
 
 Brokers join, leave and restart, ISRs shrink, and topics are created, extended and deleted. After
 every step, each live broker's image, built only from its notices, equals the controller's. Leaders
@@ -153,7 +153,7 @@ class ControllerModel(RuleBasedStateMachine):
 
     @invariant()
     def every_change_has_an_epoch(self) -> None:
-        """Epochs never decrease, and another leader has another leader epoch."""
+        """Epochs never decrease, and a new leader has a new leader epoch."""
         for topic in self.image.topics.values():
             for item in topic.partitions:
                 key = (topic.topic_id, item.partition)

@@ -159,7 +159,7 @@ def test_flushed_records_survive_a_power_loss_at_any_moment(
 def test_the_log_continues_after_a_power_loss_between_two_steps(
     steps: list[tuple[str, Any]], seed: int
 ) -> None:
-    """There can be a power loss after every step of a history."""
+    """After a power loss behind any step of a history, the log accepts the remaining steps."""
     life = Life()
     for step, argument in steps:
         life.do(step, argument)

@@ -239,7 +239,9 @@ class JavaLoad:
             pause.wait(0.1)
 
     def check(self, bootstrap: str) -> None:
-        """Fail unless every acknowledged record is there once, in its order, and no other twice."""
+        """Fail unless every acknowledged record is read once and in order, and no other record
+        twice.
+        """
         acknowledged: Content = defaultdict(dict)
         for item in self._acknowledgements():
             acknowledged[item["partition"]][item["offset"]] = int(item["value"])
@@ -259,7 +261,7 @@ Producing = Callable[..., Load | JavaLoad]
 def judge(
     partition: int, sent: int, acknowledged: Mapping[int, int], found: Mapping[int, int]
 ) -> None:
-    """Fail if a partition has lost, doubled or reordered records: all were acknowledged."""
+    """Fail if a partition has lost, duplicated or reordered acknowledged records."""
     lost = acknowledged.items() - found.items()
     assert not lost, f"partition {partition} lost {len(lost)}, first {sorted(lost)[:3]}"
     numbers = list(found.values())

@@ -77,7 +77,9 @@ class Machines:
 
 @contextlib.contextmanager
 def machines(*numbers: int) -> Iterator[Machines]:
-    """Yield machines that exist until the end of the block; skip the test where that is impossible."""
+    """Yield machines that exist until the end of the block; skip the test if they cannot be
+    created.
+    """
     for program in ("ip", "iptables"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")

@@ -97,7 +97,9 @@ def test_a_taken_port_stops_the_start_before_the_broker(tmp_path: Path) -> None:
 
 
 def test_a_console_of_its_own_resets_a_lost_password(tmp_path: Path) -> None:
-    """`ottla console` serves clusters that are away, too, and resets a password without a start."""
+    """`ottla console` starts although its clusters cannot be reached, and resets a password without
+    a start.
+    """
     words = ["console", "--data", str(tmp_path), "--console-port", "0"]
     with started(*words, "--cluster", "test=127.0.0.1:1") as process:
         url, password = read_address(process)

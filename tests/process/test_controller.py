@@ -14,7 +14,9 @@ _OPTIONS = {"zookeeper.session.timeout.ms": "18000"}
 
 
 def test_librdkafka_finds_the_successor_of_a_killed_controller(tmp_path: Path) -> None:
-    """It waits for the controller that Metadata names, so a dead one must not be named."""
+    """librdkafka waits for the controller that Metadata names, so Metadata must not name a dead
+    one.
+    """
     with (
         zookeeper(tmp_path / "zookeeper") as server,
         BrokerCluster(tmp_path, zookeeper=server.address, options=_OPTIONS) as cluster,

@@ -163,10 +163,10 @@ GROUPS = [
 
 
 @pytest.mark.parametrize(("kind", "count", "protocol"), GROUPS)
-def test_group_goes_on_when_its_coordinator_is_killed(
+def test_group_continues_when_its_coordinator_is_killed(
     cluster: BrokerCluster, kind: type[Member] | type[JavaMember], count: int, protocol: str
 ) -> None:
-    """Committed offsets never go back, and every record is read (scenario 20)."""
+    """Committed offsets never decrease, and every record is read (scenario 20)."""
     seen = Seen()
     members: list[Member | JavaMember] = []
     try:

@@ -48,8 +48,9 @@ def leads(cluster: BrokerCluster, number: int) -> bool:
 def test_full_disk_moves_leadership_and_loses_nothing(
     small_disk: Path, cluster: BrokerCluster, producing: Producing
 ) -> None:
-    """A failed write takes the log directory offline; with free space the broker comes back
-    (scenario 11)."""
+    """A failed write takes the log directory offline; the broker returns when there is free space
+    (scenario 11).
+    """
     with producing(cluster.bootstrap, TOPIC) as load:
         load.wait_for(2000)
         assert leads(cluster, 1)

@@ -1,4 +1,4 @@
-"""Brokers that die with kill -9 under load: nothing is lost, doubled or reordered."""
+"""Brokers that are killed with kill -9 under load: no record is lost, duplicated or reordered."""
 
 import random
 from collections.abc import Iterator

@@ -160,7 +160,9 @@ def test_brokers_end_with_the_process_that_watches_them(start: Start, tmp_path: 
 
 
 def test_data_of_one_broker_and_of_several_are_not_mixed(start: Start, tmp_path: Path) -> None:
-    """Each error says what to do."""
+    """A directory with the data of one broker is rejected for several brokers, and vice versa, with
+    the remedy.
+    """
     single, several = str(tmp_path / "single"), str(tmp_path / "several")
     start("up", "--port", "0", "--data", single).stop()
     start("up", "--port", "0", "--brokers", "2", "--data", several).stop()
@@ -174,7 +176,9 @@ def test_data_of_one_broker_and_of_several_are_not_mixed(start: Start, tmp_path:
 def test_option_of_a_single_broker_is_refused_for_several(
     words: Sequence[str], tmp_path: Path
 ) -> None:
-    """All brokers would have the same identity."""
+    """An option such as node.id is rejected for several brokers, because all would have the same
+    value.
+    """
     done = run_command("up", "--brokers", "2", "--data", str(tmp_path / "data"), *words)
     name = words[1].partition("=")[0].encode()
     assert done.returncode == 1
@@ -262,7 +266,7 @@ def _wide_terminal() -> dict[str, str]:
 async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
     start: Start, tmp_path: Path
 ) -> None:
-    """A holder that was stopped longer than a session's timeout does not expire it when it
+    """A broker that was paused longer than the session timeout does not expire sessions when it
     continues.
     """
     address = f"127.0.0.1:{free_port(is_any=True)}"

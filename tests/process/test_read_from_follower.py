@@ -75,7 +75,8 @@ def produce(cluster: BrokerCluster, *values: bytes) -> None:
 
 
 def test_consumer_reads_from_the_replica_in_its_rack(cluster: BrokerCluster) -> None:
-    """It gets every record from the follower, also those written while the follower is dead.
+    """The consumer reads every record from the follower, also those written while the follower is
+    down.
 
     librdkafka stays with a preferred replica for five minutes, so the follower is started again.
     """

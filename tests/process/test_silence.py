@@ -126,7 +126,7 @@ def test_controller_whose_session_has_ended_is_replaced(
 @pytest.mark.compat
 @pytest.mark.skipif(java.why_not() is not None, reason=str(java.why_not()))
 def test_java_producer_survives_kill_and_pause(cluster: BrokerCluster, tmp_path: Path) -> None:
-    """The Java client's idempotent producer loses and doubles nothing."""
+    """No record of the Java client's idempotent producer is lost or duplicated."""
     with JavaLoad(cluster.bootstrap, TOPIC, tmp_path) as load:
         load.wait_for(3000)
         victim = cluster.leader(TOPIC)
@@ -164,7 +164,9 @@ def test_broker_that_bounces_faster_than_its_session(
 def test_records_are_written_while_zookeeper_is_down(
     cluster: BrokerCluster, ensemble: ZooKeeper, producing: Producing
 ) -> None:
-    """Leaders continue to write, nothing is elected, and all works after its return (scenario 16)."""
+    """Leaders continue to accept records, no leader is elected, and both work again when ZooKeeper
+    returns (scenario 16).
+    """
     with producing(cluster.bootstrap, TOPIC) as load:
         before = cluster.partitions(TOPIC)
         processes = [cluster.process_id(number) for number in cluster.ids]
@@ -216,7 +218,7 @@ CUTS = ["zookeeper", "followers", "one way", "controller"]
 def test_leader_that_is_cut_off_acknowledges_nothing_alone(
     spread: BrokerCluster, network: Machines, cut: str, producing: Producing
 ) -> None:
-    """Clients still reach the leader (scenario 15): no record is acknowledged by two leaders.
+    """Clients still reach the leader, and no offset is acknowledged by two leaders (scenario 15).
 
     A controller that only ZooKeeper reaches stays the controller, as in Apache Kafka: the ISR then
     cannot shrink, and nothing is acknowledged until the network is whole again.

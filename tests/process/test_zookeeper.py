@@ -61,7 +61,7 @@ def test_shell_reads_commands_and_continues_after_errors(zookeeper: ZooKeeperPro
 
 
 def test_one_command_that_fails_ends_with_1(zookeeper: ZooKeeperProcess) -> None:
-    """Scripts can test for a node."""
+    """The exit code 1 of a failed command lets scripts test for a node."""
     expected = (1, "", "ottla: Node does not exist: /none\n")
     assert _shell(zookeeper.connect, "stat", "/none") == expected
 

@@ -1,7 +1,7 @@
-"""Mistakes planted in the broker, each of which the cluster simulation must find.
+"""Bugs planted in the broker: the cluster simulation must find each of them.
 
-`PLANTED` names, for each, the scenario and a seed that finds it. A seed changes its meaning when
-the broker or the simulation changes: run `python -m tests.sim.planted NAME` to search for another
+`PLANTED` names a scenario and a seed that find each bug. After a change of the broker or the
+simulation a seed may find it no longer: `python -m tests.sim.planted NAME` searches for another
 one.
 """
 
@@ -43,7 +43,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def truncate_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    """A new follower cuts its log at its high watermark, as before KIP-101."""
+    """A new follower truncates its log to its high watermark, as before KIP-101."""
     begin = following.begin
 
     def begin_at_high_watermark(partition: Partition, key: Any) -> Any:
@@ -103,7 +103,7 @@ def accept_old_leader_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 def accept_stale_controllers(patch: pytest.MonkeyPatch) -> None:
-    """A broker obeys, and the tree admits, a controller whose term is over."""
+    """Brokers accept notices, and the tree accepts writes, of a controller whose term is over."""
 
     def check_nothing(self: LocalBroker, fence: Any) -> None:
         self._controller_epoch = max(self._controller_epoch, fence.controller_epoch)
@@ -150,7 +150,9 @@ def skip_fsync(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_unflushed_records(patch: pytest.MonkeyPatch) -> None:
-    """With flush.on.ack, the leader counts with the end of its log instead of the durable end."""
+    """With flush.on.ack, the leader uses the end of its log instead of its durable end for the high
+    watermark.
+    """
     advance = Partition.advance
 
     def advance_to_end(self: Partition) -> bool:
@@ -350,7 +352,7 @@ def forget_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
 
 
 class PlantedBug(NamedTuple):
-    """A mistake, and a run that finds it: a problem of that run contains `shows`."""
+    """A bug, and a run that finds it: a problem of that run contains `shows`."""
 
     plant: Plant
     scenario: str
@@ -401,7 +403,7 @@ def play(bug: PlantedBug, seed: int) -> Result:
 def finding(bug: PlantedBug, result: Result) -> str:
     """Return the problem that shows the bug; empty if there is none.
 
-    An unexpected exception does not count: the plant itself may no longer fit the code.
+    An unexpected exception does not count: the bug may have been planted in code that has changed.
     """
     if result.task_failures:
         return ""

@@ -33,7 +33,9 @@ OFTEN = {
 
 @dataclass
 class Leap:
-    """The error of the wall clock: milliseconds at once and back again, and more in every second."""
+    """The error of the wall clock: a jump in milliseconds, the jump back, and the drift in each
+    second.
+    """
 
     at_once_ms: int = 0
     each_second_ms: int = 0

@@ -52,7 +52,9 @@ def run(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_brokers_register_and_know_one_another(seed: int) -> None:
-    """One is the controller, and each lists all of them with their addresses."""
+    """One broker is the controller, and the metadata of each broker lists all brokers with their
+    addresses.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -94,7 +96,9 @@ def test_replicas_are_created_on_every_broker(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_killed_broker_loses_its_leaders_before_its_session_ends(seed: int) -> None:
-    """The connection is reset and a new one refused, so the others lead within half a second."""
+    """The controller's connection to it is reset and a new one is refused, so other brokers lead
+    within half a second.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -117,7 +121,9 @@ def test_a_killed_broker_loses_its_leaders_before_its_session_ends(seed: int) ->
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_silent_broker_loses_its_leaders_when_its_session_ends(seed: int) -> None:
-    """Its machine is cut off: nothing is refused, so only the session tells."""
+    """A machine that is cut off refuses no connection, so the controller waits for the end of the
+    session.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -172,7 +178,7 @@ def test_another_broker_becomes_controller(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_broker_restarts_faster_than_its_session_ends(seed: int) -> None:
-    """It replaces its registration, and the controller fences what it was before."""
+    """The new process replaces the registration, and the controller fences the former process."""
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -202,7 +208,7 @@ def test_a_broker_restarts_faster_than_its_session_ends(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_only_the_controller_creates_topics(seed: int) -> None:
-    """Another broker answers NOT_CONTROLLER, and its clients know whom to ask."""
+    """Another broker returns NOT_CONTROLLER, and its metadata names the controller."""
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -253,7 +259,9 @@ def test_find_coordinator_creates_its_topic_through_the_controller(seed: int) ->
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
-    """It is cut off from the tree only: brokers refuse its notices, the tree its writes."""
+    """The old controller is cut off from the tree only: brokers reject its notices, and the tree
+    rejects its writes.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -315,7 +323,7 @@ def test_a_topic_is_deleted_while_a_broker_is_absent(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_broker_changes_settings(seed: int) -> None:
-    """Every broker applies them, and the controller is not needed."""
+    """Any broker can change settings without the controller, and every broker applies them."""
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -342,7 +350,9 @@ def test_any_broker_changes_settings(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_killed_controller_is_replaced_before_its_session_ends(seed: int) -> None:
-    """The others find its process gone, and one takes the role in a later epoch."""
+    """The other brokers notice that its process has ended, and one takes the role in a later
+    epoch.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -398,7 +408,9 @@ def test_a_dead_controller_is_not_named_to_clients(seed: int) -> None:
 
 
 def test_metadata_names_no_controller_if_none_takes_the_role() -> None:
-    """Without the ensemble no broker can take it; the response waits one second at most."""
+    """No broker can become controller without the ensemble; the metadata response waits one second
+    at most.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -420,7 +432,7 @@ def test_metadata_names_no_controller_if_none_takes_the_role() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_brokers_that_refuse_each_other_do_not_take_turns(seed: int) -> None:
+def test_two_brokers_that_refuse_each_other_do_not_replace_each_other_repeatedly(seed: int) -> None:
     """A controller that lost the role although it lives does not take it back at once."""
 
     async def scenario(cluster: SimCluster) -> None:
@@ -469,7 +481,9 @@ def test_a_new_controller_reads_many_partitions_at_a_time() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_only_the_controller_deletes_topics(seed: int) -> None:
-    """Another broker does not say that a topic is unknown: it may not have heard of it yet."""
+    """Another broker does not report a topic as unknown, because its metadata may not contain it
+    yet.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()

@@ -1,5 +1,5 @@
-"""Directed faults, each with its own criterion beside safety: how long writes stop, and the
-recovery.
+"""Single faults, each with limits besides safety: how long writes stop, and how long the recovery
+takes.
 
 The limits are simulated seconds; a session ends six seconds after its broker falls silent. A broker
 whose process has ended is noticed at once, a silent one when its session ends.
@@ -99,7 +99,9 @@ IN_CAMPAIGN = pytest.mark.skipif(
     "name", [pytest.param(name, marks=[IN_CAMPAIGN] * (name not in QUICK)) for name in CRITERIA]
 )
 def test_a_fault_stops_writes_for_a_limited_time(name: str) -> None:
-    """Nothing acknowledged is lost, acknowledgements resume, and the cluster is whole soon after."""
+    """No acknowledged record is lost, acknowledgements resume, and all replicas are in sync soon
+    after.
+    """
     criterion = CRITERIA[name]
     flush = str(criterion.flush_on_ack).lower()
     scenario = parse(CLUSTER.format(seconds=criterion.seconds, flush=flush))

@@ -86,7 +86,7 @@ def test_a_stopping_broker_gives_up_its_leaders_first(seed: int) -> None:
 def propose(
     cluster: SimCluster, topic: str, *isr: int, number: int = 0
 ) -> "asyncio.Task[IsrAnswer]":
-    """Have the leader of a partition propose an ISR, and return its answer."""
+    """Have the leader of a partition propose an ISR, and return the controller's answer."""
     partition = cluster.nodes[cluster.controllers[0]].broker.image.topics[topic].partitions[number]
     leader = cluster.nodes[partition.leader].broker
     replica = leader.replicas.get(topic, number)
@@ -108,7 +108,9 @@ def propose(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_leaders_change_their_isr(seed: int) -> None:
-    """On the controller's own broker and on others, and while the controller changes."""
+    """Leaders on the controller's broker and on other brokers change their ISR, also while the
+    controller changes.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -195,7 +197,9 @@ def test_a_reassignment_completes_when_the_new_replica_is_in_sync(seed: int) -> 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_preferred_leaders_lead_again(seed: int) -> None:
-    """The controller elects them by itself when their broker is back in sync."""
+    """The controller elects preferred leaders without a request when their broker is in sync
+    again.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()

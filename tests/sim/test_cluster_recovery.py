@@ -78,7 +78,7 @@ def has_recovered(cluster: SimCluster) -> bool:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cluster_recovers_from_random_faults(seed: int) -> None:
-    """At most 30 simulated seconds after everything is healed."""
+    """The cluster recovers within 30 simulated seconds after all faults have ended."""
     print(f"seed {seed}")
 
     async def scenario(cluster: SimCluster) -> None:

@@ -106,7 +106,9 @@ def test_a_record_is_acknowledged_once_every_member_of_the_isr_has_it(seed: int)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_new_partition_does_not_wait_for_the_fetches_of_others(seed: int) -> None:
-    """A follower interrupts a fetch that waits, so the first record takes no 500 ms."""
+    """A follower interrupts its waiting fetch for a new partition, so the first record does not
+    wait 500 ms.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()

@@ -1,5 +1,5 @@
-"""Clusters of brokers under faults: nothing acknowledged is lost, doubled or reordered, and all
-recover.
+"""Clusters under faults: no acknowledged record is lost, duplicated or reordered, and every cluster
+recovers.
 
 Each scenario is a file in `scenarios/`. The quick tests play one seed of each, `make test` `SEEDS`
 of them, and `make campaign SEEDS=5000` as many as it is given. Replay one: `python -m
@@ -32,8 +32,10 @@ RUNS = [
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_cluster_keeps_its_promises_and_recovers(run: Run) -> None:
-    """Every anomaly of the checker, every difference between replicas, every client that is stuck."""
+def test_a_cluster_under_faults_keeps_its_guarantees_and_recovers(run: Run) -> None:
+    """A run fails for an anomaly in the history, for replicas that differ, and for a client without
+    progress.
+    """
     result = play(run)
     assert result.is_good, f"{run.scenario}: {result.report()}"
     assert result.acknowledged > 50
@@ -42,19 +44,23 @@ def test_a_cluster_keeps_its_promises_and_recovers(run: Run) -> None:
 
 
 def test_every_kind_of_fault_is_in_a_scenario() -> None:
-    """A fault that no scenario names is never tried."""
+    """Every kind of fault is in a scenario, because the others are never tried."""
     named = {kind for name in NAMES for kind in load(SCENARIOS / f"{name}.toml").faults}
     assert named == set(KINDS)
 
 
 def test_every_scenario_has_to_recover_in_time() -> None:
-    """A scenario that allowed more time would hide clusters that recover slowly."""
+    """The time that a scenario allows for the recovery has a limit, so that slow recoveries are
+    found.
+    """
     limits = {load(SCENARIOS / f"{name}.toml").recovery_seconds for name in NAMES}
     assert max(limits) <= RECOVERY_SECONDS_MAX
 
 
 def test_a_seed_gives_the_same_trace_in_every_process() -> None:
-    """Every step, every byte on the wire and on the disk, whatever the hash seed of the process."""
+    """Every step and every byte on the wire and on the disk is independent of the process's hash
+    seed.
+    """
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.sim.campaign", "replay", "power", "3"],

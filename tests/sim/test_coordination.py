@@ -70,7 +70,9 @@ def test_sessions_share_one_tree(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("both_ways", [True, False])
 def test_a_session_that_is_cut_off_is_suspended_then_lost(seed: int, both_ways: bool) -> None:
-    """The client stops acting before its ephemeral nodes are removed, and learns of that later."""
+    """The client is suspended before its ephemeral nodes are removed, and learns later that the
+    session is lost.
+    """
 
     async def scenario(setting: Setting) -> None:
         one, other = await setting.session("m1"), await setting.session("m2")
@@ -97,7 +99,7 @@ def test_a_session_that_is_cut_off_is_suspended_then_lost(seed: int, both_ways: 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_requests_during_a_short_cut_are_performed_after_it(seed: int) -> None:
-    """TCP sends them again, and notifications that were missed arrive, too."""
+    """TCP retransmits the requests after the cut, and missed notifications arrive, too."""
 
     async def scenario(setting: Setting) -> None:
         one, other = await setting.session("m1"), await setting.session("m2")
@@ -120,7 +122,9 @@ def test_requests_during_a_short_cut_are_performed_after_it(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_request_whose_response_is_lost_may_have_been_performed(seed: int) -> None:
-    """Only the link from the ensemble is cut: the client cannot know."""
+    """If only the link from the ensemble is cut, the client does not know whether its request was
+    performed.
+    """
 
     async def scenario(setting: Setting) -> None:
         one, other = await setting.session("m1"), await setting.session("m2")
@@ -135,7 +139,7 @@ def test_a_request_whose_response_is_lost_may_have_been_performed(seed: int) -> 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_session_of_a_dead_process_expires_after_its_timeout(seed: int) -> None:
-    """Neither sooner nor later; none of its watches fires any more."""
+    """The session expires exactly after its timeout, and none of its watches fires afterwards."""
 
     async def scenario(setting: Setting) -> None:
         one, other = await setting.session("m1"), await setting.session("m2")
@@ -155,7 +159,9 @@ def test_the_session_of_a_dead_process_expires_after_its_timeout(seed: int) -> N
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_paused_process_learns_that_its_session_is_lost_when_it_continues(seed: int) -> None:
-    """Until then it believes that it is connected."""
+    """A process that is paused until its session is lost considers it connected until it
+    continues.
+    """
 
     async def scenario(setting: Setting) -> None:
         one, other = await setting.session("m1"), await setting.session("m2")
@@ -178,7 +184,9 @@ def test_a_paused_process_learns_that_its_session_is_lost_when_it_continues(seed
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_process_that_is_paused_while_it_is_cut_off_continues_its_session(seed: int) -> None:
-    """It resumes before the session has expired, but after it should have noticed the silence."""
+    """The session continues if the process resumes before it expires, even after the client's own
+    limit.
+    """
 
     async def scenario(setting: Setting) -> None:
         one = await setting.session("m1")
@@ -200,7 +208,7 @@ def test_a_process_that_is_paused_while_it_is_cut_off_continues_its_session(seed
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_ensemble_may_expire_a_session_at_any_time(seed: int) -> None:
-    """The client registers again with another session."""
+    """A client whose session the ensemble has expired registers again with a new session."""
 
     async def scenario(setting: Setting) -> None:
         one = await setting.session("m1")
@@ -214,7 +222,7 @@ def test_the_ensemble_may_expire_a_session_at_any_time(seed: int) -> None:
 
 
 def test_a_paused_process_takes_no_step_until_it_resumes() -> None:
-    """Timers that are due meanwhile fire afterwards, in their order."""
+    """Timers that are due while a process is paused fire after it has resumed, in their order."""
     steps: list[float] = []
 
     async def scenario(setting: Setting) -> None:

@@ -283,7 +283,7 @@ def test_crash_at_every_change_keeps_durable_records(way: str, kind: str) -> Non
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_crash_during_recovery_is_recovered(seed: int) -> None:
-    """Recovery itself may be interrupted at any of its changes."""
+    """A recovery that is interrupted at any of its changes is completed by the next start."""
     first, second, ended = 40 + seed * 7 % 80, 0, False
     while not ended:
         second += 1

@@ -156,7 +156,7 @@ def test_clean_stop_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) 
 def test_compacted_segment_replaces_others_off_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Reads continue meanwhile, and the files have their final names at the end."""
+    """Reads continue during the replacement, and afterwards the files have their final names."""
 
     async def scenario(world: World) -> tuple[list[str], int]:
         machine = world.machine("broker")

@@ -55,7 +55,7 @@ def test_every_input_has_one_output() -> None:
 
 @pytest.mark.slow
 def test_broker_without_transaction_verification_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scenario detects it: transactions in partitions that were not added never end, and
+    """The scenario detects transactions in partitions that were not added: they never end, and
     readers wait.
     """
     monkeypatch.setattr(Admission, "_judge", lambda self, applicant: {})
@@ -66,7 +66,9 @@ def test_broker_without_transaction_verification_fails(monkeypatch: pytest.Monke
 def test_coordinator_that_does_not_bump_the_epoch_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Late requests would then belong to the next transaction, or aborted records would be read."""
+    """The scenario detects late requests that become part of the next transaction, and aborted
+    records that are read.
+    """
     end = machine.end
 
     def same_epoch(transaction, ending, now_ms):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""The cluster simulation finds bugs that are planted in the broker, and nothing without them.
+"""The cluster simulation finds bugs that are planted in the broker.
 
 The quick tests replay the recorded seeds of a few bugs, `make campaign` those of all; `python -m
 tests.sim.planted NAME` searches for the first seed that finds a bug.
@@ -22,7 +22,9 @@ IN_CAMPAIGN = pytest.mark.skipif(
     "name", [pytest.param(name, marks=[IN_CAMPAIGN] * (name not in QUICK)) for name in PLANTED]
 )
 def test_a_planted_bug_is_found(name: str) -> None:
-    """The recorded seed finds it; if the code has changed, another of the first or next seeds does."""
+    """The recorded seed finds the bug or, if the code has changed since, one of the next or first
+    seeds.
+    """
     bug = PLANTED[name]
     assert bug.seed < SEEDS_MAX
     seeds = (*range(bug.seed, bug.seed + NEARBY), *range(bug.seed))
@@ -30,5 +32,7 @@ def test_a_planted_bug_is_found(name: str) -> None:
 
 
 def test_enough_bugs_are_planted() -> None:
-    """A simulation that finds only some kinds of mistakes proves little."""
+    """At least 15 bugs are planted, so that the simulation is tested with many kinds of
+    mistakes.
+    """
     assert len(PLANTED) >= 15

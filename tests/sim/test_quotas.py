@@ -1,4 +1,4 @@
-"""Quotas of a whole broker on virtual time: minutes of throttled clients in a moment."""
+"""Quotas of a broker on virtual time, with clients that are throttled for minutes."""
 
 import pytest
 
@@ -95,8 +95,8 @@ def _produce(number: int) -> produce.ProduceRequest:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_clients_that_ignore_throttle_times_are_limited(seed: int) -> None:
-    """The rates hold over a minute, after ten seconds' worth at the start; consumers read what was
-    written.
+    """Over a minute the rates keep to the quotas, except for ten seconds' worth of bytes at the
+    start; consumers read all records.
     """
 
     async def scenario(world: World) -> Site:

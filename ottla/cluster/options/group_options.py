@@ -20,7 +20,7 @@ _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 
 
 def _protocols(value: Sequence[str]) -> str | None:
-    unknown = [item for item in value if item not in PROTOCOLS]
+    unknown = [protocol for protocol in value if protocol not in PROTOCOLS]
     if unknown:
         return f"it must contain only: {', '.join(PROTOCOLS)}"
     if "classic" not in value:
@@ -29,7 +29,7 @@ def _protocols(value: Sequence[str]) -> str | None:
 
 
 def _assignors(value: Sequence[str]) -> str | None:
-    if not value or any(item not in ASSIGNORS for item in value):
+    if not value or any(assignor not in ASSIGNORS for assignor in value):
         return f"it must contain one or more of: {', '.join(ASSIGNORS)}"
     return no_duplicates(value)
 
@@ -225,6 +225,6 @@ def effective(settings: Mapping[str, str], broker: Snapshot) -> dict[str, int]:
 
 
 def _limits(name: str, broker: Snapshot) -> tuple[int, int]:
-    family, _, rest = name.partition(".")
-    lowest, highest = (f"group.{family}.{end}.{rest}" for end in ("min", "max"))
+    family, _, suffix = name.partition(".")
+    lowest, highest = (f"group.{family}.{end}.{suffix}" for end in ("min", "max"))
     return broker.integer(lowest), broker.integer(highest)

@@ -30,8 +30,8 @@ DIALECTS_DEFAULT = (JMX_EXPORTER, KAFKA_EXPORTER)
 def check_dialects(names: Sequence[str]) -> str | None:
     """Return what is wrong with a list of dialects; None if all are known."""
     unknown = [name for name in names if name not in DIALECTS]
-    known = ", ".join(DIALECTS)
-    return f"{unknown[0]!r} is not a dialect: choose from {known}" if unknown else None
+    dialects = ", ".join(DIALECTS)
+    return f"{unknown[0]!r} is not a dialect: choose from {dialects}" if unknown else None
 
 
 _row = Rows(Scope.BROKER, dynamic=False).row

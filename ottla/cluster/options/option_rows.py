@@ -96,6 +96,6 @@ def not_empty(value: Sequence[str]) -> str | None:
 
 def throttled_replicas(value: Sequence[str]) -> str | None:
     """Check `partition:broker` pairs, or the one item `*` for all of them."""
-    if list(value) == ["*"] or all(_THROTTLED.fullmatch(item) for item in value):
+    if list(value) == ["*"] or all(_THROTTLED.fullmatch(pair) for pair in value):
         return None
     return "it must be '*' or a list of partition:broker pairs"

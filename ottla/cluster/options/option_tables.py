@@ -130,11 +130,12 @@ def parse_listeners(broker: Snapshot, option: str = "listeners") -> list[Listene
 def _protocol_map(text: str) -> dict[str, str]:
     protocols = dict.fromkeys(SECURITY_PROTOCOLS, "")
     protocols = {name: name for name in protocols}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, _, protocol = item.partition(":")
+    for mapping in filter(None, (part.strip() for part in text.split(","))):
+        name, _, protocol = mapping.partition(":")
         if protocol.upper() not in SECURITY_PROTOCOLS:
             raise BROKER_OPTIONS.row("listener.security.protocol.map").refusal(
-                text, f"{item!r} is not name:protocol, with one of {', '.join(SECURITY_PROTOCOLS)}"
+                text,
+                f"{mapping!r} is not name:protocol, with one of {', '.join(SECURITY_PROTOCOLS)}",
             )
         protocols[name.upper()] = protocol.upper()
     return protocols
@@ -166,14 +167,14 @@ def parse_broker_settings(settings: Mapping[str, str]) -> BrokerSettings:
 
     As in Kafka, an unknown name is a warning (plug-ins have their own options), not an error.
     """
-    known = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
-    snapshot = BROKER_OPTIONS.parse(known)
+    known_settings = {name: text for name, text in settings.items() if name in BROKER_OPTIONS.rows}
+    snapshot = BROKER_OPTIONS.parse(known_settings)
     _refuse_unserved(settings, snapshot)
     snapshot = _with_identity(snapshot)
     _check_together(snapshot)
     ignored = [
         f"Configuration {name} has no effect: {BROKER_OPTIONS.row(name).doc}"
-        for name in known
+        for name in known_settings
         if BROKER_OPTIONS.row(name).doc.startswith(INERT)
     ]
     return BrokerSettings(snapshot, unknown_names(settings) + ignored)
@@ -191,8 +192,8 @@ def unknown_names(settings: Mapping[str, str]) -> list[str]:
 
 
 def _unknown(name: str) -> str:
-    meant = nearest(name, BROKER_OPTIONS.rows)
-    hint = f"; did you mean {meant}?" if meant else ""
+    suggestion = nearest(name, BROKER_OPTIONS.rows)
+    hint = f"; did you mean {suggestion}?" if suggestion else ""
     return f"Unknown configuration {name} is ignored{hint}"
 
 
@@ -200,8 +201,12 @@ def refuse_unknown_names(settings: Mapping[str, str]) -> None:
     """Raise ConfigError for a name that is not a broker option; for settings that a user typed."""
     for name in settings:
         if name not in BROKER_OPTIONS.rows:
-            meant = nearest(name, BROKER_OPTIONS.rows)
-            hint = f"did you mean {meant}?" if meant else "see docs/options.md for all of them"
+            suggestion = nearest(name, BROKER_OPTIONS.rows)
+            hint = (
+                f"did you mean {suggestion}?"
+                if suggestion
+                else "see docs/options.md for all of them"
+            )
             raise ConfigError(f"There is no broker option {name}: {hint}")
 
 

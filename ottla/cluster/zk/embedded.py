@@ -321,9 +321,9 @@ class EmbeddedTree:
         self.refuse_if_failed()
         if self._flusher is None:
             return
-        done = asyncio.get_running_loop().create_future()
-        self._deliveries.append(partial(_complete, done))
-        await done
+        delivered = asyncio.get_running_loop().create_future()
+        self._deliveries.append(partial(_complete, delivered))
+        await delivered
         self.refuse_if_failed()
 
     def _begin_flush(self) -> None:
@@ -394,9 +394,9 @@ def _call(deliveries: Iterable[Callable[[], object]]) -> None:
         delivery()
 
 
-def _complete(done: "asyncio.Future[None]") -> None:
-    if not done.done():
-        done.set_result(None)
+def _complete(delivered: "asyncio.Future[None]") -> None:
+    if not delivered.done():
+        delivered.set_result(None)
 
 
 class EmbeddedSession:

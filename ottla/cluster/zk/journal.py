@@ -197,10 +197,10 @@ class Journal:
             first = snapshot.first_journal
             tree.restore(snapshot.last_zxid, snapshot.nodes)
         numbers = self._journal_numbers()
-        for number in [item for item in numbers if item < first]:
+        for number in [number for number in numbers if number < first]:
             # The process ended after it wrote the snapshot and before it created the journal.
             self._files.remove(self._journal_path(number))
-        numbers = [item for item in numbers if item >= first]
+        numbers = [number for number in numbers if number >= first]
         expected = list(range(first, first + max(len(numbers), snapshot is not None)))
         if numbers != expected:
             missing = min(set(expected) - set(numbers))

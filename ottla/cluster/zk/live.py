@@ -252,8 +252,10 @@ class LiveSession:
                 transaction.delete(operation.path, operation.version)
             else:
                 transaction.check(operation.path, operation.version)
-        answers = await self._ask(operations[0].path, transaction.commit_async)
-        return [_result(operation, answer) for operation, answer in _done(operations, answers)]
+        responses = await self._ask(operations[0].path, transaction.commit_async)
+        return [
+            _result(operation, response) for operation, response in _done(operations, responses)
+        ]
 
     def on_session(self, listener: Callable[[SessionState], None]) -> None:
         """Call `listener` on every change of the session's state."""
@@ -317,15 +319,15 @@ class LiveSession:
             raise ConnectionSuspended(path)
         if self._state is SessionState.LOST:
             raise SessionLost(path)
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting[answer] = path
-        ask(*arguments).rawlink(partial(_from_thread, self._loop, partial(_settle, answer)))
+        response: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting[response] = path
+        ask(*arguments).rawlink(partial(_from_thread, self._loop, partial(_settle, response)))
         try:
-            return await answer
+            return await response
         except exceptions.KazooException as error:
             raise _translated(error, path) from error
         finally:
-            self._waiting.pop(answer, None)
+            self._waiting.pop(response, None)
 
     def _changed(self, state: str) -> None:
         if self._state is SessionState.LOST or _STATES[state] is self._state:
@@ -355,9 +357,9 @@ class LiveSession:
 
     def _fail_waiting(self) -> None:
         error = SessionLost if self._state is SessionState.LOST else ConnectionSuspended
-        for answer, path in self._waiting.items():
-            if not answer.done():
-                answer.set_exception(error(path))
+        for response, path in self._waiting.items():
+            if not response.done():
+                response.set_exception(error(path))
 
 
 async def _connect(
@@ -384,13 +386,13 @@ def _from_thread(
         loop.call_soon_threadsafe(call, *arguments)
 
 
-def _settle(answer: "asyncio.Future[Any]", result: Any) -> None:
-    if answer.done():
+def _settle(response: "asyncio.Future[Any]", result: Any) -> None:
+    if response.done():
         return
     if result.successful():
-        answer.set_result(result.get_nowait())
+        response.set_result(result.get_nowait())
     else:
-        answer.set_exception(result.exception)
+        response.set_exception(result.exception)
 
 
 def _cut_off(client: KazooClient) -> None:
@@ -409,25 +411,25 @@ def _put_away(client: KazooClient) -> None:
 
 
 def _translated(error: Exception, path: str) -> OttlaError:
-    for known, ours in _ERRORS.items():
-        if isinstance(error, known):
+    for kazoo_error, ours in _ERRORS.items():
+        if isinstance(error, kazoo_error):
             return ours(path)
     return OttlaError(f"ZooKeeper refused {path}: {type(error).__name__} {error}".rstrip())
 
 
-def _done(operations: Sequence[Operation], answers: Sequence[Any]) -> list[tuple[Operation, Any]]:
+def _done(operations: Sequence[Operation], responses: Sequence[Any]) -> list[tuple[Operation, Any]]:
     """Pair operations with their results; raise the error of the one that failed."""
-    for operation, answer in zip(operations, answers, strict=True):
-        skipped = isinstance(answer, exceptions.RolledBackError | exceptions.RuntimeInconsistency)
-        if isinstance(answer, Exception) and not skipped:
-            raise _translated(answer, operation.path) from answer
-    return list(zip(operations, answers, strict=True))
+    for operation, response in zip(operations, responses, strict=True):
+        skipped = isinstance(response, exceptions.RolledBackError | exceptions.RuntimeInconsistency)
+        if isinstance(response, Exception) and not skipped:
+            raise _translated(response, operation.path) from response
+    return list(zip(operations, responses, strict=True))
 
 
-def _result(operation: Operation, answer: Any) -> Result:
+def _result(operation: Operation, response: Any) -> Result:
     if isinstance(operation, Create):
-        return str(answer)
-    return _stat(answer) if isinstance(operation, SetData) else None
+        return str(response)
+    return _stat(response) if isinstance(operation, SetData) else None
 
 
 def _stat(stat: ZnodeStat) -> Stat:

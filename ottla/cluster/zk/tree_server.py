@@ -57,12 +57,12 @@ class ServedSession(EmbeddedSession):
 
     def _watch_silence(self) -> None:
         loop = asyncio.get_running_loop()
-        due = self._heard_at + self.stored.timeout_ms / 1000
-        self._watchdog = loop.call_at(due, self._check_silence, due)
+        check_at = self._heard_at + self.stored.timeout_ms / 1000
+        self._watchdog = loop.call_at(check_at, self._check_silence, check_at)
 
-    def _check_silence(self, due: float) -> None:
+    def _check_silence(self, check_at: float) -> None:
         now, timeout = asyncio.get_running_loop().time(), self.stored.timeout_ms / 1000
-        if now - due > timeout / 3:
+        if now - check_at > timeout / 3:
             # This process did not run. The client's heartbeats may be in the socket, unread.
             self.heard()
         if self._heard_at + timeout > now:

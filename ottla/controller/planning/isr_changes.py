@@ -32,7 +32,7 @@ class IsrRequest(NamedTuple):
 
 
 class IsrResult(NamedTuple):
-    """The answer to one proposal; `partition` is its state now, None if there is an error."""
+    """The result of one proposal; `partition` is the stored state, None if there is an error."""
 
     topic_id: bytes
     number: int
@@ -51,7 +51,7 @@ class IsrPlan(NamedTuple):
 def plan(
     image: ClusterImage, requests: Iterable[IsrRequest], eligible: Mapping[int, BrokerImage]
 ) -> IsrPlan:
-    """Return what becomes of the proposals; `eligible` brokers may be members of an ISR."""
+    """Accept or reject the proposals; only `eligible` brokers may be members of an ISR."""
     errors = []
     changed: dict[str, list[PartitionImage]] = {}
     for request in requests:

@@ -1,4 +1,4 @@
-"""Elections, writes and notices that follow from brokers that come, leave or lose a disk. Pure.
+"""Elections, writes and notices after brokers registered, left or lost a log directory. Pure.
 
 Every function takes images and returns images, writes or notices; the term performs them. Brokers
 are sent the difference between two images, so that no change can be forgotten. Follows
@@ -65,7 +65,7 @@ def compare_brokers(
 def plan_brokers(
     image: ClusterImage, after: Mapping[int, BrokerImage], is_unclean: IsUnclean
 ) -> ClusterImage:
-    """Return the image after brokers came and left, with new leaders for the partitions affected.
+    """Return the image after brokers registered or left, with new leaders for their partitions.
 
     A restarted broker is treated as one that left first: it may lose leaderships, and its replicas
     start over.
@@ -73,7 +73,7 @@ def plan_brokers(
     change = compare_brokers(image.brokers, after)
     # Even if no broker left: `image` may have been loaded without the restarted ones.
     without_removed = _elect_where_needed(
-        _without_failures(image, change).with_brokers(gone=change.removed), is_unclean
+        _without_failures(image, change).with_brokers(removed=change.removed), is_unclean
     )
     joined = without_removed.with_brokers(after[key] for key in sorted(change.registered))
     return _in_one_step(image, _elect_where_needed(joined, is_unclean))
@@ -131,7 +131,9 @@ def plan_failures(
 
 
 def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
-    """Return `after` with leader epochs at most one ahead: brokers never see the intermediate ones."""
+    """Return `after` with each leader epoch at most one higher than `before`: no broker has seen
+    the epochs in between.
+    """
     changed = []
     for name, topic in after.topics.items():
         former = before.topics[name]
@@ -338,7 +340,7 @@ def _all_states(image: ClusterImage) -> Iterator[PartitionState]:
 
 
 def _by_replica(states: Iterable[PartitionState]) -> dict[int, list[PartitionState]]:
-    """Return the states by the brokers that have a replica: one pass, however many brokers."""
+    """Return the states by the brokers that have a replica, in one pass over the states."""
     by_replica: dict[int, list[PartitionState]] = {}
     for state in states:
         for broker_id in state.replicas:

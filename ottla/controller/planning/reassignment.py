@@ -87,7 +87,7 @@ def _planned(former: PartitionImage, request: Reassignment, rules: Rules) -> Par
 
 
 def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> PartitionImage:
-    """Return the partition moving to `target`, or already there; the same object if nothing moves.
+    """Return the partition with its move to `target` begun; the same object if nothing changes.
 
     A new target replaces one that is in progress: replicas that only the former target added are
     dropped at once.
@@ -114,7 +114,8 @@ def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> P
 def completed(partition: PartitionImage, rules: Rules) -> PartitionImage:
     """Return the partition without its removing replicas, if the remaining ones are ready.
 
-    All added replicas must be in sync; if the replication factor shrinks, all remaining ones.
+    All added replicas must be in sync. If the replication factor shrinks, all remaining replicas
+    must be.
     """
     assignment = _assignment(partition)
     target = assignment.target_replicas

@@ -29,7 +29,7 @@ class TopicRequest:
 
 
 class TopicResult(NamedTuple):
-    """The result of a topic creation; all fields but `name` and `error` need `error` to be None."""
+    """The result of a topic creation; if `error` is not None, only `name` and `error` are set."""
 
     name: str
     error: ApiError | None

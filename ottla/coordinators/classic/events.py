@@ -73,7 +73,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A LeaveGroup request; versions 0 to 2 are converted to version 3 before."""
+    """A LeaveGroup request; the caller has converted versions 0 to 2 to version 3."""
 
     ticket: Ticket
     request: LeaveGroupRequest
@@ -81,7 +81,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """A sign of life of a member from another request (OffsetCommit)."""
+    """A request other than Heartbeat that renews the session of a member (OffsetCommit)."""
 
     member_id: str
 
@@ -104,7 +104,7 @@ class Stored:
 class StoreFailed:
     """The value of a `Persist` was not committed; `code` is the error for the members.
 
-    If `is_written`, the value is in the log nevertheless, and may yet be committed.
+    If `is_written` is true, the value is in the log and may still be committed.
     """
 
     token: int

@@ -1,7 +1,7 @@
 """Static members that rejoin: a new member id replaces the old one (KIP-345, KIP-814).
 
-In a stable group this causes no rebalance, as long as the group would still elect the same
-protocol: the member only receives its new id, once that is stored.
+A stable group does not rebalance if it would still elect the same protocol: the member receives its
+new id as soon as that is stored.
 """
 
 from dataclasses import replace as copy_of
@@ -64,7 +64,9 @@ def _fence(transition: Transition, old_member_id: str) -> None:
 
 
 def _put(group: Group, old_member_id: str, member: Member) -> None:
-    """Replace the old member by `member`, as leader too if the old one was the leader."""
+    """Replace the old member by `member`. If the old member was the leader, `member` becomes the
+    leader.
+    """
     was_leader = group.leader == old_member_id
     was_pending_sync = old_member_id in group.pending_sync
     group.remove(old_member_id)

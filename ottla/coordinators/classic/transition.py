@@ -36,7 +36,9 @@ class MachineSettings:
 
 @dataclass(frozen=True, slots=True)
 class AfterSync:
-    """The leader's assignment is being stored; then all members are answered."""
+    """Continuation of a Persist: when the leader's assignment is stored, all members are
+    answered.
+    """
 
     generation: int
     assignments: dict[str, bytes]
@@ -44,8 +46,8 @@ class AfterSync:
 
 @dataclass(frozen=True, slots=True)
 class AfterReplacement:
-    """A static member's new id is being stored; then its join is answered, or the replacement is
-    undone.
+    """Continuation of a Persist: when a static member's new id is stored, its join is answered. If
+    it could not be stored, the replacement is undone.
     """
 
     ticket: Ticket
@@ -57,7 +59,9 @@ class AfterReplacement:
 
 @dataclass(frozen=True, slots=True)
 class AfterEmpty:
-    """The empty generation is being stored; then the members that left are answered."""
+    """Continuation of a Persist: when the empty generation is stored, the members that left are
+    answered.
+    """
 
     answers: tuple[Answer, ...] = ()
 

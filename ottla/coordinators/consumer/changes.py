@@ -43,7 +43,7 @@ class GroupChange(NamedTuple):
 
 
 class PartitionMetadataChange(NamedTuple):
-    """The record that brokers before 4.1 kept of a group's topics is stored, or deleted."""
+    """The partition metadata of a group, which brokers before 4.1 stored, is written or deleted."""
 
     group_id: str
     is_there: bool

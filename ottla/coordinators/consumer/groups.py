@@ -53,7 +53,7 @@ def at_once(work: Callable[[], Assignments], callback: Callable[[Assignments], N
 
 
 class ConsumerGroups:
-    """Groups by id, for as long as their shard; `settings` is called again for each group.
+    """The groups of one shard, by id; `settings` returns the current settings of a group.
 
     `downgrade` makes a group classic when the given members leave; see `groups/migration.py`.
     `background` runs the assignors of large groups.
@@ -235,14 +235,14 @@ class ConsumerGroups:
         self._background(job.run, partial(self._assigned, group_id, job))
 
     def _assigned(self, group_id: str, job: target.Job, computed: Assignments) -> None:
-        """Write a target, even one of an epoch before the group's current one: the next one
-        follows.
+        """Write a target. If the group has a later epoch by now, the next target is computed
+        afterwards.
         """
         self._assigning.discard(group_id)
         group = self._groups.get(group_id)
         if group is None or self._host.status is not Status.ACTIVE:
             return
-        # A group of the same name that is not the one of then has another epoch.
+        # A group that was deleted and created again in the meantime has another epoch.
         if not group.assignment_epoch < job.epoch <= group.epoch:
             return
         transition = self.transition(group)

@@ -35,7 +35,7 @@ class GroupState(Enum):
 
 
 class MemberState(IntEnum):
-    """The states of a member on the way to its target, by the numbers of the record."""
+    """The states of a member on the way to its target, with their numbers in the record."""
 
     STABLE = 0
     # It has not confirmed yet that it revoked partitions.
@@ -202,7 +202,9 @@ class ConsumerGroup:
         _count(old, self.topic_uses, self.regex_uses, -1)
 
     def members_with(self, member: Member | None) -> list[Member]:
-        """Return the members with a changed one, or one that replaces a static member."""
+        """Return the members after `member` was added or updated, or has replaced a static
+        member.
+        """
         members = dict(self.members)
         if member is not None:
             replaced = self.static_members.get(member.instance_id or "")

@@ -171,7 +171,7 @@ def sync(shard: GroupShard, request: SyncGroupRequest) -> Decision[SyncGroupResp
     return Decision(shard.consumers.records(transition), response)
 
 
-def pulse(shard: GroupShard, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
+def classic_heartbeat(shard: GroupShard, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
     """Decide a Heartbeat of a classic member in a group of the consumer protocol."""
     transition = shard.consumers.transition(_existing(shard, request.group_id))
     response = classic.heartbeat(transition, request)

@@ -1,6 +1,6 @@
-"""Requests by which members enter, keep and leave groups, of both protocols.
+"""Requests of members that join, stay in or leave a group, for both protocols.
 
-A request finds the shard of its group once. Errors of a group are in the response, never raised.
+A request looks up the shard of its group once. Errors of a group are in the response, never raised.
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ class Membership:
 
         return self._to_member(
             request.group_id,
-            lambda shard: consumers.pulse(shard, request),
+            lambda shard: consumers.classic_heartbeat(shard, request),
             lambda waiter: Heartbeat(waiter, request),
             refuse,
         )
@@ -177,8 +177,8 @@ class Membership:
 def _uses_consumer_protocol(shard: GroupShard, group_id: str, *, gives_way: bool = False) -> bool:
     """Return True if a group uses the consumer protocol.
 
-    With `gives_way` a group without members does not count: it is deleted, so that a classic one
-    can be created.
+    With `gives_way` a group without members is deleted, so that a classic one can be created, and
+    the result is False.
     """
     group = shard.consumers.get(group_id)
     if group is None:

@@ -2,8 +2,8 @@
 
 Only replay changes them, in live operation as in loading. Offsets of a transaction take effect when
 its marker commits it; until then they are unstable (KIP-447), even if a plain commit is written
-later. Of several offsets for one partition the one written last wins, whichever transaction ends
-last. Follows Kafka's OffsetMetadataManager.
+later. If several offsets were written for a partition, the last one written is valid, in whichever
+order their transactions end. Follows Kafka's OffsetMetadataManager.
 """
 
 from collections.abc import Iterator, Mapping

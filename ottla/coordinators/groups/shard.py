@@ -1,8 +1,9 @@
 """The groups of one partition of __consumer_offsets, and the shell around their state machines.
 
 The stored state of a shard is `metadata` and `offsets`; only `replay` changes them. The state
-machines contain only what the members know anyway, and are created again from the metadata after a
-load: those of groups with members soon, in slices of time, the others on their first request.
+machines contain nothing that the members do not know, so they are created again from the metadata
+after a load. Those of groups with members are created soon, in slices of time; the others on their
+first request.
 """
 
 import asyncio
@@ -66,7 +67,7 @@ _BECOMING = "becoming classic"
 
 
 class GroupShard:
-    """The groups of one partition, for as long as this broker's leadership of the partition."""
+    """The groups of one partition, while this broker leads the partition."""
 
     def __init__(
         self,
@@ -346,7 +347,9 @@ class GroupShard:
     # -- housekeeping
 
     def forget_topics(self, topics: frozenset[str]) -> None:
-        """Remove the offsets of deleted topics, after the load if it is still running."""
+        """Remove the offsets of deleted topics; if the partition is still being loaded,
+        afterwards.
+        """
         if self.host.status is Status.LOADING:
             self._gone_topics |= topics
             return

@@ -1,6 +1,6 @@
 """The state machine of a transactional id. Pure.
 
-Each decision takes the current state of the id and returns an `TransitionResult`: the state to
+Each decision takes the current state of the id and returns a `TransitionResult`: the state to
 store, if any, and the response that is sent once it is stored. Follows TransactionCoordinator and
 TransactionMetadata.
 

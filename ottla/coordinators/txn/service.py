@@ -137,7 +137,7 @@ class TransactionCoordinator:
     async def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: Producer
     ) -> TransitionResult:
-        """Make the caller the id's only producer; `next` of the outcome has its id and epoch.
+        """Make the caller the id's only producer; `next` of the result has its id and epoch.
 
         `expected` is the producer id and epoch of a caller that continues (KIP-360).
         """
@@ -202,7 +202,7 @@ class TransactionCoordinator:
     def end_with_bump(
         self, transactional_id: str, producer: Producer, *, is_commit: bool
     ) -> Reply[TransitionResult]:
-        """Commit or abort as `end` does; `producer` of the outcome is the one to continue with
+        """Commit or abort as `end` does; the client continues with `producer` of the result
         (KIP-890).
         """
         if not transactional_id:
@@ -232,8 +232,8 @@ class TransactionCoordinator:
         return await reply if isinstance(reply, asyncio.Future) else reply
 
     def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
-        """Return a future of the completion of a transaction with a decided outcome; None without
-        one.
+        """Return a future that is done when all markers of the id's decided transaction are
+        written. None if the id has no decided transaction.
         """
         shard = self._runtime.find(self.partition_for(transactional_id))
         return None if isinstance(shard, ErrorCode) else shard.ended(transactional_id)

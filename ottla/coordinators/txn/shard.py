@@ -60,7 +60,7 @@ class Dependencies(NamedTuple):
 
 
 class TransactionShard:
-    """The transactional ids of one partition, for as long as this broker leads the partition."""
+    """The transactional ids of one partition, while this broker leads the partition."""
 
     def __init__(
         self,
@@ -148,7 +148,9 @@ class TransactionShard:
         return transactional_id in self._uncommitted
 
     def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
-        """Return a future of the completion of the id's prepared transaction; None if it has none."""
+        """Return a future that is done when the id's prepared transaction is complete; None if it
+        has none.
+        """
         transaction = self.transactions.get(transactional_id)
         if transaction is None or transaction.state not in PREPARED:
             return None

@@ -106,7 +106,7 @@ class Transaction:
         )
 
     def left_ms(self, now_ms: int) -> int:
-        """Return the time in ms that the producer has left for its ongoing transaction."""
+        """Return the time in ms until the ongoing transaction times out."""
         return min(max(self.started_ms + self.timeout_ms - now_ms, 0), self.timeout_ms)
 
     def has_expired(self, now_ms: int, expiration_ms: int) -> bool:

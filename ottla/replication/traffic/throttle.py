@@ -48,7 +48,9 @@ class _Sample:
 
 
 class Throttle:
-    """The rate of one direction of replication; `limit` returns the maximum in bytes per second."""
+    """Measures the rate of one direction of replication; `limit` returns the maximum in bytes per
+    second.
+    """
 
     __slots__ = ("_limit", "_samples", "_window")
 
@@ -139,6 +141,6 @@ class ReplicationTraffic:
             self.to_followers.record(size_bytes, now)
 
 
-def names_replica(items: Sequence[str], partition: int, broker_id: int) -> bool:
+def names_replica(replicas: Sequence[str], partition: int, broker_id: int) -> bool:
     """Return True if a topic's list of throttled replicas contains this one."""
-    return _EVERY_REPLICA in items or f"{partition}:{broker_id}" in items
+    return _EVERY_REPLICA in replicas or f"{partition}:{broker_id}" in replicas

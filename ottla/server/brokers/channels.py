@@ -53,10 +53,10 @@ class Channels:
         proof = ProofOfBroker(self._secret, self._broker_id, number)
         reply = await _step(connection, proof.first())
         try:
-            answer = proof.second(reply)
+            second_message = proof.second(reply)
         except ProofError as error:
             raise ConnectionAbortedError(str(error)) from error
-        await _step(connection, answer)
+        await _step(connection, second_message)
 
 
 async def _step(connection: RequestConnection, message: bytes) -> bytes:

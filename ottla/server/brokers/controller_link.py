@@ -44,11 +44,11 @@ class ControllerLink:
         if channel is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER)
         try:
-            answer = await channel.request(message, version, seconds=seconds)
+            reply = await channel.request(message, version, seconds=seconds)
         except OSError as error:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
-        assert isinstance(answer, response), "a response has the class of its request"
-        return answer
+        assert isinstance(reply, response), "a response has the class of its request"
+        return reply
 
     def _controller(self) -> int:
         # The tree is read before the first notice of a new controller arrives.

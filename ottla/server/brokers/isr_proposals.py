@@ -77,7 +77,7 @@ class IsrProposals:
         try:
             while self._waiting:
                 batch = dict(list(self._waiting.items())[:PROPOSALS_MAX])
-                answers = await self._ask([item.proposal for item in batch.values()])
+                answers = await self._ask([waiting.proposal for waiting in batch.values()])
                 self._complete(batch, answers)
                 if answers.keys() != batch.keys():
                     await self._clock.sleep(RETRY_SECONDS)
@@ -112,13 +112,13 @@ class IsrProposals:
     async def _ask_here(self, proposals: Sequence[IsrProposal]) -> _Answers:
         requests = [
             IsrRequest(
-                topic_id=item.topic_id,
-                partition=item.partition,
-                leader_epoch=item.leader_epoch,
-                partition_epoch=item.partition_epoch,
-                isr=tuple(item.new_isr),
+                topic_id=proposal.topic_id,
+                partition=proposal.partition,
+                leader_epoch=proposal.leader_epoch,
+                partition_epoch=proposal.partition_epoch,
+                isr=tuple(proposal.new_isr),
             )
-            for item in proposals
+            for proposal in proposals
         ]
         results = await self._controller.alter_partitions(
             self._node_id, self._controller.broker_epoch, requests
@@ -134,9 +134,9 @@ class IsrProposals:
 
     async def _ask_elsewhere(self, proposals: Sequence[IsrProposal]) -> _Answers:
         by_topic: dict[bytes, TopicData] = {}
-        for item in proposals:
-            topic = by_topic.setdefault(item.topic_id, TopicData(topic_id=item.topic_id))
-            topic.partitions.append(_partition(item))
+        for proposal in proposals:
+            topic = by_topic.setdefault(proposal.topic_id, TopicData(topic_id=proposal.topic_id))
+            topic.partitions.append(_partition(proposal))
         request = AlterPartitionRequest(
             broker_id=self._node_id,
             broker_epoch=self._controller.broker_epoch,
@@ -145,32 +145,32 @@ class IsrProposals:
         response = await self._link.request(request, VERSION, AlterPartitionResponse)
         if response.error_code != ErrorCode.NONE:
             raise ApiError(known_code(response.error_code))
-        known = {(item.topic_id, item.partition) for item in proposals}
+        proposed = {(proposal.topic_id, proposal.partition) for proposal in proposals}
         return {
             key: _answer(partition)
             for topic in response.topics
             for partition in topic.partitions
-            if (key := (bytes(topic.topic_id), partition.partition_index)) in known
+            if (key := (bytes(topic.topic_id), partition.partition_index)) in proposed
         }
 
 
-def _partition(item: IsrProposal) -> PartitionData:
+def _partition(proposal: IsrProposal) -> PartitionData:
     return PartitionData(
-        partition_index=item.partition,
-        leader_epoch=item.leader_epoch,
+        partition_index=proposal.partition,
+        leader_epoch=proposal.leader_epoch,
         new_isr_with_epochs=[
             BrokerState(broker_id=member.broker_id, broker_epoch=member.broker_epoch)
-            for member in item.new_isr
+            for member in proposal.new_isr
         ],
-        partition_epoch=item.partition_epoch,
+        partition_epoch=proposal.partition_epoch,
     )
 
 
-def _answer(item: AlterPartitionResponsePartitionData) -> IsrAnswer:
+def _answer(partition: AlterPartitionResponsePartitionData) -> IsrAnswer:
     return IsrAnswer(
-        known_code(item.error_code),
-        item.leader_id,
-        item.leader_epoch,
-        tuple(item.isr),
-        item.partition_epoch,
+        known_code(partition.error_code),
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.isr),
+        partition.partition_epoch,
     )

@@ -95,11 +95,11 @@ class ClusterMarkers:
         if self._current.image.broker(leader) is None:
             return dict.fromkeys(keys, ErrorCode.LEADER_NOT_AVAILABLE)
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Codes] = loop.create_future()
+        codes_written: asyncio.Future[Codes] = loop.create_future()
         if not self._batches:
             loop.call_soon(self._flush)
-        self._batches.setdefault(leader, []).append(_Waiting(marker, keys, done))
-        return done
+        self._batches.setdefault(leader, []).append(_Waiting(marker, keys, codes_written))
+        return codes_written
 
     def _flush(self) -> None:
         batches, self._batches = self._batches, {}
@@ -131,26 +131,26 @@ def _merged(results: list[Codes]) -> Codes:
 def _distinct(batch: Sequence[_Waiting]) -> list[list[_Waiting]]:
     """Split a batch, so that no producer has two markers in one request: results name producers."""
     requests: list[dict[int, _Waiting]] = []
-    for item in batch:
-        producer_id = item.marker.producer_id
+    for waiting in batch:
+        producer_id = waiting.marker.producer_id
         free = next((request for request in requests if producer_id not in request), None)
         if free is None:
-            requests.append({producer_id: item})
+            requests.append({producer_id: waiting})
         else:
-            free[producer_id] = item
+            free[producer_id] = waiting
     return [list(request.values()) for request in requests]
 
 
 def _request(batch: Sequence[_Waiting]) -> WriteTxnMarkersRequest:
-    return WriteTxnMarkersRequest(markers=[_marker(item) for item in batch])
+    return WriteTxnMarkersRequest(markers=[_marker(waiting) for waiting in batch])
 
 
-def _marker(item: _Waiting) -> WritableTxnMarker:
+def _marker(waiting: _Waiting) -> WritableTxnMarker:
     topics: dict[str, WritableTxnMarkerTopic] = {}
-    for name, number in item.partitions:
+    for name, number in waiting.partitions:
         topic = topics.setdefault(name, WritableTxnMarkerTopic(name=name))
         topic.partition_indexes.append(number)
-    marker = item.marker
+    marker = waiting.marker
     return WritableTxnMarker(
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
@@ -167,11 +167,13 @@ def _codes(response: WriteTxnMarkersResponse) -> dict[int, dict[TopicPartition, 
     for marker in response.markers:
         of_producer = codes.setdefault(marker.producer_id, {})
         for topic in marker.topics:
-            for item in topic.partitions:
-                of_producer[topic.name, item.partition_index] = known_code(item.error_code)
+            for partition in topic.partitions:
+                of_producer[topic.name, partition.partition_index] = known_code(
+                    partition.error_code
+                )
     return codes
 
 
 def _finish(batch: Sequence[_Waiting], codes: Mapping[int, Codes], default: ErrorCode) -> None:
-    for item in batch:
-        item.finish(codes.get(item.marker.producer_id, {}), default)
+    for waiting in batch:
+        waiting.finish(codes.get(waiting.marker.producer_id, {}), default)

@@ -65,10 +65,10 @@ class _IdleConnection(RequestConnection):
             self.lost.set_result(None)
 
 
-def _ignore(answer: "asyncio.Future[Message]") -> None:
+def _ignore(response: "asyncio.Future[Message]") -> None:
     # Retrieved, so that an answer that never comes is not reported as an error.
-    if not answer.cancelled():
-        answer.exception()
+    if not response.cancelled():
+        response.exception()
 
 
 def _ignore_reached() -> None:

@@ -106,9 +106,11 @@ class RemoteBroker:
         _check(response.error_code)
         names = {state.topic_id: state.topic for state in sent_states}
         return {
-            (names[bytes(topic.topic_id)], item.partition_index): known_code(item.error_code)
+            (names[bytes(topic.topic_id)], partition.partition_index): known_code(
+                partition.error_code
+            )
             for topic in response.topics
-            for item in topic.partition_errors
+            for partition in topic.partition_errors
             if bytes(topic.topic_id) in names
         }
 
@@ -142,7 +144,7 @@ class RemoteBroker:
         self, fence: Fence, partitions: Sequence[TopicPartition], *, delete: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Send StopReplica; a partition that the response does not name has succeeded."""
-        by_topic = groupby(sorted(partitions), lambda item: item[0])
+        by_topic = groupby(sorted(partitions), lambda topic_partition: topic_partition[0])
         request = StopReplicaRequest(
             controller_id=fence.controller_id,
             controller_epoch=fence.controller_epoch,
@@ -165,8 +167,8 @@ class RemoteBroker:
         response = await self._request(request, STOP_REPLICA_VERSION, StopReplicaResponse)
         _check(response.error_code)
         return {
-            (item.topic_name, item.partition_index): known_code(item.error_code)
-            for item in response.partition_errors
+            (partition.topic_name, partition.partition_index): known_code(partition.error_code)
+            for partition in response.partition_errors
         }
 
     async def wait_until_gone(self, reached: Callable[[], None]) -> None:
@@ -179,12 +181,12 @@ class RemoteBroker:
 
     async def _request(self, message: Message, version: int, response: type[M]) -> M:
         try:
-            answer = await self._channel.request(message, version, seconds=TIMEOUT_SECONDS)
+            reply = await self._channel.request(message, version, seconds=TIMEOUT_SECONDS)
         except OSError as error:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
         self._contacts.connected(self._registration.broker_id, self._registration)
-        assert isinstance(answer, response), "a response has the class of its request"
-        return answer
+        assert isinstance(reply, response), "a response has the class of its request"
+        return reply
 
 
 def known_code(code: int) -> ErrorCode:

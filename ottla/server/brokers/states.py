@@ -49,7 +49,7 @@ def leader_states(
             topic_id=topic_id,
             partition_states=[_leader_state(state, controller_epoch) for state in group],
         )
-        for (name, topic_id), group in groupby(states, lambda item: (item.topic, item.topic_id))
+        for (name, topic_id), group in groupby(states, lambda state: (state.topic, state.topic_id))
     ]
 
 
@@ -73,25 +73,25 @@ def partition_states(topics: Sequence[LeaderAndIsrTopicState]) -> list[Partition
     """Return the partition states of a LeaderAndIsr request; ApiError for an invalid topic."""
     for topic in topics:
         names.validate_topic_name(topic.topic_name)
-        if any(item.partition_index < 0 for item in topic.partition_states):
+        if any(state.partition_index < 0 for state in topic.partition_states):
             raise ApiError(ErrorCode.INVALID_REQUEST, "a partition has a negative number")
     return [
         PartitionState(
             topic=topic.topic_name,
             topic_id=bytes(topic.topic_id),
-            partition=item.partition_index,
-            leader=item.leader,
-            leader_epoch=item.leader_epoch,
-            isr=tuple(item.isr),
-            replicas=tuple(item.replicas),
-            is_new=item.is_new,
-            partition_epoch=item.partition_epoch,
-            adding_replicas=tuple(item.adding_replicas),
-            removing_replicas=tuple(item.removing_replicas),
-            is_recovering=item.leader_recovery_state == 1,
+            partition=state.partition_index,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=tuple(state.isr),
+            replicas=tuple(state.replicas),
+            is_new=state.is_new,
+            partition_epoch=state.partition_epoch,
+            adding_replicas=tuple(state.adding_replicas),
+            removing_replicas=tuple(state.removing_replicas),
+            is_recovering=state.leader_recovery_state == 1,
         )
         for topic in topics
-        for item in topic.partition_states
+        for state in topic.partition_states
     ]
 
 
@@ -127,9 +127,9 @@ class SentImage:
                 yield TopicChange(topic, topic.partitions)
             elif former is not topic:
                 changed = [
-                    item
-                    for item in topic.partitions
-                    if item is not former.partition(item.partition)
+                    partition
+                    for partition in topic.partitions
+                    if partition is not former.partition(partition.partition)
                 ]
                 if changed:
                     yield TopicChange(topic, changed)
@@ -171,16 +171,16 @@ def _topic_state(
         topic_id=change.topic.topic_id,
         partition_states=[
             UpdateMetadataPartitionState(
-                partition_index=item.partition,
+                partition_index=partition.partition,
                 controller_epoch=controller_epoch,
-                leader=LEADER_DURING_DELETE if change.is_deleted else item.leader,
-                leader_epoch=item.leader_epoch,
-                isr=list(item.isr),
-                zk_version=item.partition_epoch,
-                replicas=list(item.replicas),
-                offline_replicas=list(item.offline_replicas),
+                leader=LEADER_DURING_DELETE if change.is_deleted else partition.leader,
+                leader_epoch=partition.leader_epoch,
+                isr=list(partition.isr),
+                zk_version=partition.partition_epoch,
+                replicas=list(partition.replicas),
+                offline_replicas=list(partition.offline_replicas),
             )
-            for item in partitions
+            for partition in partitions
         ],
     )
 
@@ -221,23 +221,25 @@ def metadata_update(
     deleted = []
     for state in topics:
         name, topic_id = state.topic_name, bytes(state.topic_id)
-        if any(item.leader == LEADER_DURING_DELETE for item in state.partition_states):
+        if any(partition.leader == LEADER_DURING_DELETE for partition in state.partition_states):
             changed.pop(name, None)
             deleted.append(name)
             continue
         former = changed.get(name) or image.topic(name)
         if former is None or former.topic_id != topic_id:
             former = TopicImage(name, topic_id, ())
-        changed[name] = _with(former, [_partition(item) for item in state.partition_states])
+        changed[name] = _with(
+            former, [_partition(partition) for partition in state.partition_states]
+        )
     return MetadataUpdate(
         _brokers(image, brokers), tuple(changed.values()), deleted, is_complete=is_complete
     )
 
 
 def _with(topic: TopicImage, partitions: Sequence[PartitionImage]) -> TopicImage:
-    known = {item.partition for item in (*topic.partitions, *partitions)}
+    numbers = {partition.partition for partition in (*topic.partitions, *partitions)}
     # A controller sends the partitions of a new topic in order.
-    if known and (min(known) < 0 or max(known) >= len(known)):
+    if numbers and (min(numbers) < 0 or max(numbers) >= len(numbers)):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"the partitions of {topic.name} have a gap")
     return topic.with_partitions(partitions)
 
@@ -258,20 +260,22 @@ def _brokers(
     image: ClusterImage, brokers: Sequence[UpdateMetadataBroker]
 ) -> Mapping[int, BrokerImage] | None:
     """Return the brokers of a request; None if they are those of the image."""
-    live = {item.id: _broker(item) for item in brokers if item.endpoints}
+    live = {broker.id: _broker(broker) for broker in brokers if broker.endpoints}
     # The request does not have the brokers' epochs.
     same = live.keys() == image.brokers.keys() and all(
-        (known.rack, known.every_endpoint()) == (item.rack, item.every_endpoint())
-        for item in live.values()
-        for known in (image.brokers[item.id],)
+        (former.rack, former.every_endpoint()) == (broker.rack, broker.every_endpoint())
+        for broker in live.values()
+        for former in (image.brokers[broker.id],)
     )
     return None if same else dict(sorted(live.items()))
 
 
 def _broker(state: UpdateMetadataBroker) -> BrokerImage:
     endpoints = tuple(
-        Endpoint(item.listener, item.host, item.port, _protocol(item.security_protocol))
-        for item in state.endpoints
+        Endpoint(
+            endpoint.listener, endpoint.host, endpoint.port, _protocol(endpoint.security_protocol)
+        )
+        for endpoint in state.endpoints
     )
     first = endpoints[0]
     return BrokerImage(

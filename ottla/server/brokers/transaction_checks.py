@@ -115,7 +115,9 @@ class TransactionChecks:
         codes: dict[str, Codes] = {}
         default = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if channel is not None:
-            request = AddPartitionsToTxnRequest(transactions=[item.transaction for item in batch])
+            request = AddPartitionsToTxnRequest(
+                transactions=[question.transaction for question in batch]
+            )
             try:
                 response = await channel.request(request, VERSION, seconds=TIMEOUT_SECONDS)
             except OSError:
@@ -124,17 +126,17 @@ class TransactionChecks:
                 assert isinstance(response, AddPartitionsToTxnResponse)
                 default = known_code(response.error_code) or ErrorCode.UNKNOWN_SERVER_ERROR
                 codes = _codes(response)
-        for item in batch:
-            item.finish(codes.get(item.transaction.transactional_id, {}), default)
+        for question in batch:
+            question.finish(codes.get(question.transaction.transactional_id, {}), default)
 
 
 def _codes(response: AddPartitionsToTxnResponse) -> dict[str, Codes]:
     """Return the code of each partition, by transactional id."""
     return {
         result.transactional_id: {
-            (topic.name, item.partition_index): known_code(item.partition_error_code)
+            (topic.name, partition.partition_index): known_code(partition.partition_error_code)
             for topic in result.topic_results
-            for item in topic.results_by_partition
+            for partition in topic.results_by_partition
         }
         for result in response.results_by_transaction
     }

@@ -71,11 +71,11 @@ async def alter(
         _check_subscription(resource[1], changes)
     elif entity_type == ConfigNode.GROUPS:
         _check_group(broker, entity, changes, replaces=replaces)
-    (outcome,) = await broker.controller.alter_configs(
+    (result,) = await broker.controller.alter_configs(
         [ConfigRequest(entity_type, entity, changes, replaces)], validate_only=validate_only
     )
-    if outcome.error is not None:
-        raise outcome.error
+    if result.error is not None:
+        raise result.error
     if not validate_only:
         await broker.configs.refresh(entity_type, entity)
 

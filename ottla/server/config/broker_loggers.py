@@ -39,8 +39,8 @@ def check_broker(name: str, node_id: int) -> None:
 
 def levels() -> dict[str, str]:
     """Return the current level of each logger by name, its own or an inherited one."""
-    known = logging.getLogger().manager.loggerDict
-    names = sorted(name for name in list(known) if name.startswith(f"{_TOP}."))
+    loggers = logging.getLogger().manager.loggerDict
+    names = sorted(name for name in list(loggers) if name.startswith(f"{_TOP}."))
     return {ROOT: _level_of(_TOP)} | {name: _level_of(name) for name in names}
 
 

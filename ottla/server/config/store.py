@@ -164,16 +164,16 @@ class ConfigStore:
         self._rebuild()
 
     async def _load_entities(self, session: Coordination) -> None:
-        places = dict.fromkeys(self._entities)
+        entities = dict.fromkeys(self._entities)
         for entity_type in _PLAIN_TYPES:
             parent = ConfigNode.type_path(entity_type)
             await session.ensure(parent)
             for name in await session.children(parent):
-                places[entity_type, name] = None
+                entities[entity_type, name] = None
                 if entity_type == ConfigNode.USERS:
                     clients = await self._clients_of(session, name)
-                    places |= dict.fromkeys((entity_type, client) for client in clients)
-        for entity_type, path in places:
+                    entities |= dict.fromkeys((entity_type, client) for client in clients)
+        for entity_type, path in entities:
             if await self._load(entity_type, path):
                 self._tell_entity(entity_type, path)
 

@@ -38,7 +38,7 @@ def handle(
 ) -> Reply[AddPartitionsToTxnResponse]:
     """Add all partitions of a transaction, or none if one of them does not exist."""
     if context.api_version >= _MANY_TRANSACTIONS_VERSION:
-        replies = [_result(context, item) for item in request.transactions]
+        replies = [_result(context, transaction) for transaction in request.transactions]
         return gathered(
             replies, lambda results: AddPartitionsToTxnResponse(results_by_transaction=results)
         )
@@ -57,37 +57,39 @@ def handle(
 
 
 def _result(
-    context: RequestContext, item: AddPartitionsToTxnTransaction
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction
 ) -> Reply[AddPartitionsToTxnResult]:
-    transactional_id = item.transactional_id
-    places = _places(item.topics)
-    refused = _refused(context, places)
+    transactional_id = transaction.transactional_id
+    topic_partitions = _places(transaction.topics)
+    refused = _refused(context, topic_partitions)
     if refused:
-        codes = {partition: ErrorCode.OPERATION_NOT_ATTEMPTED for partition in places} | refused
-        return _answer(item, codes)
+        codes = {
+            partition: ErrorCode.OPERATION_NOT_ATTEMPTED for partition in topic_partitions
+        } | refused
+        return _answer(transaction, codes)
     transactions = context.broker.transactions
-    producer = Producer(item.producer_id, item.producer_epoch)
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
     version = context.api_version
-    if item.verify_only:
+    if transaction.verify_only:
         verdicts = {
             partition: _told(transactions.verify(transactional_id, producer, partition), version)
-            for partition in places
+            for partition in topic_partitions
         }
-        return _answer(item, verdicts)
+        return _answer(transaction, verdicts)
     return shaped(
         transactions.add_partitions(
-            transactional_id, producer, places, version=_transaction_version(version)
+            transactional_id, producer, topic_partitions, version=_transaction_version(version)
         ),
-        lambda code: _answer(item, dict.fromkeys(places, _told(code, version))),
+        lambda code: _answer(transaction, dict.fromkeys(topic_partitions, _told(code, version))),
     )
 
 
-def _refused(context: RequestContext, places: list[_Place]) -> dict[_Place, ErrorCode]:
+def _refused(context: RequestContext, topic_partitions: list[_Place]) -> dict[_Place, ErrorCode]:
     """Return an error for each partition that cannot be added; brokers may add internal topics."""
     image = context.broker.image
     is_from_client = context.api_version < _MANY_TRANSACTIONS_VERSION
     codes = {}
-    for partition in places:
+    for partition in topic_partitions:
         if is_from_client and is_internal(partition[0]):
             codes[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif image.partition(*partition) is None:
@@ -114,11 +116,11 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
 
 
 def _answer(
-    item: AddPartitionsToTxnTransaction, codes: dict[_Place, ErrorCode]
+    transaction: AddPartitionsToTxnTransaction, codes: dict[_Place, ErrorCode]
 ) -> AddPartitionsToTxnResult:
     """Return the result of one transaction, topic by topic in the order of the request."""
     return AddPartitionsToTxnResult(
-        transactional_id=item.transactional_id,
+        transactional_id=transaction.transactional_id,
         topic_results=[
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
@@ -129,6 +131,6 @@ def _answer(
                     for number in topic.partitions
                 ],
             )
-            for topic in item.topics
+            for topic in transaction.topics
         ],
     )

@@ -38,7 +38,7 @@ async def handle(
     """Change one entity after the other; the response names each once."""
     results: dict[frozenset[tuple[str, str | None]], AlterClientQuotasResponseEntryData] = {}
     for entry in request.entries:
-        names: Names = {item.entity_type: item.entity_name for item in entry.entity}
+        names: Names = {component.entity_type: component.entity_name for component in entry.entity}
         key = frozenset(names.items())
         error = (
             _duplicate("entity")
@@ -100,5 +100,5 @@ def _result(names: Names, error: ApiError | None) -> AlterClientQuotasResponseEn
 
 def _ordered(names: Names) -> list[str]:
     """Return the types in Kafka's order, in which the known ones happen to be already."""
-    known = [kind for kind in ("client-id", "user", "ip") if kind in names]
-    return known + [kind for kind in names if kind not in known]
+    known_types = [kind for kind in ("client-id", "user", "ip") if kind in names]
+    return known_types + [kind for kind in names if kind not in known_types]

@@ -29,7 +29,9 @@ MAX_VERSION = 2
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the settings of each resource that is named once; each as a whole or not at all."""
-    named = Counter((item.resource_type, item.resource_name) for item in request.resources)
+    named = Counter(
+        (resource.resource_type, resource.resource_name) for resource in request.resources
+    )
     responses = []
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
@@ -40,7 +42,7 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
         )
         responses.append(response)
         changes = tuple(
-            ConfigChange(item.name, Alteration.SET, item.value) for item in resource.configs
+            ConfigChange(config.name, Alteration.SET, config.value) for config in resource.configs
         )
         try:
             alteration.check_named_once(key, named)

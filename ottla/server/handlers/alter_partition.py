@@ -35,9 +35,9 @@ async def handle(context: RequestContext, request: AlterPartitionRequest) -> Alt
     if not context.speaks_for(request.broker_id):
         return AlterPartitionResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     proposals = [
-        _proposal(bytes(topic.topic_id), item)
+        _proposal(bytes(topic.topic_id), partition)
         for topic in request.topics
-        for item in topic.partitions
+        for partition in topic.partitions
     ]
     try:
         results = await context.broker.controller.alter_partitions(
@@ -54,15 +54,15 @@ async def handle(context: RequestContext, request: AlterPartitionRequest) -> Alt
     return AlterPartitionResponse(topics=list(by_topic.values()))
 
 
-def _proposal(topic_id: bytes, item: PartitionData) -> IsrRequest:
-    epochs = [(member.broker_id, member.broker_epoch) for member in item.new_isr_with_epochs]
+def _proposal(topic_id: bytes, partition: PartitionData) -> IsrRequest:
+    epochs = [(member.broker_id, member.broker_epoch) for member in partition.new_isr_with_epochs]
     return IsrRequest(
         topic_id=topic_id,
-        partition=item.partition_index,
-        leader_epoch=item.leader_epoch,
-        partition_epoch=item.partition_epoch,
-        isr=tuple(epochs or [(broker_id, _UNKNOWN_EPOCH) for broker_id in item.new_isr]),
-        is_recovering=item.leader_recovery_state == _RECOVERING,
+        partition=partition.partition_index,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        isr=tuple(epochs or [(broker_id, _UNKNOWN_EPOCH) for broker_id in partition.new_isr]),
+        is_recovering=partition.leader_recovery_state == _RECOVERING,
     )
 
 

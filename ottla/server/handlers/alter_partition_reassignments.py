@@ -33,11 +33,11 @@ async def handle(
     requested = [
         Reassignment(
             topic.name,
-            item.partition_index,
-            None if item.replicas is None else tuple(item.replicas),
+            partition.partition_index,
+            None if partition.replicas is None else tuple(partition.replicas),
         )
         for topic in request.topics
-        for item in topic.partitions
+        for partition in topic.partitions
     ]
     may_change_factor = request.allow_replication_factor_change
     response = AlterPartitionReassignmentsResponse(
@@ -49,7 +49,10 @@ async def handle(
         )
     except ApiError as error:
         response.error_code, response.error_message = int(error.code), error.message
-        results = [PartitionChangeResult(item.topic, item.partition, error) for item in requested]
+        results = [
+            PartitionChangeResult(reassignment.topic, reassignment.partition, error)
+            for reassignment in requested
+        ]
     response.responses = _by_topic(results, [topic.name for topic in request.topics])
     return response
 

@@ -28,9 +28,9 @@ async def handle(
 ) -> AlterReplicaLogDirsResponse:
     """Return a result for each partition; if a partition is named twice, the last directory counts."""
     directories = {
-        (topic.name, partition): item.path
-        for item in request.dirs
-        for topic in item.topics
+        (topic.name, partition): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
         for partition in topic.partitions
     }
     slices = Slices(context.broker.clock)

@@ -59,8 +59,8 @@ async def _refused(
     for topic in requested:
         image = context.broker.image.topic(topic.name)
         if errors[topic.name] is None and image is not None:
-            more = topic.count - len(image.partitions)
-            error = mutations.refusal(context, more, strict_since=_FIRST_STRICT_VERSION)
+            added_count = topic.count - len(image.partitions)
+            error = mutations.refusal(context, added_count, strict_since=_FIRST_STRICT_VERSION)
             if error is not None:
                 refused[topic.name] = error
     return refused
@@ -91,7 +91,7 @@ def _partitions_request(topic: CreatePartitionsTopic) -> PartitionsRequest:
         count=topic.count,
         assignments=None
         if assignments is None
-        else tuple(tuple(item.broker_ids) for item in assignments),
+        else tuple(tuple(assignment.broker_ids) for assignment in assignments),
     )
 
 

@@ -100,10 +100,11 @@ def _topic_request(topic: CreatableTopic) -> TopicRequest:
         partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignments=tuple(
-            (item.partition_index, tuple(item.broker_ids)) for item in topic.assignments
+            (assignment.partition_index, tuple(assignment.broker_ids))
+            for assignment in topic.assignments
         ),
         # If a setting is named twice, the last value counts.
-        config={item.name: item.value for item in topic.configs},
+        config={config.name: config.value for config in topic.configs},
     )
 
 
@@ -117,7 +118,7 @@ def _answer(result: TopicResult, configs: ConfigStore | None) -> CreatableTopicR
         error_message=None,
         num_partitions=result.partitions,
         replication_factor=result.replication_factor,
-        configs=[_config(item) for item in described],
+        configs=[_config(setting) for setting in described],
     )
 
 

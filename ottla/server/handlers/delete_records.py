@@ -45,19 +45,19 @@ def handle(
     """
     requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
-        for item in topic.partitions:
+        for partition in topic.partitions:
             # As in Kafka, the last entry of a partition counts, and there is one result for it.
-            requested.setdefault(topic.name, {})[item.partition_index] = item
+            requested.setdefault(topic.name, {})[partition.partition_index] = partition
     seconds = request.timeout_ms / 1000
     rows = {
-        name: [_delete(context, name, item, seconds) for item in items.values()]
-        for name, items in requested.items()
+        name: [_delete(context, name, partition, seconds) for partition in partitions.values()]
+        for name, partitions in requested.items()
     }
-    if any(not isinstance(row, Row) for items in rows.values() for row in items):
+    if any(not isinstance(row, Row) for of_topic in rows.values() for row in of_topic):
         work = counted(_answer_later(rows), context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "delete records")
     return _answer(
-        {name: [row for row in items if isinstance(row, Row)] for name, items in rows.items()}
+        {name: [row for row in of_topic if isinstance(row, Row)] for name, of_topic in rows.items()}
     )
 
 
@@ -66,8 +66,8 @@ async def _answer_later(
 ) -> DeleteRecordsResponse:
     return _answer(
         {
-            name: [row if isinstance(row, Row) else await row for row in items]
-            for name, items in rows.items()
+            name: [row if isinstance(row, Row) else await row for row in of_topic]
+            for name, of_topic in rows.items()
         }
     )
 
@@ -75,22 +75,23 @@ async def _answer_later(
 def _answer(rows: dict[str, list[Row]]) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
-            DeleteRecordsTopicResult(name=name, partitions=items) for name, items in rows.items()
+            DeleteRecordsTopicResult(name=name, partitions=of_topic)
+            for name, of_topic in rows.items()
         ]
     )
 
 
 def _delete(
-    context: RequestContext, topic: str, item: DeleteRecordsPartition, seconds: float
+    context: RequestContext, topic: str, requested: DeleteRecordsPartition, seconds: float
 ) -> "Row | asyncio.Future[Row]":
-    number = item.partition_index
+    number = requested.partition_index
     try:
         partition = context.broker.replicas.get(topic, number)
         if is_internal(topic):
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         if "delete" not in partition.log.config.cleanup_policy:
             raise ApiError(ErrorCode.POLICY_VIOLATION)
-        target = leading.delete_records(partition, item.offset)
+        target = leading.delete_records(partition, requested.offset)
     except ApiError as error:
         return _refused(number, error.code)
     check = partial(_deleted, context, partition, target)

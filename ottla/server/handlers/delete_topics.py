@@ -56,31 +56,33 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         # The metadata of this broker may lag behind: only the controller knows which topics exist.
         refusal = ApiError(ErrorCode.NOT_CONTROLLER)
         named = [_Named(state.name, state.topic_id, None, refusal) for state in states]
-        return DeleteTopicsResponse(responses=[_answer(item, refusal) for item in named])
+        return DeleteTopicsResponse(responses=[_answer(topic, refusal) for topic in named])
     if context.broker.options.boolean("delete.topic.enable"):
         named = _named(states, context.broker.image)
     else:
         refusal = _disabled(context.api_version)
         named = [_Named(state.name, state.topic_id, None, refusal) for state in states]
     if mutations.are_limited(context):
-        named = [_within_quota(context, item) for item in named]
-    topics = [item.topic for item in named if item.error is None and item.topic is not None]
+        named = [_within_quota(context, topic) for topic in named]
+    topics = [topic.topic for topic in named if topic.error is None and topic.topic is not None]
     errors = await _delete(context, topics, request.timeout_ms) if topics else {}
     return DeleteTopicsResponse(
-        responses=[_answer(item, item.error or errors.get(item.topic or "")) for item in named]
+        responses=[_answer(topic, topic.error or errors.get(topic.topic or "")) for topic in named]
     )
 
 
 def _disabled(api_version: int) -> ApiError:
-    known = api_version >= _FIRST_VERSION_WITH_DISABLED
-    code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
+    is_known = api_version >= _FIRST_VERSION_WITH_DISABLED
+    code = ErrorCode.TOPIC_DELETION_DISABLED if is_known else ErrorCode.INVALID_REQUEST
     return ApiError(code, "Topic deletion is disabled: delete.topic.enable is off.")
 
 
 def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Named]:
     """Look up the topics; a topic that is named twice, by name or by id, is not deleted."""
     topics: list[_Named] = []
-    for (name, topic_id), count in Counter((item.name, item.topic_id) for item in states).items():
+    for (name, topic_id), count in Counter(
+        (state.name, state.topic_id) for state in states
+    ).items():
         if (name is None) == (topic_id == ZERO_UUID):
             refusal = ApiError(
                 ErrorCode.INVALID_REQUEST, "Each topic needs either a name or an id."
@@ -91,19 +93,19 @@ def _named(states: Iterable[DeleteTopicState], image: ClusterImage) -> list[_Nam
         else:
             topics.append(_find(name, topic_id, image))
     named: dict[object, _Named] = {}
-    for number, item in enumerate(topics):
+    for number, topic in enumerate(topics):
         # An entry that matches no topic cannot be a duplicate of another one.
-        key = number if item.topic is None else item.topic
-        named[key] = item._replace(error=_twice()) if key in named else item
+        key = number if topic.topic is None else topic.topic
+        named[key] = topic._replace(error=_twice()) if key in named else topic
     return list(named.values())
 
 
-def _within_quota(context: RequestContext, item: _Named) -> _Named:
-    topic = context.broker.image.topic(item.topic or "")
-    if item.error is not None or topic is None:
-        return item
+def _within_quota(context: RequestContext, named: _Named) -> _Named:
+    topic = context.broker.image.topic(named.topic or "")
+    if named.error is not None or topic is None:
+        return named
     partitions = len(topic.partitions)
-    return item._replace(
+    return named._replace(
         error=mutations.refusal(context, partitions, strict_since=_FIRST_STRICT_VERSION)
     )
 
@@ -132,8 +134,8 @@ async def _delete(
     return {result.name: result.error for result in results}
 
 
-def _answer(item: _Named, error: ApiError | None) -> DeletableTopicResult:
-    result = DeletableTopicResult(name=item.name, topic_id=item.topic_id)
+def _answer(named: _Named, error: ApiError | None) -> DeletableTopicResult:
+    result = DeletableTopicResult(name=named.name, topic_id=named.topic_id)
     if error is not None:
         result.error_code, result.error_message = int(error.code), error.message
     return result

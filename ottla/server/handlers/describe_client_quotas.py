@@ -30,7 +30,8 @@ def handle(
 ) -> DescribeClientQuotasResponse:
     """Return the quotas that this broker enforces."""
     components = [
-        Component(item.entity_type, item.match_type, item.match) for item in request.components
+        Component(component.entity_type, component.match_type, component.match)
+        for component in request.components
     ]
     try:
         matches = context.broker.quotas.book.find(components, strict=request.strict)

@@ -52,7 +52,9 @@ def _describe(
         return result
     # An empty list of keys requests all of them, like null.
     result.configs = [
-        _config(item, request) for item in described if keys is None or item.row.name in keys
+        _config(setting, request)
+        for setting in described
+        if keys is None or setting.row.name in keys
     ]
     return result
 
@@ -112,8 +114,10 @@ def _config(described: Described, request: DescribeConfigsRequest) -> DescribeCo
         config_source=int(described.source),
         is_sensitive=row.sensitive,
         synonyms=[
-            DescribeConfigsSynonym(name=item.name, value=item.value, source=int(item.source))
-            for item in described.synonyms
+            DescribeConfigsSynonym(
+                name=synonym.name, value=synonym.value, source=int(synonym.source)
+            )
+            for synonym in described.synonyms
         ]
         if request.include_synonyms
         else [],

@@ -37,10 +37,13 @@ def handle(context: RequestContext, request: DescribeLogDirsRequest) -> Describe
     """Return the logs, directory by directory."""
     requested = None
     if request.topics is not None:
-        requested = {(item.topic, number) for item in request.topics for number in item.partitions}
+        requested = {
+            (topic.topic, number) for topic in request.topics for number in topic.partitions
+        }
     directories = context.broker.replicas.directories
     results = [
-        _described(item, directories.logs(), requested) for item in directories.directories()
+        _described(directory, directories.logs(), requested)
+        for directory in directories.directories()
     ]
     return DescribeLogDirsResponse(results=results)
 

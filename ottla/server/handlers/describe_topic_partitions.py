@@ -31,7 +31,7 @@ def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Return one page from the cluster image."""
     image, cursor = context.broker.image, request.cursor
-    requested = {item.name for item in request.topics}
+    requested = {topic.name for topic in request.topics}
     names = sorted(requested or image.topics)
     if cursor is not None:
         if cursor.partition_index < 0 or (requested and cursor.topic_name not in requested):
@@ -62,8 +62,8 @@ def _refused(
     """Return the response to an invalid cursor: only topics have an error code."""
     return DescribeTopicPartitionsResponse(
         topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=int(code), name=item.name)
-            for item in request.topics
+            DescribeTopicPartitionsResponseTopic(error_code=int(code), name=topic.name)
+            for topic in request.topics
         ]
     )
 
@@ -82,7 +82,8 @@ def _page(
         return described
     described.topic_id = topic.topic_id
     described.partitions = [
-        _partition(context, image, item) for item in topic.partitions[numbers.start : numbers.stop]
+        _partition(context, image, partition)
+        for partition in topic.partitions[numbers.start : numbers.stop]
     ]
     return described
 

@@ -24,7 +24,9 @@ def handle(
 ) -> DescribeTransactionsResponse:
     """Describe each id that this broker coordinates."""
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(context, item) for item in request.transactional_ids]
+        transaction_states=[
+            _describe(context, transactional_id) for transactional_id in request.transactional_ids
+        ]
     )
 
 

@@ -34,9 +34,11 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     requested, named = None, list(context.broker.image.topics)
     if request.topic_partitions is not None:
         requested = [
-            (item.topic, number) for item in request.topic_partitions for number in item.partitions
+            (topic.topic, number)
+            for topic in request.topic_partitions
+            for number in topic.partitions
         ]
-        named = [item.topic for item in request.topic_partitions]
+        named = [topic.topic for topic in request.topic_partitions]
     try:
         results = await context.broker.controller.elect_leaders(
             _election_type(request), requested, timeout_ms=request.timeout_ms

@@ -33,7 +33,9 @@ async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource that is named once; each as a whole or not at all."""
-    named = Counter((item.resource_type, item.resource_name) for item in request.resources)
+    named = Counter(
+        (resource.resource_type, resource.resource_name) for resource in request.resources
+    )
     responses = []
     for resource in request.resources:
         key = (resource.resource_type, resource.resource_name)
@@ -55,14 +57,14 @@ async def handle(
 
 
 def _changes(resource: AlterConfigsResource) -> tuple[ConfigChange, ...]:
-    return tuple(_change(item) for item in resource.configs)
+    return tuple(_change(config) for config in resource.configs)
 
 
-def _change(item: AlterableConfig) -> ConfigChange:
+def _change(config: AlterableConfig) -> ConfigChange:
     try:
-        alteration = Alteration(item.config_operation)
+        alteration = Alteration(config.config_operation)
     except ValueError as error:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"Unknown operation {item.config_operation}"
+            ErrorCode.INVALID_REQUEST, f"Unknown operation {config.config_operation}"
         ) from error
-    return ConfigChange(item.name, alteration, item.value)
+    return ConfigChange(config.name, alteration, config.value)

@@ -46,12 +46,12 @@ async def handle(context: RequestContext, request: LeaderAndIsrRequest) -> Leade
                 topic_id=bytes(topic.topic_id),
                 partition_errors=[
                     LeaderAndIsrPartitionError(
-                        partition_index=item.partition_index,
+                        partition_index=state.partition_index,
                         error_code=int(
-                            codes.get((topic.topic_name, item.partition_index), ErrorCode.NONE)
+                            codes.get((topic.topic_name, state.partition_index), ErrorCode.NONE)
                         ),
                     )
-                    for item in topic.partition_states
+                    for state in topic.partition_states
                 ],
             )
             for topic in request.topic_states

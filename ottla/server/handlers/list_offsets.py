@@ -62,18 +62,20 @@ def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsR
     """Return a result for each partition; a duplicate partition is INVALID_REQUEST."""
     named: dict[str, dict[int, ListOffsetsPartition | None]] = {}
     for topic in request.topics:
-        for item in topic.partitions:
-            items = named.setdefault(topic.name, {})
-            items[item.partition_index] = None if item.partition_index in items else item
+        for partition in topic.partitions:
+            of_topic = named.setdefault(topic.name, {})
+            of_topic[partition.partition_index] = (
+                None if partition.partition_index in of_topic else partition
+            )
     topics = [
         ListOffsetsTopicResponse(
             name=name,
             partitions=[
-                _twice(index) if item is None else _answer(context, request, name, item)
-                for index, item in items.items()
+                _twice(index) if partition is None else _answer(context, request, name, partition)
+                for index, partition in of_topic.items()
             ],
         )
-        for name, items in named.items()
+        for name, of_topic in named.items()
     ]
     return ListOffsetsResponse(topics=topics)
 
@@ -88,28 +90,30 @@ def _answer(
     context: RequestContext,
     request: ListOffsetsRequest,
     topic: str,
-    item: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
     try:
-        if item.timestamp < 0 and context.api_version < _FIRST_VERSION_OF.get(item.timestamp, 99):
+        if requested.timestamp < 0 and context.api_version < _FIRST_VERSION_OF.get(
+            requested.timestamp, 99
+        ):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = context.broker.replicas.get(topic, item.partition_index)
-        partition.check_leader(item.current_leader_epoch)
-        result = _find(partition, request, item.timestamp, context.api_version)
+        partition = context.broker.replicas.get(topic, requested.partition_index)
+        partition.check_leader(requested.current_leader_epoch)
+        result = _find(partition, request, requested.timestamp, context.api_version)
     except ApiError as error:
         return ListOffsetsPartitionResponse(
-            partition_index=item.partition_index, error_code=int(error.code)
+            partition_index=requested.partition_index, error_code=int(error.code)
         )
     except StorageError:
         return ListOffsetsPartitionResponse(
-            partition_index=item.partition_index, error_code=int(ErrorCode.KAFKA_STORAGE_ERROR)
+            partition_index=requested.partition_index, error_code=int(ErrorCode.KAFKA_STORAGE_ERROR)
         )
-    answer = ListOffsetsPartitionResponse(
-        partition_index=item.partition_index, timestamp=result.timestamp, offset=result.offset
+    response = ListOffsetsPartitionResponse(
+        partition_index=requested.partition_index, timestamp=result.timestamp, offset=result.offset
     )
     if context.api_version >= _FIRST_VERSION_WITH_LEADER_EPOCH:
-        answer.leader_epoch = result.leader_epoch
-    return answer
+        response.leader_epoch = result.leader_epoch
+    return response
 
 
 def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int, version: int) -> Found:

@@ -32,7 +32,7 @@ def handle(
     requested = None
     if request.topics is not None:
         requested = [
-            (item.name, number) for item in request.topics for number in item.partition_indexes
+            (topic.name, number) for topic in request.topics for number in topic.partition_indexes
         ]
     moves = reassignment.ongoing(controller.image, requested)
     return ListPartitionReassignmentsResponse(
@@ -42,12 +42,12 @@ def handle(
                 name=name,
                 partitions=[
                     OngoingPartitionReassignment(
-                        partition_index=item.partition,
-                        replicas=list(item.replicas),
-                        adding_replicas=list(item.adding_replicas),
-                        removing_replicas=list(item.removing_replicas),
+                        partition_index=partition.partition,
+                        replicas=list(partition.replicas),
+                        adding_replicas=list(partition.adding_replicas),
+                        removing_replicas=list(partition.removing_replicas),
                     )
-                    for item in partitions
+                    for partition in partitions
                 ],
             )
             for name, partitions in moves.items()

@@ -50,11 +50,11 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         unknown_state_filters=[name for name in request.state_filters if name not in STATE_OF_NAME],
         transaction_states=[
             TransactionState(
-                transactional_id=item.transactional_id,
-                producer_id=item.producer_id,
-                transaction_state=item.state.display_name,
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=transaction.state.display_name,
             )
-            for item in transactions.transactions()
-            if is_wanted(item)
+            for transaction in transactions.transactions()
+            if is_wanted(transaction)
         ],
     )

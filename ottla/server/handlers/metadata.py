@@ -86,32 +86,32 @@ async def _answer_later(context: RequestContext, request: MetadataRequest) -> Me
 
 
 def _has_names_only(requested: list[MetadataRequestTopic]) -> bool:
-    return all(item.name is not None and item.topic_id == ZERO_UUID for item in requested)
+    return all(topic.name is not None and topic.topic_id == ZERO_UUID for topic in requested)
 
 
 def _refusal(requested: list[MetadataRequestTopic]) -> MetadataResponse:
     """Refuse topic ids in versions 10 and 11: the requests have the field, but may not use it."""
     code = int(ErrorCode.INVALID_REQUEST)
     topics = [
-        MetadataResponseTopic(error_code=code, name=item.name or "", topic_id=item.topic_id)
-        for item in requested
+        MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+        for topic in requested
     ]
     return MetadataResponse(topics=topics)
 
 
 def _wanted(requested: list[MetadataRequestTopic]) -> list[MetadataRequestTopic]:
     """Return each topic once; if there are ids, names are ignored, as in Kafka."""
-    if any(item.topic_id != ZERO_UUID for item in requested):
-        ids = dict.fromkeys(item.topic_id for item in requested if item.topic_id != ZERO_UUID)
+    if any(topic.topic_id != ZERO_UUID for topic in requested):
+        ids = dict.fromkeys(topic.topic_id for topic in requested if topic.topic_id != ZERO_UUID)
         return [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in ids]
-    return list({item.name: item for item in requested}.values())
+    return list({topic.name: topic for topic in requested}.values())
 
 
 def _topics_to_create(context: RequestContext, request: MetadataRequest) -> list[str]:
     if not request.topics or not request.allow_auto_topic_creation:
         return []
     topics = context.broker.image.topics
-    missing = [item.name for item in request.topics if item.name and item.name not in topics]
+    missing = [topic.name for topic in request.topics if topic.name and topic.name not in topics]
     if missing and context.broker.options.boolean("auto.create.topics.enable"):
         return missing
     return []
@@ -182,7 +182,7 @@ def _topics(
     if requested is None or (not requested and version < _FIRST_VERSION_WITH_NULL):
         described = [_topic(topic, image, reachable, version) for topic in image.topics.values()]
     else:
-        described = [_asked_topic(item, image, reachable, version, errors) for item in requested]
+        described = [_asked_topic(topic, image, reachable, version, errors) for topic in requested]
     if request.include_topic_authorized_operations:
         for topic in described:
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
@@ -230,7 +230,9 @@ def _topic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(item, image, reachable, version) for item in topic.partitions],
+        partitions=[
+            _partition(partition, image, reachable, version) for partition in topic.partitions
+        ],
     )
 
 

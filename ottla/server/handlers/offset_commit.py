@@ -30,7 +30,7 @@ def handle(context: RequestContext, request: OffsetCommitRequest) -> Reply[Offse
     """Refuse partitions that do not exist, and pass the others to the group's coordinator."""
     image = context.broker.image
     has_ids = context.api_version >= _TOPIC_ID_VERSION
-    known: list[OffsetCommitRequestTopic] = []
+    existing: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
         known_topic = _find(image, topic, has_ids=has_ids)
@@ -43,15 +43,17 @@ def handle(context: RequestContext, request: OffsetCommitRequest) -> Reply[Offse
         missing = [index for index in _indexes(topic) if known_topic.partition(index) is None]
         if missing:
             refused.append(_refuse(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            gone = set(missing)
+            missing_numbers = set(missing)
             topic.partitions = [
-                item for item in topic.partitions if item.partition_index not in gone
+                partition
+                for partition in topic.partitions
+                if partition.partition_index not in missing_numbers
             ]
         if topic.partitions:
-            known.append(topic)
-    if not known and refused:
+            existing.append(topic)
+    if not existing and refused:
         return OffsetCommitResponse(topics=refused)
-    request.topics = known
+    request.topics = existing
     reply = context.broker.groups.commit_offsets(request, api_version=context.api_version)
     return shaped(reply, lambda response: _merged(response, refused)) if refused else reply
 
@@ -63,7 +65,7 @@ def _find(
 
 
 def _indexes(topic: OffsetCommitRequestTopic) -> list[int]:
-    return [item.partition_index for item in topic.partitions]
+    return [partition.partition_index for partition in topic.partitions]
 
 
 def _refuse(

@@ -25,22 +25,26 @@ def handle(context: RequestContext, request: OffsetDeleteRequest) -> Reply[Offse
     """Refuse partitions that do not exist, and pass the others to the group's coordinator."""
     image = context.broker.image
     refused = {topic.name: _missing(image, topic) for topic in request.topics}
-    known = []
+    existing = []
     for topic in request.topics:
-        gone = set(refused[topic.name])
-        topic.partitions = [item for item in topic.partitions if item.partition_index not in gone]
+        missing_numbers = set(refused[topic.name])
+        topic.partitions = [
+            partition
+            for partition in topic.partitions
+            if partition.partition_index not in missing_numbers
+        ]
         if topic.partitions:
-            known.append(topic)
-    request.topics = known
+            existing.append(topic)
+    request.topics = existing
     reply = context.broker.groups.delete_offsets(request)
     return shaped(reply, lambda response: _merged(response, refused))
 
 
 def _missing(image: ClusterImage, topic: OffsetDeleteRequestTopic) -> list[int]:
     return [
-        item.partition_index
-        for item in topic.partitions
-        if image.partition(topic.name, item.partition_index) is None
+        partition.partition_index
+        for partition in topic.partitions
+        if image.partition(topic.name, partition.partition_index) is None
     ]
 
 

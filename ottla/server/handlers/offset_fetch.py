@@ -56,20 +56,20 @@ def _fetch(
     if group.topics is not None:
         unknown = _name_topics(image, group)
     reply = groups.fetch_offsets(group, require_stable=require_stable)
-    return shaped(reply, lambda answer: _with_ids(image, answer, unknown))
+    return shaped(reply, lambda response: _with_ids(image, response, unknown))
 
 
 def _name_topics(
     image: ClusterImage, group: OffsetFetchRequestGroup
 ) -> list[OffsetFetchResponseTopics]:
     """Set the names of topics given by id; return the results for unknown ids."""
-    known: list[OffsetFetchRequestTopics] = []
+    existing: list[OffsetFetchRequestTopics] = []
     unknown: list[OffsetFetchResponseTopics] = []
     for topic in group.topics or ():
         known_topic = image.topic_by_id(topic.topic_id)
         if known_topic is not None:
             topic.name = known_topic.name
-            known.append(topic)
+            existing.append(topic)
             continue
         partitions = [
             OffsetFetchResponsePartitions(
@@ -81,24 +81,24 @@ def _name_topics(
             for index in topic.partition_indexes
         ]
         unknown.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
-    group.topics = known
+    group.topics = existing
     return unknown
 
 
 def _with_ids(
     image: ClusterImage,
-    answer: OffsetFetchResponseGroup,
+    response: OffsetFetchResponseGroup,
     unknown: list[OffsetFetchResponseTopics],
 ) -> OffsetFetchResponseGroup:
     """Set the ids of topics given by name; a deleted topic has no id and is left out."""
     named = []
-    for topic in answer.topics:
+    for topic in response.topics:
         known_topic = image.topic(topic.name)
         if known_topic is not None:
             topic.topic_id = known_topic.topic_id
             named.append(topic)
-    answer.topics = named if answer.error_code else [*named, *unknown]
-    return answer
+    response.topics = named if response.error_code else [*named, *unknown]
+    return response
 
 
 def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -114,17 +114,17 @@ def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 def _shape_of_one(
     api_version: int, request: OffsetFetchRequestGroup
 ) -> Callable[[OffsetFetchResponseGroup], OffsetFetchResponse]:
-    def shape(answer: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-        if answer.error_code and api_version < _GROUP_ERROR_VERSION:
-            return OffsetFetchResponse(topics=_error_everywhere(request, answer.error_code))
+    def shape(response: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+        if response.error_code and api_version < _GROUP_ERROR_VERSION:
+            return OffsetFetchResponse(topics=_error_everywhere(request, response.error_code))
         topics = [
             OffsetFetchResponseTopic(
                 name=topic.name,
                 partitions=[_plain(partition) for partition in topic.partitions],
             )
-            for topic in answer.topics
+            for topic in response.topics
         ]
-        return OffsetFetchResponse(error_code=answer.error_code, topics=topics)
+        return OffsetFetchResponse(error_code=response.error_code, topics=topics)
 
     return shape
 

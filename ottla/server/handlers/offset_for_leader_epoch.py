@@ -28,20 +28,22 @@ def handle(
     topics = [
         OffsetForLeaderTopicResult(
             topic=topic.topic,
-            partitions=[_end(context, topic.topic, item) for item in topic.partitions],
+            partitions=[_end(context, topic.topic, partition) for partition in topic.partitions],
         )
         for topic in request.topics
     ]
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _end(context: RequestContext, topic: str, item: OffsetForLeaderPartition) -> EpochEndOffset:
+def _end(
+    context: RequestContext, topic: str, requested: OffsetForLeaderPartition
+) -> EpochEndOffset:
     try:
-        partition = context.broker.replicas.get(topic, item.partition)
-        partition.check_leader(item.current_leader_epoch)
-        leader_epoch, end_offset = partition.log.end_offset_for_epoch(item.leader_epoch)
+        partition = context.broker.replicas.get(topic, requested.partition)
+        partition.check_leader(requested.current_leader_epoch)
+        leader_epoch, end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
     except ApiError as error:
-        return EpochEndOffset(partition=item.partition, error_code=int(error.code))
+        return EpochEndOffset(partition=requested.partition, error_code=int(error.code))
     return EpochEndOffset(
-        partition=item.partition, leader_epoch=leader_epoch, end_offset=end_offset
+        partition=requested.partition, leader_epoch=leader_epoch, end_offset=end_offset
     )

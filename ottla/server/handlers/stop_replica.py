@@ -34,12 +34,12 @@ async def handle(context: RequestContext, request: StopReplicaRequest) -> StopRe
     codes: dict[tuple[str, int], ErrorCode] = {}
     stopped: dict[bool, list[tuple[str, int]]] = {False: [], True: []}
     for topic in request.topic_states:
-        for item in topic.partition_states:
-            key = (topic.topic_name, item.partition_index)
-            if _is_fenced(context, key, item.leader_epoch):
+        for state in topic.partition_states:
+            key = (topic.topic_name, state.partition_index)
+            if _is_fenced(context, key, state.leader_epoch):
                 codes[key] = ErrorCode.FENCED_LEADER_EPOCH
             else:
-                stopped[item.delete_partition].append(key)
+                stopped[state.delete_partition].append(key)
     try:
         for delete, keys in stopped.items():
             if keys or not delete:
@@ -59,7 +59,7 @@ def _is_fenced(context: RequestContext, key: tuple[str, int], leader_epoch: int)
     if leader_epoch < 0:
         return False
     try:
-        known = context.broker.replicas.get(*key)
+        replica = context.broker.replicas.get(*key)
     except ApiError:
         return False
-    return leader_epoch < known.leader_epoch
+    return leader_epoch < replica.leader_epoch

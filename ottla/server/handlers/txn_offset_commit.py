@@ -43,26 +43,28 @@ def handle(
     context: RequestContext, request: TxnOffsetCommitRequest
 ) -> Reply[TxnOffsetCommitResponse]:
     """Refuse partitions that do not exist, and pass the others to the group's coordinator."""
-    known: list[TxnOffsetCommitRequestTopic] = []
+    existing: list[TxnOffsetCommitRequestTopic] = []
     refused: dict[str, list[int]] = {}
     for topic in request.topics:
         missing = _missing(context, topic)
         if missing:
             refused.setdefault(topic.name, []).extend(missing)
             topic.partitions = [
-                item for item in topic.partitions if item.partition_index not in missing
+                partition
+                for partition in topic.partitions
+                if partition.partition_index not in missing
             ]
         if topic.partitions:
-            known.append(topic)
-    request.topics = known
-    if not known:
+            existing.append(topic)
+    request.topics = existing
+    if not existing:
         return _merged(context, TxnOffsetCommitResponse(), refused)
-    return shaped(_commit(context, request), lambda answer: _merged(context, answer, refused))
+    return shaped(_commit(context, request), lambda response: _merged(context, response, refused))
 
 
 def _missing(context: RequestContext, topic: TxnOffsetCommitRequestTopic) -> set[int]:
     image = context.broker.image
-    numbers = {item.partition_index for item in topic.partitions}
+    numbers = {partition.partition_index for partition in topic.partitions}
     return {number for number in numbers if image.partition(topic.name, number) is None}
 
 
@@ -102,16 +104,16 @@ def _merged(
     """Add the refused partitions, and replace a code that crashes clients before 2.0 (KAFKA-7296)."""
     if context.api_version < _LOADING_VERSION:
         for topic in response.topics:
-            for item in topic.partitions:
-                if item.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                    item.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            for partition in topic.partitions:
+                if partition.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    partition.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     by_name = {topic.name: topic for topic in response.topics}
     for name, numbers in refused.items():
-        answered = by_name.get(name)
-        if answered is None:
-            answered = TxnOffsetCommitResponseTopic(name=name)
-            response.topics.append(answered)
-        answered.partitions += [
+        topic_response = by_name.get(name)
+        if topic_response is None:
+            topic_response = TxnOffsetCommitResponseTopic(name=name)
+            response.topics.append(topic_response)
+        topic_response.partitions += [
             TxnOffsetCommitResponsePartition(
                 partition_index=number, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             )

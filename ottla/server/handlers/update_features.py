@@ -29,8 +29,8 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     if not broker.controller.is_active:
         raise ApiError(ErrorCode.NOT_CONTROLLER)
     updates = {
-        item.feature: Update(item.feature, item.max_version_level, item.upgrade_type)
-        for item in request.feature_updates
+        update.feature: Update(update.feature, update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
     }
     try:
         await broker.features.update(
@@ -41,6 +41,6 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         return UpdateFeaturesResponse(error_code=int(error.code), error_message=reason)
     response = UpdateFeaturesResponse()
     if context.api_version <= _LAST_VERSION_WITH_RESULTS:
-        names = [item.feature for item in request.feature_updates]
+        names = [update.feature for update in request.feature_updates]
         response.results = [UpdatableFeatureResult(feature=name) for name in names]
     return response

@@ -45,19 +45,21 @@ def handle(
     return gathered(replies, lambda results: WriteTxnMarkersResponse(markers=results))
 
 
-def _write(context: RequestContext, item: WritableTxnMarker) -> Reply[WritableTxnMarkerResult]:
+def _write(context: RequestContext, requested: WritableTxnMarker) -> Reply[WritableTxnMarkerResult]:
     marker = Marker(
-        item.producer_id,
-        item.producer_epoch,
-        item.coordinator_epoch,
-        item.transaction_result,
-        item.transaction_version,
+        requested.producer_id,
+        requested.producer_epoch,
+        requested.coordinator_epoch,
+        requested.transaction_result,
+        requested.transaction_version,
     )
-    places = [(topic.name, number) for topic in item.topics for number in topic.partition_indexes]
+    topic_partitions = [
+        (topic.name, number) for topic in requested.topics for number in topic.partition_indexes
+    ]
 
     def answer(codes: Mapping[tuple[str, int], ErrorCode]) -> WritableTxnMarkerResult:
         return WritableTxnMarkerResult(
-            producer_id=item.producer_id,
+            producer_id=requested.producer_id,
             topics=[
                 WritableTxnMarkerTopicResult(
                     name=topic.name,
@@ -68,12 +70,14 @@ def _write(context: RequestContext, item: WritableTxnMarker) -> Reply[WritableTx
                         for number in topic.partition_indexes
                     ],
                 )
-                for topic in item.topics
+                for topic in requested.topics
             ],
         )
 
-    if min(item.producer_id, item.producer_epoch, item.transaction_version) < 0:
+    if min(requested.producer_id, requested.producer_epoch, requested.transaction_version) < 0:
         # A transaction cannot have such a marker; Kafka fails while it creates one, with this
         # error.
-        return answer(dict.fromkeys(places, ErrorCode.UNKNOWN_SERVER_ERROR))
-    return shaped(context.broker.markers.write(marker, list(dict.fromkeys(places))), answer)
+        return answer(dict.fromkeys(topic_partitions, ErrorCode.UNKNOWN_SERVER_ERROR))
+    return shaped(
+        context.broker.markers.write(marker, list(dict.fromkeys(topic_partitions))), answer
+    )

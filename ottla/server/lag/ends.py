@@ -42,11 +42,13 @@ async def high_watermarks(
         for leader, keys in by_leader(image, elsewhere).items()
         if leader != replicas.node_id
     ]
-    for answer in await leaders.ask(questions, _VERSION, ListOffsetsResponse):
-        for topic_answer in () if answer is None else answer.topics:
-            for item in topic_answer.partitions:
-                if item.error_code == ErrorCode.NONE:
-                    ends[topic_answer.name, item.partition_index] = item.offset
+    for response in await leaders.ask(questions, _VERSION, ListOffsetsResponse):
+        for topic_answer in () if response is None else response.topics:
+            for partition_answer in topic_answer.partitions:
+                if partition_answer.error_code == ErrorCode.NONE:
+                    ends[topic_answer.name, partition_answer.partition_index] = (
+                        partition_answer.offset
+                    )
     return ends
 
 
@@ -55,6 +57,6 @@ def _request(partitions: Collection[PartitionKey]) -> ListOffsetsRequest:
     for topic, partition in partitions:
         if topic not in topics:
             topics[topic] = ListOffsetsTopic(name=topic, partitions=[])
-        item = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
-        topics[topic].partitions.append(item)
+        requested = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+        topics[topic].partitions.append(requested)
     return ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values()))

@@ -50,9 +50,9 @@ class Leaders:
         if channel is None:
             return None
         try:
-            answer = await channel.request(message, version, seconds=PATIENCE_SECONDS)
+            response = await channel.request(message, version, seconds=PATIENCE_SECONDS)
         except (OSError, ProtocolError) as error:
             _log.debug("no answer for metrics broker=%d error=%s", broker, error)
             return None
-        assert isinstance(answer, kind)
-        return answer
+        assert isinstance(response, kind)
+        return response

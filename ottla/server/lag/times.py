@@ -118,10 +118,10 @@ class RecordTimes:
             if state is not None and state.leader not in (NO_LEADER, node_id):
                 requested.append(position)
                 questions.append((state.leader, _request(position)))
-        answers = await self._leaders.ask(questions, _VERSION, FetchResponse)
+        responses = await self._leaders.ask(questions, _VERSION, FetchResponse)
         times: dict[Position, int] = {}
-        for position, answer in zip(requested, answers, strict=True):
-            batch = b"" if answer is None else _batch(answer)
+        for position, response in zip(requested, responses, strict=True):
+            batch = b"" if response is None else _batch(response)
             timestamp = await self._timestamp(batch, position[2])
             if timestamp is not None:
                 times[position] = timestamp
@@ -146,14 +146,14 @@ def _first_batch(replica: Partition, offset: int, *, only_if_cached: bool) -> by
 def _request(position: Position) -> FetchRequest:
     topic, number, offset = position
     # The first batch is returned however large it is (KIP-74).
-    item = FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1)
-    return FetchRequest(max_bytes=1, topics=[FetchTopic(topic=topic, partitions=[item])])
+    requested = FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=1)
+    return FetchRequest(max_bytes=1, topics=[FetchTopic(topic=topic, partitions=[requested])])
 
 
-def _batch(answer: FetchResponse) -> bytes:
-    for topic in answer.responses:
-        for item in topic.partitions:
-            if item.error_code == ErrorCode.NONE and item.records:
-                assert not isinstance(item.records, list), "a received response has one buffer"
-                return bytes(item.records)
+def _batch(response: FetchResponse) -> bytes:
+    for topic in response.responses:
+        for partition in topic.partitions:
+            if partition.error_code == ErrorCode.NONE and partition.records:
+                assert not isinstance(partition.records, list), "a received response has one buffer"
+                return bytes(partition.records)
     return b""

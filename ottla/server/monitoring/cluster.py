@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ottla.cluster.image import NO_LEADER, BrokerImage, TopicImage
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from ottla.metrics.beans import NONE, Beans, Properties, Reading, distribution
+from ottla.metrics.beans import NONE, Beans, Measurement, Properties, distribution
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
@@ -31,7 +31,7 @@ _CLUSTER_ID = _server.gauge("ClusterId", "The id of the cluster.")
 _BROKER_STATES = {Stage.STARTING: 1, Stage.RUNNING: 3, Stage.STOPPING: 7}
 
 
-def broker(node: Sources) -> Iterator[Reading]:
+def broker(node: Sources) -> Iterator[Measurement]:
     """Yield the beans that are available from the beginning of the start on."""
     yield _STATE.of(_BROKER_STATES[node.stage])
     yield from _connections(node.endpoints)
@@ -55,7 +55,7 @@ _CREATED = _sockets.total("connection-creation-total", "Connections that were op
 _CLOSED = _sockets.total("connection-close-total", "Connections that were closed.")
 
 
-def _connections(endpoints: Sequence[Endpoint]) -> Iterator[Reading]:
+def _connections(endpoints: Sequence[Endpoint]) -> Iterator[Measurement]:
     # The event loop is the only network processor.
     rows = [
         (Properties(listener=endpoint.name, networkProcessor=0), endpoint) for endpoint in endpoints
@@ -74,7 +74,7 @@ _MEMORY_USED = _socket_server.gauge("MemoryPoolUsed", "Bytes of unfinished reque
 _MEMORY_LEFT = _socket_server.gauge("MemoryPoolAvailable", "Bytes left.")
 
 
-def _request_memory(budget: ReceiveBudget) -> Iterator[Reading]:
+def _request_memory(budget: ReceiveBudget) -> Iterator[Measurement]:
     yield _MEMORY_USED.of(budget.held_bytes)
     yield _MEMORY_LEFT.of(budget.limit_bytes - budget.held_bytes)
 
@@ -113,7 +113,7 @@ _UNCLEAN = _statistics.meter(
 )
 
 
-async def controller(broker: Broker, pace: Pace) -> list[Reading]:
+async def controller(broker: Broker, pace: Pace) -> list[Measurement]:
     """Return KafkaController's figures; those of the cluster only if this controller is active."""
     image, is_active = broker.image, broker.controller.is_active
     offline = not_preferred = count = 0
@@ -178,7 +178,7 @@ _EVICTIONS = _sessions.meter(
 )
 
 
-def waiting(broker: Broker) -> Iterator[Reading]:
+def waiting(broker: Broker) -> Iterator[Measurement]:
     """Yield the waiting work of this broker: requests and fetch sessions."""
     sessions = broker.fetch_sessions
     counts = broker.replicas.delayed.waiting_counts
@@ -225,7 +225,7 @@ _UNCLEANABLE = _cleaner_manager.gauge("uncleanable-partitions-count", "Logs that
 _RECOPY = _cleaner.gauge("cleaner-recopy-percent", "Bytes that stayed.")
 
 
-def log_cleaner(cleaner: Cleaner, now: float) -> Iterator[Reading]:
+def log_cleaner(cleaner: Cleaner, now: float) -> Iterator[Measurement]:
     """Yield the figures of compaction; `now` is a time of the monotonic clock (s)."""
     share = 100 * cleaner.kept_bytes / cleaner.read_bytes if cleaner.read_bytes else 0.0
     yield _LAST_RUN.of(int((now - cleaner.looked_at) * 1000))
@@ -249,13 +249,13 @@ _OFFLINE_DIRECTORIES = _log_manager.gauge(
 _DIRECTORY_OFFLINE = _log_manager.gauge("LogDirectoryOffline", "The directory has failed.")
 
 
-def directories(broker: Broker, now: float) -> Iterator[Reading]:
+def directories(broker: Broker, now: float) -> Iterator[Measurement]:
     """Yield the state of the log directories, and the durations of flushes."""
     yield _FLUSHES.of([(NONE, distribution(broker.replicas.directories.flush_times, now))])
     log_directories = broker.replicas.directories.directories()
     states = [
-        (Properties(logDirectory=item.path), int(item.failure is not None))
-        for item in log_directories
+        (Properties(logDirectory=directory.path), int(directory.failure is not None))
+        for directory in log_directories
     ]
     yield _OFFLINE_DIRECTORIES.of(sum(state for _, state in states))
     yield _DIRECTORY_OFFLINE.of([(directory, state) for directory, state in states])

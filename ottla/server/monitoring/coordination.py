@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ottla.cluster.zk.embedded import TreeSize
 from ottla.cluster.zk.measured import SessionProbe
 from ottla.cluster.zk.port import SessionState
-from ottla.metrics.beans import NONE, Beans, Reading, distribution
+from ottla.metrics.beans import NONE, Beans, Measurement, distribution
 from ottla.metrics.exposition import Family, gauge
 
 _client = Beans("kafka.server", "ZooKeeperClientMetrics")
@@ -29,7 +29,7 @@ _STATES = {
 }
 
 
-def session(probe: SessionProbe, now: float) -> Iterator[Reading]:
+def session(probe: SessionProbe, now: float) -> Iterator[Measurement]:
     """Yield the figures of the broker's sessions; `now` is a time of the monotonic clock (s)."""
     yield _LATENCY.of([(NONE, distribution(probe.latency, now))])
     yield _STATE.of(_STATES[probe.state])

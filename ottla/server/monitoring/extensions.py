@@ -95,6 +95,6 @@ class Extensions:
         else:
             return True
         broker = self._broker
-        own = {"localhost", *(item[0].lower() for item in broker.advertised.values())}
+        own = {"localhost", *(address[0].lower() for address in broker.advertised.values())}
         address = parse_address(broker.options.text("metrics.listener"))
         return name in own or (address is not None and name == address[0].lower())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ProtocolError
 from ottla.coordinators.groups.service import GroupCoordinator
-from ottla.metrics.beans import Beans, Properties, Reading
+from ottla.metrics.beans import Beans, Measurement, Properties
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.server.context import Broker
 from ottla.server.lag.ends import high_watermarks
@@ -86,7 +86,7 @@ class Groups(NamedTuple):
     owners: Mapping[tuple[str, str, int], Owner]
 
 
-def counts(groups: GroupCoordinator) -> Iterator[Reading]:
+def counts(groups: GroupCoordinator) -> Iterator[Measurement]:
     """Yield the beans of the coordinator."""
     listed = groups.list_groups(ListGroupsRequest()).groups
     yield _NUM_GROUPS.of(len(listed))

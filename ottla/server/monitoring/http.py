@@ -115,16 +115,16 @@ class HttpServer:
 
     async def answer(self, head: list[bytes]) -> tuple[Answer | Stream, bool]:
         """Return the response to a request, and whether its body is to be sent."""
-        words = head[0].split() if head else []
-        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+        request_line = head[0].split() if head else []
+        if len(request_line) != 3 or not request_line[2].startswith(b"HTTP/1."):
             return plain(400, "This is the metrics port; it uses HTTP."), True
-        method, request = words[0], _request(words[1].decode("latin-1"), head)
+        method, request = request_line[0], _request(request_line[1].decode("latin-1"), head)
         if method not in (b"GET", b"HEAD"):
             return plain(405, "Only GET and HEAD are supported."), True
         page = self.pages.get(request.path) or self._page_above(request.path)
         if page is None:
-            known = ", ".join(sorted(self.pages))
-            return plain(404, f"Page not found; available pages: {known}"), method == b"GET"
+            paths = ", ".join(sorted(self.pages))
+            return plain(404, f"Page not found; available pages: {paths}"), method == b"GET"
         return await page(request), method == b"GET"
 
     def _page_above(self, path: str) -> Page | None:

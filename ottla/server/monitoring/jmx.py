@@ -21,7 +21,7 @@ import ottla
 from ottla.metrics.jmx_json import Attributes, attributes_of
 from ottla.metrics.object_names import ANY, Pattern, object_name
 from ottla.server.monitoring.http import Answer, Request
-from ottla.server.monitoring.scrape import readings, replica_rows
+from ottla.server.monitoring.scrape import measurements, replica_rows
 from ottla.server.monitoring.sources import Pace, Sources
 
 _JSON = "application/json; charset=utf-8"
@@ -167,7 +167,7 @@ class JmxPages:
         pace, now = Pace(clock), clock.monotonic()
         beans: Beans = {}
         replicas = await replica_rows(self._node, pace)
-        for bean, rows in await readings(self._node, replicas, pace):
+        for bean, rows in await measurements(self._node, replicas, pace):
             if not pattern.may_contain(bean):
                 continue
             for properties, value in rows:

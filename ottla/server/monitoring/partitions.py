@@ -7,7 +7,7 @@ served by the leader only, so that a sum over all brokers counts a partition onc
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ottla.metrics.beans import Bean, Beans, Computed, Properties, Reading
+from ottla.metrics.beans import Bean, Beans, Computed, Measurement, Properties
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.replication.partition import Partition
 from ottla.server.context import Broker
@@ -41,42 +41,47 @@ def _isr_count(partition: Partition) -> int:
 
 # The first are of all replicas, the second of leaders only.
 _OF_LOGS: tuple[tuple[Bean, Value], ...] = (
-    (_log.gauge("Size", "Bytes of the log."), lambda each: each.log.size_bytes),
-    (_log.gauge("LogStartOffset", "First offset."), lambda each: each.log.log_start_offset),
-    (_log.gauge("LogEndOffset", "Next offset."), lambda each: each.log.log_end_offset),
-    (_log.gauge("NumLogSegments", "Segments."), lambda each: each.log.segments_count),
+    (_log.gauge("Size", "Bytes of the log."), lambda partition: partition.log.size_bytes),
+    (
+        _log.gauge("LogStartOffset", "First offset."),
+        lambda partition: partition.log.log_start_offset,
+    ),
+    (_log.gauge("LogEndOffset", "Next offset."), lambda partition: partition.log.log_end_offset),
+    (_log.gauge("NumLogSegments", "Segments."), lambda partition: partition.log.segments_count),
 )
 _OF_LEADERS: tuple[tuple[Bean, Value], ...] = (
     (_partition.gauge("UnderReplicated", "Replicas are missing."), _is_under_replicated),
     (
         _partition.gauge("UnderMinIsr", "Fewer in-sync replicas than min.insync.replicas."),
-        lambda each: int(_missing(each) < 0),
+        lambda partition: int(_missing(partition) < 0),
     ),
     (
         _partition.gauge("AtMinIsr", "As many in-sync replicas as min.insync.replicas."),
-        lambda each: int(each.isr is not None and _missing(each) == 0),
+        lambda partition: int(partition.isr is not None and _missing(partition) == 0),
     ),
-    (_partition.gauge("ReplicasCount", "Replicas."), lambda each: len(each.replicas)),
+    (_partition.gauge("ReplicasCount", "Replicas."), lambda partition: len(partition.replicas)),
     (_partition.gauge("InSyncReplicasCount", "In-sync replicas."), _isr_count),
     (
         _partition.gauge(
             "LastStableOffsetLag", "Offsets between the last stable one and the high watermark."
         ),
-        lambda each: each.high_watermark - each.log.last_stable_offset(each.high_watermark),
+        lambda partition: (
+            partition.high_watermark - partition.log.last_stable_offset(partition.high_watermark)
+        ),
     ),
 )
 # Names of kafka_exporter.
 _EXPORTED: tuple[tuple[str, str, Value], ...] = (
-    ("current_offset", "High watermark.", lambda each: each.high_watermark),
-    ("oldest_offset", "First offset.", lambda each: each.log.log_start_offset),
+    ("current_offset", "High watermark.", lambda partition: partition.high_watermark),
+    ("oldest_offset", "First offset.", lambda partition: partition.log.log_start_offset),
     ("in_sync_replica", "In-sync replicas.", _isr_count),
-    ("leader", "Id of the leader.", lambda each: each.leader),
+    ("leader", "Id of the leader.", lambda partition: partition.leader),
     (
         "leader_is_preferred",
         "The preferred replica is the leader.",
-        lambda each: int(each.leader == each.replicas[0]),
+        lambda partition: int(partition.leader == partition.replicas[0]),
     ),
-    ("replicas", "Replicas.", lambda each: len(each.replicas)),
+    ("replicas", "Replicas.", lambda partition: len(partition.replicas)),
     ("under_replicated_partition", "Replicas are missing.", _is_under_replicated),
 )
 
@@ -92,7 +97,7 @@ async def rows(partitions: Sequence[Partition], pace: Pace) -> Rows:
     return online
 
 
-def every_partition(online: Rows) -> list[Reading]:
+def every_partition(online: Rows) -> list[Measurement]:
     """Return the beans that have a value for each partition; they are read when written."""
     led = [(properties, replica) for properties, replica in online if replica.is_leader]
     return [
@@ -105,7 +110,9 @@ class _OfPartitions(Computed[Partition]):
     """Rows of partitions, without those whose log has failed in the meantime."""
 
     def __init__(self, partitions: Rows, value: Value) -> None:
-        super().__init__(partitions, lambda each: None if each.is_offline else value(each))
+        super().__init__(
+            partitions, lambda partition: None if partition.is_offline else value(partition)
+        )
         self._partitions = partitions
         self._number = value
 
@@ -168,7 +175,9 @@ _AT_MINIMUM = _manager.gauge(
 _MOVING = _manager.gauge("ReassigningPartitions", "Leader partitions that are being reassigned.")
 
 
-async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) -> list[Reading]:
+async def replicas(
+    broker: Broker, partitions: Sequence[Partition], pace: Pace
+) -> list[Measurement]:
     """Return ReplicaManager's counts."""
     led = offline = under_replicated = under_minimum = at_minimum = moving = 0
     image = broker.image
@@ -181,8 +190,8 @@ async def replicas(broker: Broker, partitions: Sequence[Partition], pace: Pace) 
             missing = _missing(partition)
             under_minimum += missing < 0
             at_minimum += missing == 0
-            known = image.partition(partition.topic, partition.partition)
-            moving += known is not None and known.is_being_reassigned
+            stored = image.partition(partition.topic, partition.partition)
+            moving += stored is not None and stored.is_being_reassigned
     return [
         _LEADERS.of(led),
         _REPLICAS.of(len(partitions)),

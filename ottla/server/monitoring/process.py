@@ -12,7 +12,7 @@ from typing import NamedTuple
 import ottla
 from ottla.base import descriptors
 from ottla.base.files import FileSystem
-from ottla.metrics.beans import Beans, Idle, Reading
+from ottla.metrics.beans import Beans, Idle, Measurement
 from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
 from ottla.server.loop_lag import BUCKETS, LoopLag, LoopWatch
 
@@ -105,7 +105,7 @@ _WRITTEN = _server.gauge(
 )
 
 
-def device(files: FileSystem) -> Iterator[Reading]:
+def device(files: FileSystem) -> Iterator[Measurement]:
     """Yield the bytes that the process has read from devices and written to them."""
     try:
         rows = dict(line.split(b": ") for line in files.read(_IO).splitlines())
@@ -146,7 +146,7 @@ _PROCESSORS_IDLE = _sockets.gauge(
 )
 
 
-def idle(watch: LoopWatch) -> Iterator[Reading]:
+def idle(watch: LoopWatch) -> Iterator[Measurement]:
     """Yield the idle share of the event loop: it is Kafka's network and handler threads in one."""
     share = watch.idle_share()
     yield _HANDLERS_IDLE.of(Idle(int(watch.idle_seconds() * 1e9), share))

@@ -1,6 +1,6 @@
 """Replication between brokers: changes of ISRs, and the lag of this broker's followers."""
 
-from ottla.metrics.beans import Beans, Properties, Reading, Row
+from ottla.metrics.beans import Beans, Measurement, Properties, Row
 from ottla.replication.fetcher import LeaderFetcher
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace
@@ -27,7 +27,7 @@ _BYTES = _statistics.meter("BytesPerSec", "Bytes fetched from a leader.")
 _ALL = Properties(clientId="Replica")
 
 
-async def replication(broker: Broker, pace: Pace) -> list[Reading]:
+async def replication(broker: Broker, pace: Pace) -> list[Measurement]:
     """Return the figures of ISR changes and of fetchers."""
     updates, fetchers = broker.isr_updates, broker.replicas.fetchers
     brokers = broker.image.brokers

@@ -9,7 +9,7 @@ import asyncio
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.metrics_options import KAFKA_EXPORTER, KAFKA_LAG_EXPORTER
 from ottla.metrics import dialects
-from ottla.metrics.beans import Reading
+from ottla.metrics.beans import Measurement
 from ottla.metrics.exposition import Family, render
 from ottla.server.monitoring import (
     cluster,
@@ -45,7 +45,7 @@ class Scraper:
         pace = Pace(clock)
         pieces: list[bytes] = []
         rows = await replica_rows(self._node, pace)
-        beans = dialects.families(await readings(self._node, rows, pace), self._node.dialects)
+        beans = dialects.families(await measurements(self._node, rows, pace), self._node.dialects)
         for families in (own_families(self._node), beans, await exported(self._node, rows, pace)):
             for piece in render(families):
                 pieces.append(piece.encode())
@@ -62,7 +62,7 @@ async def replica_rows(node: Sources, pace: Pace) -> partitions.Rows:
     return await partitions.rows(broker.replicas.all_partitions(), pace)
 
 
-async def readings(node: Sources, rows: partitions.Rows, pace: Pace) -> list[Reading]:
+async def measurements(node: Sources, rows: partitions.Rows, pace: Pace) -> list[Measurement]:
     """Return the beans, from which the dialects of jmx_exporter and `/jmx` are made."""
     broker = node.running_broker
     now = node.clock.monotonic()

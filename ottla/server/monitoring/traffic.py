@@ -11,8 +11,8 @@ from ottla.metrics.beans import (
     Beans,
     Computed,
     Distribution,
+    Measurement,
     Properties,
-    Reading,
     distribution,
 )
 from ottla.replication.partition import Partition
@@ -85,7 +85,7 @@ _QUEUE_SIZES = (
 
 async def topics(
     replicas: Replicas, partitions: Sequence[Partition], routes: Iterable[Route], pace: Pace
-) -> list[Reading]:
+) -> list[Measurement]:
     """Return the traffic of topics and of the whole broker since the start."""
     by_topic: dict[str, Traffic] = {}
     total = Traffic()
@@ -107,7 +107,7 @@ async def topics(
     ]
 
 
-def replication(traffic: ReplicationTraffic, now: float) -> Iterator[Reading]:
+def replication(traffic: ReplicationTraffic, now: float) -> Iterator[Measurement]:
     """Yield the bytes of replication, and the rates that can be limited (KIP-73, KIP-352)."""
     yield _REPLICATION_IN.of(traffic.received_bytes)
     yield _REPLICATION_OUT.of(traffic.sent_bytes)
@@ -119,7 +119,7 @@ def replication(traffic: ReplicationTraffic, now: float) -> Iterator[Reading]:
 
 def _failed(
     replicas: Replicas, topics: Iterable[str], routes: Iterable[Route]
-) -> Iterator[Reading]:
+) -> Iterator[Measurement]:
     """Yield the failures; their total includes those of partitions that this broker does not have."""
     probes = {route.probe.name: route.probe for route in routes}
     counts = {probe.name: sum(probe.errors.values()) for probe in probes.values()}
@@ -131,7 +131,7 @@ def _failed(
         yield bean.of([(NONE, counts.get(key.name.title(), 0)), *rows])
 
 
-def requests(routes: Iterable[Route], now: float) -> list[Reading]:
+def requests(routes: Iterable[Route], now: float) -> list[Measurement]:
     """Return the number of requests, their versions, their results, and their durations."""
     counted = sorted(
         ((route.probe.name, route.version, route.requests_count) for route in routes),
@@ -153,7 +153,7 @@ def requests(routes: Iterable[Route], now: float) -> list[Reading]:
     ]
 
 
-def _times(probes: dict[str, ApiProbe], now: float) -> Iterator[Reading]:
+def _times(probes: dict[str, ApiProbe], now: float) -> Iterator[Measurement]:
     of_requests = [(Properties(request=name), probe) for name, probe in probes.items()]
     for attribute, bean in _TIMES.items():
         yield bean.of(

@@ -285,7 +285,7 @@ class ClientQuotas:
         if len(measures) < _KEPT_MAX:
             return
         since_ms = self._now() * 1000 - (window.samples + 1) * window.sample_ms
-        for key in [key for key, item in measures.items() if item.used_at_ms < since_ms]:
+        for key in [key for key, measured in measures.items() if measured.used_at_ms < since_ms]:
             del measures[key]
         if len(measures) >= _KEPT_MAX:
             by_age = sorted(measures, key=lambda key: measures[key].used_at_ms)

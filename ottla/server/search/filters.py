@@ -87,7 +87,10 @@ def _found_by(pattern: BytesPattern) -> Test:
 
 
 def _has_header(name: str, test: Test | None, record: Record) -> bool:
-    return any(known == name and (test is None or test(value)) for known, value in record.headers)
+    return any(
+        header_name == name and (test is None or test(value))
+        for header_name, value in record.headers
+    )
 
 
 def _has_json(conditions: Sequence[Condition], record: Record) -> bool:

@@ -85,15 +85,15 @@ class LagReport:
             "partition": position.partition,
             "committed_offset": position.offset,
         }
-        known = self._broker.image.partition(position.topic, position.partition)
-        if known is None:
+        state = self._broker.image.partition(position.topic, position.partition)
+        if state is None:
             return rows.line("lag", **fields, error="UNKNOWN_TOPIC_OR_PARTITION")
         try:
             partition = self._broker.replicas.get(position.topic, position.partition)
             partition.check_leader()
         except ApiError:
-            is_here = known.leader == self._broker.node_id
-            return rows.line("lag", **fields, leader=NO_LEADER if is_here else known.leader)
+            is_here = state.leader == self._broker.node_id
+            return rows.line("lag", **fields, leader=NO_LEADER if is_here else state.leader)
         try:
             return rows.line("lag", **fields, **await self._measure(partition, position.offset))
         except (ApiError, StorageError) as error:

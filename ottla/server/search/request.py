@@ -101,8 +101,8 @@ def _parameters(query: str, single: Sequence[str], repeated: Sequence[str]) -> P
     parameters = parse_qs(query, keep_blank_values=True)
     for name, values in parameters.items():
         if name not in single and name not in repeated:
-            known = ", ".join((*single, *repeated))
-            raise ConfigError(f"{name!r} is not a parameter; known parameters: {known}")
+            names = ", ".join((*single, *repeated))
+            raise ConfigError(f"{name!r} is not a parameter; known parameters: {names}")
         if name in single and len(values) > 1:
             raise ConfigError(f"{name} is given {len(values)} times: give it once")
     return parameters

@@ -47,17 +47,17 @@ class Search:
             raise ApiError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {request.topic!r}."
             )
-        known = range(len(topic.partitions))
-        unknown = sorted(set(request.partitions) - set(known))
+        numbers = range(len(topic.partitions))
+        unknown = sorted(set(request.partitions) - set(numbers))
         if unknown:
             raise ApiError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"Topic {request.topic!r} has no partition {unknown[0]}, only 0 to {known[-1]}.",
+                f"Topic {request.topic!r} has no partition {unknown[0]}, only 0 to {numbers[-1]}.",
             )
         self._elsewhere: list[dict[str, int]] = []
         self._plans: list[Plan] = []
         self._problems: list[bytes] = []
-        for number in sorted(set(request.partitions) or known):
+        for number in sorted(set(request.partitions) or numbers):
             leader = topic.partitions[number].leader
             try:
                 self._plans.append(self._plan(number))
@@ -152,7 +152,10 @@ class Search:
         if not self._request.read_committed:
             return ()
         aborted = partition.log.aborted_transactions(plan.next_offset, plan.end_offset)
-        return [(item.producer_id, item.first_offset, item.last_offset) for item in aborted]
+        return [
+            (transaction.producer_id, transaction.first_offset, transaction.last_offset)
+            for transaction in aborted
+        ]
 
     async def _run(self, step: Step) -> list[bytes]:
         clock = self._broker.clock
@@ -182,7 +185,7 @@ class Search:
             **self._counts(),
             partition=plan.partition,
             next_offset=plan.next_offset,
-            remaining=sum(item.end_offset - item.next_offset for item in self._plans),
+            remaining=sum(plan.end_offset - plan.next_offset for plan in self._plans),
             seconds=round(seconds, 3),
         )
 

@@ -235,11 +235,17 @@ class ClientMetrics:
 
     def _new_client(self, instance_id: bytes, attributes: Mapping[str, str | None]) -> _Client:
         named = {**attributes, "client_instance_id": uuid_text(instance_id)}
-        matching = [item for item in self._subscriptions.values() if item.is_for(named)]
-        metrics = {name for item in matching for name in item.metrics}
+        matching = [
+            subscription
+            for subscription in self._subscriptions.values()
+            if subscription.is_for(named)
+        ]
+        metrics = {name for subscription in matching for name in subscription.metrics}
         if ALL_METRICS in metrics:
             metrics = {ALL_METRICS}
-        interval_ms = min([item.interval_ms for item in matching], default=INTERVAL_MS_DEFAULT)
+        interval_ms = min(
+            [subscription.interval_ms for subscription in matching], default=INTERVAL_MS_DEFAULT
+        )
         interval_ms = min(interval_ms, INTERVAL_MS_DEFAULT)
         subscription_id = _subscription_id(sorted(metrics), interval_ms, instance_id)
         asked = Asked(instance_id, subscription_id, tuple(sorted(metrics)), interval_ms)

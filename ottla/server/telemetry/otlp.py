@@ -73,7 +73,7 @@ def _attribute(pair: memoryview) -> tuple[str, str]:
         if number == _KEY and isinstance(value, memoryview):
             key = _text(value)
         elif number == _VALUE and isinstance(value, memoryview):
-            text = "".join(_text(item) for item in _messages(value, _STRING))
+            text = "".join(_text(message) for message in _messages(value, _STRING))
     return key, text
 
 

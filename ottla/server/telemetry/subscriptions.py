@@ -47,9 +47,9 @@ def check(name: str, settings: Mapping[str, str]) -> None:
     for key, text in settings.items():
         row = CLIENT_METRICS_OPTIONS.rows.get(key)
         if row is None:
-            known = ", ".join(CLIENT_METRICS_OPTIONS.rows)
+            names = ", ".join(CLIENT_METRICS_OPTIONS.rows)
             raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"Unknown setting {key} of client metrics: {known}."
+                ErrorCode.INVALID_REQUEST, f"Unknown setting {key} of client metrics: {names}."
             )
         try:
             row.parse(text)
@@ -73,16 +73,16 @@ def subscription_of(settings: Mapping[str, str]) -> Subscription:
 
 def _patterns(text: str) -> dict[str, re.Pattern[str]]:
     patterns = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, _, expression = (part.strip() for part in item.partition("="))
+    for pattern_text in filter(None, (part.strip() for part in text.split(","))):
+        name, _, expression = (part.strip() for part in pattern_text.partition("="))
         try:
             if name not in ATTRIBUTES or not expression or "=" in expression:
-                raise ValueError(item)
+                raise ValueError(pattern_text)
             patterns[name] = re.compile(expression)
         except (ValueError, re.error) as error:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
-                f"Invalid pattern {item} of {_MATCH}: it must be attribute=expression, with one of "
+                f"Invalid pattern {pattern_text} of {_MATCH}: it must be attribute=expression, with one of "
                 f"{', '.join(ATTRIBUTES)}.",
             ) from error
     return patterns

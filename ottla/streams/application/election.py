@@ -93,8 +93,8 @@ class Candidate:
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "Candidate":
         """Return a candidate; fields of newer instances are ignored."""
-        known = cls.__dataclass_fields__
-        return cls(**{name: value for name, value in fields.items() if name in known})
+        known_fields = cls.__dataclass_fields__
+        return cls(**{name: value for name, value in fields.items() if name in known_fields})
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class ElectionResult:
     @classmethod
     def decode(cls, data: bytes) -> "ElectionResult":
         """Decode a result that was encoded with `encode`."""
-        known = json.loads(data)
-        instances = tuple(Candidate.read(item) for item in known["instances"])
-        return cls(known["active"], instances, known["is_shutdown"])
+        document = json.loads(data)
+        instances = tuple(Candidate.read(candidate) for candidate in document["instances"])
+        return cls(document["active"], instances, document["is_shutdown"])
 
 
 def elect(candidates: Sequence[Candidate]) -> ElectionResult:
@@ -294,10 +294,10 @@ class _Membership:
         )
         # A missing response must not hide that the session has expired.
         self._brokers.timeout_s = self._session_s / 3
-        answer = self._brokers.ask_coordinator(self._group_id, request, HeartbeatResponse)
-        is_moving = answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        response = self._brokers.ask_coordinator(self._group_id, request, HeartbeatResponse)
+        is_moving = response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
         if not is_moving:
-            check(answer.error_code, subject=f"Group {self._group_id!r}")
+            check(response.error_code, subject=f"Group {self._group_id!r}")
         self.heard_at = time.monotonic()
         return not is_moving
 
@@ -322,8 +322,10 @@ class _Membership:
                 # LeaveGroup with members needs brokers since 2.4; older ones wait for the session
                 # timeout.
                 request = LeaveGroupRequest(group_id=self._group_id, members=[identity])
-                answer = self._brokers.ask_coordinator(self._group_id, request, LeaveGroupResponse)
-                check(answer.error_code, subject=f"Group {self._group_id!r}")
+                response = self._brokers.ask_coordinator(
+                    self._group_id, request, LeaveGroupResponse
+                )
+                check(response.error_code, subject=f"Group {self._group_id!r}")
         except (OttlaError, OSError) as error:
             _log.info("The group %s could not be left: %s", self._group_id, error)
         finally:
@@ -331,6 +333,8 @@ class _Membership:
 
 
 def _assign(metadata: Mapping[str, bytes]) -> list[SyncGroupRequestAssignment]:
-    candidates = [Candidate.read(json.loads(bytes(item))) for item in metadata.values()]
+    candidates = [Candidate.read(json.loads(bytes(encoded))) for encoded in metadata.values()]
     result = elect(candidates).encode()
-    return [SyncGroupRequestAssignment(member_id=item, assignment=result) for item in metadata]
+    return [
+        SyncGroupRequestAssignment(member_id=member_id, assignment=result) for member_id in metadata
+    ]

@@ -30,7 +30,7 @@ class Instance:
 def application_ids(brokers: Brokers) -> list[str]:
     """Return the ids of applications that run, or whose group still has progress."""
     groups = list_groups(brokers)
-    known = {group.group_id for group in groups}
+    group_ids = {group.group_id for group in groups}
     results = {
         group.group_id.removesuffix(_DRIVERS)
         for group in groups
@@ -38,15 +38,15 @@ def application_ids(brokers: Brokers) -> list[str]:
     }
     # A group without members has no protocol type; all other groups need not be described.
     idle = {group.group_id for group in groups if not group.protocol_type} - results
-    shown = {
-        name for name in idle if f"{name}{_DRIVERS}" in known or _is_application(brokers, name)
+    applications = {
+        name for name in idle if f"{name}{_DRIVERS}" in group_ids or _is_application(brokers, name)
     }
-    return sorted(results | {item for item in shown if not item.endswith(_DRIVERS)})
+    return sorted(results | {name for name in applications if not name.endswith(_DRIVERS)})
 
 
 def _is_application(brokers: Brokers, group_id: str) -> bool:
     committed = committed_offsets(brokers, group_id, require_stable=False)
-    return any(item.metadata == PROGRESS for item in committed.values())
+    return any(offset.metadata == PROGRESS for offset in committed.values())
 
 
 def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
@@ -65,7 +65,9 @@ def instances_of(brokers: Brokers, application_id: str) -> list[Instance]:
     # Members without an assignment are in an election.
     active = results[0].active if results else None
     result = [_instance(member, active) for member in group.members]
-    return sorted(result, key=lambda item: (not item.is_active, item.candidate.since_ms))
+    return sorted(
+        result, key=lambda instance: (not instance.is_active, instance.candidate.since_ms)
+    )
 
 
 def _instance(member: Member, active: str | None) -> Instance:

@@ -44,8 +44,8 @@ def families(application_id: str, progress: Progress) -> Iterator[Family]:
 
 def read_dropped(address: str) -> dict[str, int]:
     """Return the number of dropped records by task, read from host:port. Raises OSError on failure."""
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as answer:
-        text = answer.read().decode()
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as response:
+        text = response.read().decode()
     return {task: int(count) for task, count in _SAMPLE.findall(text)}
 
 
@@ -79,8 +79,8 @@ class MetricsServer:
             ) from None
         self._server = server
         threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-        shown = f"[{host}]" if ":" in host else host
-        return f"{shown}:{server.server_port}"
+        url_host = f"[{host}]" if ":" in host else host
+        return f"{url_host}:{server.server_port}"
 
     def stop(self) -> None:
         """Stop listening; idempotent."""

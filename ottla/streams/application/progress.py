@@ -76,7 +76,7 @@ def line(
         else shorter
     )
     tries = [parts, shorter, shortest, *(shorter[:count] for count in (4, 3, 2, 1))]
-    for text in (summary, *(" | ".join(item) for item in tries)):
+    for text in (summary, *(" | ".join(columns) for columns in tries)):
         if width is None or len(text) <= width:
             return text
     return title[:width]
@@ -119,19 +119,19 @@ class ProgressLine:
     def _run(self) -> None:
         now, at = Progress(), time.monotonic()
         while not self._stopping.wait(_LOOK_S):
-            before, then = now, at
+            before, before_at = now, at
             now, at = self._progress(), time.monotonic()
             title, width = f"{self._name} {self._state()}", _columns() - 1
             if now.batch < 0:
                 waited_s = at - self._started_at
                 _show(f"{title} | no micro-batch yet, {waited_s:.0f} s"[:width])
             else:
-                _show(line(title, now, before, at - then, width))
+                _show(line(title, now, before, at - before_at, width))
         # Include a micro-batch that has ended since; a stopped query reports no progress.
         last = self._progress()
-        done = last if last.batch >= now.batch else now
-        batches = "no micro-batch" if done.batch < 0 else f"micro-batch {done.batch}"
-        text = f"{self._name} stops after {done.records:,} records and {batches}"
+        latest = last if last.batch >= now.batch else now
+        batches = "no micro-batch" if latest.batch < 0 else f"micro-batch {latest.batch}"
+        text = f"{self._name} stops after {latest.records:,} records and {batches}"
         _show(f"{text[: _columns() - 1]}\n")
 
 

@@ -56,8 +56,8 @@ def plan_reset(
     """
     folder = Path(checkpoint)
     groups = {application_id, group_of(application_id), *_ledgers(folder)}
-    known = {listed.group_id for listed in list_groups(brokers)}
-    results = [Removal(GROUP, name) for name in sorted(groups & known)]
+    existing = {listed.group_id for listed in list_groups(brokers)}
+    results = [Removal(GROUP, name) for name in sorted(groups & existing)]
     topics = [
         listed.name for listed in list_topics(brokers) if is_internal(listed.name, application_id)
     ]
@@ -84,7 +84,7 @@ def running(brokers: Brokers, application_id: str) -> list[Group]:
         except ApiError as error:
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
-    return [item for item in results if item.members]
+    return [group for group in results if group.members]
 
 
 def refuse_while_running(groups: Sequence[Group], application_id: str) -> None:
@@ -103,8 +103,8 @@ def positions_of(
     brokers: Brokers, application_id: str, checkpoint: str
 ) -> dict[TopicPartition, int]:
     """Return the input positions of an application: from its checkpoint, else from its group."""
-    shown = committed_offsets(brokers, application_id, require_stable=False)
-    results = {key: result.offset for key, result in shown.items() if result.offset >= 0}
+    committed = committed_offsets(brokers, application_id, require_stable=False)
+    results = {key: result.offset for key, result in committed.items() if result.offset >= 0}
     for query in sorted(Path(checkpoint).glob("*/")):
         results |= _positions_in(query)
     return {
@@ -114,14 +114,16 @@ def positions_of(
 
 def _positions_in(query: Path) -> dict[TopicPartition, int]:
     """Return the end of the last committed micro-batch of a query, or its starting offsets."""
-    done = [int(item.name) for item in (query / "commits").glob("*") if item.name.isdecimal()]
-    if done:
-        lines = (query / "offsets" / str(max(done))).read_text(encoding="utf-8").splitlines()
+    batch_ids = [
+        int(commit.name) for commit in (query / "commits").glob("*") if commit.name.isdecimal()
+    ]
+    if batch_ids:
+        lines = (query / "offsets" / str(max(batch_ids))).read_text(encoding="utf-8").splitlines()
         offset_lines = lines[_HEAD_LINES:] if lines[0] == _VERSION else []
     else:
         shape = query / "ottla-topology.json"
-        known = json.loads(shape.read_text(encoding="utf-8")) if shape.is_file() else {}
-        offset_lines = [json.dumps(known.get("starts", {}))]
+        document = json.loads(shape.read_text(encoding="utf-8")) if shape.is_file() else {}
+        offset_lines = [json.dumps(document.get("starts", {}))]
     return {
         (topic, int(partition)): offset
         for line in offset_lines
@@ -136,10 +138,10 @@ def _positions_in(query: Path) -> dict[TopicPartition, int]:
 def _ledgers(folder: Path) -> list[str]:
     """Return the groups of the sinks' ledgers; they contain the query ids of the checkpoint."""
     ledgers = []
-    for item in sorted(folder.glob("*/metadata")):
-        if item.is_file():
-            known = json.loads(item.read_text(encoding="utf-8").splitlines()[-1])
-            ledgers.append(f"{_LEDGER}{known['id']}")
+    for file in sorted(folder.glob("*/metadata")):
+        if file.is_file():
+            metadata = json.loads(file.read_text(encoding="utf-8").splitlines()[-1])
+            ledgers.append(f"{_LEDGER}{metadata['id']}")
     return ledgers
 
 

@@ -68,8 +68,8 @@ class StateMachine:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with self._changed:
             while self._state not in states and not self._state.is_final:
-                rest = None if deadline is None else deadline - time.monotonic()
-                if rest is not None and rest <= 0:
+                remaining_s = None if deadline is None else deadline - time.monotonic()
+                if remaining_s is not None and remaining_s <= 0:
                     return False
-                self._changed.wait(rest)
+                self._changed.wait(remaining_s)
             return self._state in states

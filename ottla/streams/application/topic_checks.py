@@ -82,4 +82,4 @@ def _creates_topics(brokers: Brokers) -> bool:
         result = describe_config(brokers, resource, names=[_CREATES])
     except ApiError:
         return True
-    return all(item.value == "true" for item in result if item.name == _CREATES)
+    return all(config.value == "true" for config in result if config.name == _CREATES)

@@ -137,7 +137,9 @@ class MockProcessorContext(SnakeCase):
     def forwarded(self, child: str | None = None) -> list[CapturedForward]:
         """Return the forwarded records: all, or those that the named child would have received."""
         return [
-            item for item in self._forwarded if child is None or item.child_name in (child, None)
+            forwarded
+            for forwarded in self._forwarded
+            if child is None or forwarded.child_name in (child, None)
         ]
 
     def reset_forwards(self) -> None:

@@ -40,10 +40,10 @@ _NOTHING: Any = object()
 def _settings(settings: TaskSettings | Mapping[str, Any] | None) -> TaskSettings:
     if settings is None or isinstance(settings, TaskSettings):
         return settings or TaskSettings("test")
-    words = keywords(settings, known_options())
-    words.pop("bootstrap_servers", None)
-    application_id = words.pop("application_id", "test")
-    options = read_settings(words)
+    named = keywords(settings, known_options())
+    named.pop("bootstrap_servers", None)
+    application_id = named.pop("application_id", "test")
+    options = read_settings(named)
     handlers = options.exception_handlers or ExceptionHandlers()
     return TaskSettings(
         application_id,
@@ -260,8 +260,8 @@ class TopologyTestDriver(SnakeCase):
             raise TypeError(
                 f"a driver runs a Topology, which builder.build() returns; not a {type(topology).__name__}"
             )
-        known = _settings(settings)
-        plain = known.defaults
+        driver_settings = _settings(settings)
+        plain = driver_settings.defaults
         self._defaults = DefaultSerdes(
             default_key_serde or plain.key, default_value_serde or plain.value
         )
@@ -270,10 +270,10 @@ class TopologyTestDriver(SnakeCase):
         self._produced: dict[str, deque[ProducedRecord]] = {}
         self._pending: deque[ProducedRecord] = deque()
         task_settings = replace(
-            known,
-            application_id=application_id or known.application_id,
+            driver_settings,
+            application_id=application_id or driver_settings.application_id,
             defaults=self._defaults,
-            emit_interval_ms=emit_interval_ms or known.emit_interval_ms,
+            emit_interval_ms=emit_interval_ms or driver_settings.emit_interval_ms,
         )
         topology.check_copartitioning(task_settings.partitions_of)
         self._refusals: dict[str, Callable[[ProducedRecord], ApiError | None]] = {}
@@ -382,8 +382,8 @@ class TopologyTestDriver(SnakeCase):
             raise
 
     def _commit_if_due(self) -> None:
-        due = self._committed + self._task.settings.commit_interval_ms
-        if self._task.commit_requested or self._now >= due:
+        commit_at = self._committed + self._task.settings.commit_interval_ms
+        if self._task.commit_requested or self._now >= commit_at:
             self._committed = self._now
             self._task.commit()
 
@@ -424,8 +424,8 @@ class TopologyTestDriver(SnakeCase):
         topology = self._task.topology
         builder = topology.stores.get(name) or topology.global_stores.get(name)
         if builder is None:
-            known = ", ".join(sorted(visible_stores(topology))) or "none"
-            raise StreamsError(f"there is no store {name}; the topology has: {known}")
+            store_names = ", ".join(sorted(visible_stores(topology))) or "none"
+            raise StreamsError(f"there is no store {name}; the topology has: {store_names}")
         return builder, self._task.stores[name]
 
     def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:

@@ -164,22 +164,24 @@ class StreamsBuilder(SnakeCase):
 
 def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNode:
     if isinstance(topics, re.Pattern):
-        places: tuple[tuple[str, ...], str | None] = ((), topics.pattern)
+        topics_and_pattern: tuple[tuple[str, ...], str | None] = ((), topics.pattern)
     else:
         listed = (
             (topics,) if isinstance(topics, str) or not isinstance(topics, Iterable) else topics
         )
-        places = tuple(dict.fromkeys(listed)), None
-        if not places[0] or not all(isinstance(topic, str) for topic in places[0]):
+        topics_and_pattern = tuple(dict.fromkeys(listed)), None
+        if not topics_and_pattern[0] or not all(
+            isinstance(topic, str) for topic in topics_and_pattern[0]
+        ):
             raise TopologyError(
                 f"a stream reads a topic, several topics or all that match a pattern, not {topics!r}"
             )
-        for topic in places[0]:
+        for topic in topics_and_pattern[0]:
             check_name(topic, "a topic")
     extractor, reset = options.timestamp_extractor, options.offset_reset
     if reset not in (None, "earliest", "latest"):
         raise TopologyError(f"a source starts at earliest or latest, not at {reset!r}")
-    return SourceNode(name, (), *places, options.key, options.value, extractor, reset)
+    return SourceNode(name, (), *topics_and_pattern, options.key, options.value, extractor, reset)
 
 
 def _table_options(

@@ -164,15 +164,15 @@ class KTable(SnakeCase, Generic[K, V]):
         `stores` are names of stores; a Materialized and a Named may be among them.
         """
         names = tuple(store for store in stores if isinstance(store, str))
-        for item in stores:
-            if not isinstance(item, str | Materialized | Named):
+        for store in stores:
+            if not isinstance(store, str | Materialized | Named):
                 raise TopologyError(
-                    f"a transformer is connected to stores by their names, not by {item!r}"
+                    f"a transformer is connected to stores by their names, not by {store!r}"
                 )
-            if isinstance(item, Materialized):
-                materialized = item
-            elif isinstance(item, Named):
-                named = item
+            if isinstance(store, Materialized):
+                materialized = store
+            elif isinstance(store, Named):
+                named = store
         return KTable(
             tables.transform_values(self.flow, supplier, names, *options_of(materialized, named))
         )

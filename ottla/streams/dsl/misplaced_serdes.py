@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def refuse_serdes(words: Iterable[str], method: str, instead: str) -> None:
+def refuse_serdes(keywords: Iterable[str], method: str, instead: str) -> None:
     """Raise TypeError if `key` or `value` is among the keyword arguments."""
-    for word in ("key", "value"):
-        if word in words:
-            raise TypeError(f"{method} takes no {word}=: give serdes with {instead}")
+    for keyword in ("key", "value"):
+        if keyword in keywords:
+            raise TypeError(f"{method} takes no {keyword}=: give serdes with {instead}")
 
 
 def keeps_tables(kind: type[T]) -> type[T]:
@@ -28,8 +28,8 @@ def _refusing_serdes(method: FunctionType) -> Callable[..., Any]:
     instead = f"{name}(…, materialized=Materialized.with_(key, value))"
 
     @wraps(method)
-    def checked(*arguments: Any, **words: Any) -> Any:
-        refuse_serdes(words, f"{name}()", instead)
-        return method(*arguments, **words)
+    def checked(*arguments: Any, **keywords: Any) -> Any:
+        refuse_serdes(keywords, f"{name}()", instead)
+        return method(*arguments, **keywords)
 
     return checked

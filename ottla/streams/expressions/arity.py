@@ -31,11 +31,11 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
     except (ValueError, TypeError):
         # Builtins without a signature, such as int and max, take the values.
         return without_key, without_key
-    places = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
-    needed = sum(parameter.default is inspect.Parameter.empty for parameter in places)
+    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+    needed = sum(parameter.default is inspect.Parameter.empty for parameter in positional)
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
         return needed, None
-    return needed, len(places)
+    return needed, len(positional)
 
 
 # The methods of Kafka's functional interfaces.
@@ -48,7 +48,7 @@ def _checked(function: Any, subject: str) -> Callable[..., Any]:
     """
     if callable(function):
         return function  # type: ignore[no-any-return]
-    method = next((item for item in _METHODS if callable(getattr(function, item, None))), None)
+    method = next((name for name in _METHODS if callable(getattr(function, name, None))), None)
     hint = f"; pass its method: {type(function).__name__}().{method}" if method else ""
     raise TypeError(f"{subject} is a function, not {function!r}{hint}")
 

@@ -89,4 +89,6 @@ def each_character(change: Callable[[str], str], text: str) -> str:
     """
     if text.isascii():
         return change(text)
-    return "".join(result if len(result := change(item)) == 1 else item for item in text)
+    return "".join(
+        result if len(result := change(character)) == 1 else character for character in text
+    )

@@ -68,7 +68,7 @@ def _or(left: Any, right: Any) -> Any:
 
 
 def _first(*values: Any) -> Any:
-    return next((item for item in values if item is not None), None)
+    return next((value for value in values if value is not None), None)
 
 
 _LOOSE: dict[str, Callable[..., Any]] = {
@@ -213,7 +213,7 @@ class Column:
         return _of("substring", self, start, length)
 
     def __str__(self) -> str:
-        shown = [str(operand) for operand in self.operands]
+        operands = [str(operand) for operand in self.operands]
         match self.operation:
             case "field":
                 return f"col({'.'.join(self.operands)!r})"
@@ -223,10 +223,10 @@ class Column:
                 pairs = zip(self.operands[::2], self.operands[1::2], strict=True)
                 return f"struct({', '.join(f'{name}={operand}' for name, operand in pairs)})"
         if self.operation == "spark":
-            return f"{shown[0]}({', '.join(shown[1:])})"
-        if not self.operation.isidentifier() and len(shown) == 2:
-            return f"({shown[0]} {self.operation} {shown[1]})"
-        return f"{self.operation}({', '.join(shown)})"
+            return f"{operands[0]}({', '.join(operands[1:])})"
+        if not self.operation.isidentifier() and len(operands) == 2:
+            return f"({operands[0]} {self.operation} {operands[1]})"
+        return f"{self.operation}({', '.join(operands)})"
 
 
 def _of(operation: str, *operands: Any) -> Column:
@@ -292,7 +292,7 @@ def compiled(expression: Column) -> Evaluate:
             )
         case "spark":
             name, *values = operands
-            inner = [compiled(item) for item in values]
+            inner = [compiled(value) for value in values]
             if name in spark_functions.LAZY:
                 return spark_functions.LAZY[name](inner)
             if name in spark_functions.LOOSE:
@@ -305,7 +305,7 @@ def compiled(expression: Column) -> Evaluate:
 
 
 def _applied(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
-    return lambda key, value: function(*[item(key, value) for item in inner])
+    return lambda key, value: function(*[evaluate(key, value) for evaluate in inner])
 
 
 def _strict(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
@@ -319,8 +319,8 @@ def _strict(function: Callable[..., Any], inner: list[Evaluate]) -> Evaluate:
         return evaluate_two
 
     def evaluate(key: Any, value: Any) -> Any:
-        results = [item(key, value) for item in inner]
-        return None if any(item is None for item in results) else function(*results)
+        results = [operand(key, value) for operand in inner]
+        return None if any(result is None for result in results) else function(*results)
 
     return evaluate
 

@@ -81,7 +81,7 @@ def _catalyst(column: Any) -> Any:
 
 
 def _items(sequence: Any) -> Iterator[Any]:
-    return (sequence.apply(item) for item in range(sequence.size()))
+    return (sequence.apply(index) for index in range(sequence.size()))
 
 
 def _translated(expression: Any) -> Column:
@@ -184,7 +184,7 @@ def _struct_of(children: list[Any]) -> Column:
 
 
 def _struct(fields: list[tuple[str, Column]]) -> Column:
-    return Column("struct", tuple(one for field in fields for one in field))
+    return Column("struct", tuple(part for field in fields for part in field))
 
 
 def _name(expression: Any, number: int) -> str:
@@ -198,8 +198,8 @@ def _name(expression: Any, number: int) -> str:
 
 
 def _function(name: str, values: list[Column]) -> Column:
-    known = STRICT.get(name) or LOOSE.get(name)
-    if name not in LAZY and (known is None or not _takes(known, len(values))):
+    function = STRICT.get(name) or LOOSE.get(name)
+    if name not in LAZY and (function is None or not _takes(function, len(values))):
         raise _UnknownError(f"nothing here means {name} of {len(values)} operands")
     return Column("spark", (name, *(_alike(values) if name in BRANCHES else values)))
 

@@ -115,7 +115,7 @@ def _double(function: Callable[..., float]) -> Callable[..., float]:
 
     @functools.wraps(function)
     def apply(*values: Any) -> float:
-        numbers = [floating(item) for item in values]
+        numbers = [floating(value) for value in values]
         try:
             return function(*numbers)
         except ValueError:
@@ -178,8 +178,8 @@ def _integral(function: Callable[[float], int], value: Any) -> float | int:
 
 
 def _rounded(rounding: str) -> Callable[..., Any]:
-    def apply(value: Any, places: int = 0) -> Any:
-        step = Decimal(1).scaleb(-places)
+    def apply(value: Any, digits: int = 0) -> Any:
+        step = Decimal(1).scaleb(-digits)
         if is_whole(value):
             return fitting(int(Decimal(value).quantize(step, rounding, _WIDE)))
         number = floating(value)
@@ -196,15 +196,15 @@ def _sign(value: Any) -> float:
     return number if math.isnan(number) or number == 0 else math.copysign(1.0, number)
 
 
-def _extract(value: Any, which: Any) -> Any:
+def _extract(value: Any, selector: Any) -> Any:
     """Return a field by its name, an item by its index from 0, or the value of a key in a map."""
-    if isinstance(value, list | tuple) and is_whole(which):
-        if not 0 <= which < len(value):
+    if isinstance(value, list | tuple) and is_whole(selector):
+        if not 0 <= selector < len(value):
             raise IndexError(
-                f"index {which} is out of range for {len(value)} items: get() returns None instead"
+                f"index {selector} is out of range for {len(value)} items: get() returns None instead"
             )
-        return value[which]
-    return _named_field(value, which)
+        return value[selector]
+    return _named_field(value, selector)
 
 
 def _named_field(value: Any, name: Any) -> Any:
@@ -218,7 +218,7 @@ def _named_field(value: Any, name: Any) -> Any:
         raise TypeError(f"{value!r} has no field {name}: it has none at all")
     if hasattr(value, str(name)):
         return getattr(value, name)
-    same = (item for item in dir(value) if item.lower() == str(name).lower())
+    same = (attribute for attribute in dir(value) if attribute.lower() == str(name).lower())
     result = next(same, None)
     if result is None:
         raise TypeError(f"{value!r} has no field {name}")
@@ -239,8 +239,8 @@ def _get(value: Sequence[Any], index: int) -> Any:
     return value[index] if 0 <= index < len(value) else None
 
 
-def _array_contains(value: Sequence[Any], item: Any) -> bool | None:
-    if any(element is not None and _EQUAL(element, item) for element in value):
+def _array_contains(value: Sequence[Any], wanted_value: Any) -> bool | None:
+    if any(element is not None and _EQUAL(element, wanted_value) for element in value):
         return True
     return None if None in value else False
 
@@ -279,8 +279,8 @@ def _or(inner: Sequence[Evaluate]) -> Evaluate:
 
 def _coalesce(inner: Sequence[Evaluate]) -> Evaluate:
     def evaluate(key: Any, value: Any) -> Any:
-        result = (item(key, value) for item in inner)
-        return next((item for item in result if item is not None), None)
+        result = (operand(key, value) for operand in inner)
+        return next((operand_value for operand_value in result if operand_value is not None), None)
 
     return evaluate
 
@@ -293,12 +293,12 @@ def _null_safe_equal(left: Any, right: Any) -> bool:
     return left is right if left is None or right is None else _EQUAL(left, right)
 
 
-def _in(value: Any, *others: Any) -> bool | None:
+def _in(value: Any, *candidates: Any) -> bool | None:
     if value is None:
         return None
-    if any(other is not None and _EQUAL(value, other) for other in others):
+    if any(other is not None and _EQUAL(value, other) for other in candidates):
         return True
-    return None if None in others else False
+    return None if None in candidates else False
 
 
 def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
@@ -307,7 +307,7 @@ def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
         for candidate in values:
             if candidate is not None and (result is None or is_better(candidate, result)):
                 result = candidate
-        is_floating = is_whole(result) and any(isinstance(item, float) for item in values)
+        is_floating = is_whole(result) and any(isinstance(value, float) for value in values)
         return floating(result) if is_floating else result
 
     return choose

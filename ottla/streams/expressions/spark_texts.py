@@ -27,8 +27,8 @@ def _first_text(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function whose first operand is a string, to convert it from a number."""
 
     @functools.wraps(function)
-    def apply(value: Any, *others: Any) -> Any:
-        return function(text(value), *others)
+    def apply(value: Any, *arguments: Any) -> Any:
+        return function(text(value), *arguments)
 
     return apply
 
@@ -37,19 +37,23 @@ def _stripped(method: Callable[..., str], source_first: bool) -> Callable[..., s
     """Return a function that trims spaces or the given characters."""
 
     def apply(*values: Any) -> str:
-        first, *others = map(text, values)
-        if not others:
+        first, *rest_of_arguments = map(text, values)
+        if not rest_of_arguments:
             return method(first, " ")
-        return method(first, others[0]) if source_first else method(others[0], first)
+        return (
+            method(first, rest_of_arguments[0])
+            if source_first
+            else method(rest_of_arguments[0], first)
+        )
 
     return apply
 
 
 def _concat(*values: Any) -> Any:
-    if values and all(isinstance(item, bytes) for item in values):
+    if values and all(isinstance(value, bytes) for value in values):
         return b"".join(values)
-    if values and all(isinstance(item, list) for item in values):
-        return [one for item in values for one in item]
+    if values and all(isinstance(value, list) for value in values):
+        return [element for array in values for element in array]
     return "".join(map(text, values))
 
 
@@ -80,10 +84,12 @@ def _right_pad(value: str, length: int, pad: Any = " ") -> str:
     return (value + _padded(value, length, text(pad)))[: max(0, length)]
 
 
-def _translate(value: str, characters: str, others: str) -> str:
+def _translate(value: str, characters: str, replacements: str) -> str:
     table: dict[int, str | None] = {}
     for number, character in enumerate(characters):
-        table.setdefault(ord(character), others[number] if number < len(others) else None)
+        table.setdefault(
+            ord(character), replacements[number] if number < len(replacements) else None
+        )
     return value.translate(table)
 
 
@@ -149,7 +155,7 @@ def concat_ws(separator: Any, *values: Any) -> str | None:
     """Join the values that are not missing; lists are joined item by item."""
     if separator is None:
         return None
-    parts = (one for item in values for one in (item if isinstance(item, list) else (item,)))
+    parts = (part for value in values for part in (value if isinstance(value, list) else (value,)))
     return text(separator).join(text(part) for part in parts if part is not None)
 
 

@@ -59,9 +59,9 @@ def _floating_text(value: float) -> str:
         return f"{Decimal(repr(value)):f}"
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     assert isinstance(exponent, int)
-    shown = "".join(map(str, digits)).rstrip("0")
+    significand = "".join(map(str, digits)).rstrip("0")
     power = exponent + len(digits) - 1
-    return f"{'-' if sign else ''}{shown[0]}.{shown[1:] or '0'}E{power}"
+    return f"{'-' if sign else ''}{significand[0]}.{significand[1:] or '0'}E{power}"
 
 
 def whole(value: Any, bits: int = 64) -> int:
@@ -135,7 +135,9 @@ def alike(left: Any, right: Any) -> tuple[Any, Any]:
     for value, other in ((left, right), (right, left)):
         if isinstance(value, str) and isinstance(other, bool | int | float | Decimal):
             read = flag if isinstance(other, bool) else whole if is_whole(other) else floating
-            return alike(*(read(item) if item is value else item for item in (left, right)))
+            return alike(
+                *(read(operand) if operand is value else operand for operand in (left, right))
+            )
     if isinstance(left, bool | str | bytes) or isinstance(right, bool | str | bytes):
         raise TypeError(f"Spark does not put {left!r} beside {right!r}: cast one of them")
     if isinstance(left, float) or isinstance(right, float):

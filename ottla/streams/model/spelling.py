@@ -17,14 +17,14 @@ def snake_case(name: str) -> str:
 
 def _sentence(owner: type, name: str) -> str:
     """Return the error message for a missing attribute."""
-    known = [item for item in dir(owner) if not item.startswith("_")]
+    public_names = [attribute for attribute in dir(owner) if not attribute.startswith("_")]
     python_name = snake_case(name)
     near = (
         [python_name]
-        if python_name in known
-        else difflib.get_close_matches(python_name, known, 1, 0.75)
+        if python_name in public_names
+        else difflib.get_close_matches(python_name, public_names, 1, 0.75)
     )
-    near = near or difflib.get_close_matches(name, known, 1, 0.75)
+    near = near or difflib.get_close_matches(name, public_names, 1, 0.75)
     hint = f"; did you mean {near[0]}?" if near else ""
     for names, advice in getattr(owner, "_elsewhere", ()):
         if python_name in names:

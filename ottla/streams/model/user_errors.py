@@ -56,7 +56,7 @@ def is_users(file: str) -> bool:
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:
     """Iterate over the frames of an error's traceback, the innermost last."""
-    return (item.tb_frame for item in _chain(error))
+    return (trace.tb_frame for trace in _chain(error))
 
 
 def _chain(error: BaseException) -> Iterator[TracebackType]:
@@ -69,7 +69,7 @@ def _chain(error: BaseException) -> Iterator[TracebackType]:
 def shorten(error: BaseException) -> None:
     """Remove the frames that are not the user's, if the innermost frame is the user's."""
     chain = list(_chain(error))
-    users = [item for item in chain if is_users(item.tb_frame.f_code.co_filename)]
+    users = [trace for trace in chain if is_users(trace.tb_frame.f_code.co_filename)]
     if not users or users[-1] is not chain[-1]:
         return
     result: TracebackType | None = None
@@ -78,7 +78,7 @@ def shorten(error: BaseException) -> None:
     error.__traceback__ = result
 
 
-def tell_place(
+def note_record(
     error: Exception,
     metadata: RecordMetadata | None,
     node: str | None,
@@ -89,15 +89,15 @@ def tell_place(
     `advice` replaces the hint for the error's type. Without a record the error is from a punctuator
     or from `init`.
     """
-    if any(item.startswith(_RAISED) for item in getattr(error, "__notes__", ())):
+    if any(note.startswith(_RAISED) for note in getattr(error, "__notes__", ())):
         return
     node_text = "" if node is None else f", in {node}"
     if metadata is None:
         error.add_note(f"{_RAISED}outside of a record{node_text}. {_FIX}.")
         return
     record = f"topic {metadata.topic}, partition {metadata.partition}, offset {metadata.offset}"
-    shown = _advice(error) if advice is None else advice
-    error.add_note(f"{_RAISED}at the record of {record}{node_text}. {shown}".rstrip())
+    advice_text = _advice(error) if advice is None else advice
+    error.add_note(f"{_RAISED}at the record of {record}{node_text}. {advice_text}".rstrip())
 
 
 def _advice(error: Exception) -> str:

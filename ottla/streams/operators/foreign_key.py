@@ -82,13 +82,13 @@ def _read_subscription(data: bytes) -> Subscription:
     return Subscription(Instruction(instruction), key, partition, value_hash if has_hash else None)
 
 
-def _write_response(answer: Response) -> bytes:
-    kind = _NO_VALUE if answer.value is None else _VALUE
-    if answer.only_takes_back:
+def _write_response(response: Response) -> bytes:
+    kind = _NO_VALUE if response.value is None else _VALUE
+    if response.only_takes_back:
         kind = _ONLY_TAKES_BACK
-    has_hash = answer.value_hash is not None
-    head = _RESPONSE.pack(answer.partition, has_hash, answer.value_hash or b"", kind)
-    return head + (answer.value or b"")
+    has_hash = response.value_hash is not None
+    head = _RESPONSE.pack(response.partition, has_hash, response.value_hash or b"", kind)
+    return head + (response.value or b"")
 
 
 def _read_response(data: bytes) -> Response:
@@ -104,9 +104,9 @@ SUBSCRIPTION_SERDE: Serde[Subscription] = Serde(
 RESPONSE_SERDE: Serde[Response] = Serde(_write_response, _read_response, "response")
 
 
-def to_asking_partition(_topic: str, _key: Any, answer: Response, _count: int) -> int:
+def to_asking_partition(_topic: str, _key: Any, response: Response, _count: int) -> int:
     """Send a response to the partition of the subscriber (a StreamPartitioner)."""
-    return answer.partition
+    return response.partition
 
 
 def _hash(data: bytes | None) -> bytes | None:
@@ -199,8 +199,8 @@ class _SubscriptionSendProcessor(AnyProcessor):
     def _foreign(self, key: Any, value: Any) -> Any:
         return None if value is None else self._operator.extractor(key, value)
 
-    def _differ(self, one: Any, other: Any) -> bool:
-        return self._foreign_key.to_bytes(one) != self._foreign_key.to_bytes(other)
+    def _differ(self, first_key: Any, second_key: Any) -> bool:
+        return self._foreign_key.to_bytes(first_key) != self._foreign_key.to_bytes(second_key)
 
     def _left_steps(self, key: Any, change: Change[Any]) -> list[tuple[Any, Instruction]]:
         if change.new_value is None and change.old_value is None:
@@ -307,10 +307,10 @@ class _SubscriptionJoinProcessor(AnyProcessor):
             value = None
         only_if = subscription.instruction is Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
         only_takes_back = only_if and entry is None
-        answer = Response(value, subscription.partition, subscription.value_hash, only_takes_back)
+        response = Response(value, subscription.partition, subscription.value_hash, only_takes_back)
         timestamp = record.timestamp if entry is None else max(record.timestamp, entry.timestamp)
         key = self._key.deserialize(subscription.primary_key)
-        self.context.forward(Record(key, answer, timestamp, record.headers))
+        self.context.forward(Record(key, response, timestamp, record.headers))
 
 
 @dataclass(frozen=True)
@@ -353,9 +353,9 @@ class _ForeignTableJoinProcessor(AnyProcessor):
         value = self._value.to_bytes(change.new_value)
         for stored_key, entry in list(self._store.range(prefix, _after(prefix))):
             if stored_key.startswith(prefix):
-                answer = Response(value, entry.value.partition, entry.value.value_hash)
+                response = Response(value, entry.value.partition, entry.value.value_hash)
                 key = self._key.deserialize(entry.value.primary_key)
-                self.context.forward(Record(key, answer, record.timestamp, record.headers))
+                self.context.forward(Record(key, response, record.timestamp, record.headers))
 
 
 @dataclass(frozen=True)
@@ -394,18 +394,18 @@ class _ResponseJoinProcessor(AnyProcessor):
         self._results: Any = None if results is None else context.store(results.name)
 
     def process(self, record: Record[Any, Any]) -> None:
-        answer: Response = record.value
+        response: Response = record.value
         entry = self._table.get(record.key)
         this = None if entry is None else entry.value
-        if answer.value_hash != _hash(self._value.to_bytes(this)):
+        if response.value_hash != _hash(self._value.to_bytes(this)):
             return
-        other = self._foreign_value.from_bytes(answer.value)
+        other = self._foreign_value.from_bytes(response.value)
         if self._results is None:
             joined = None if this is None else self._operator.joiner(this, other)
         else:
             joined = None if this is None or other is None else self._operator.joiner(this, other)
             had_result = self._has_result(record.key, joined is not None)
-            if answer.only_takes_back and not had_result:
+            if response.only_takes_back and not had_result:
                 return
         self.context.forward(record.with_value(joined))
 

@@ -13,7 +13,7 @@ from ottla.streams.model.windows import SlidingWindows
 from ottla.streams.operators.windowed import TimeWindowProcessor, WindowAggregate
 from ottla.streams.processor.api import Processor
 
-Entry = ValueAndTimestamp[Any]
+TimestampedValue = ValueAndTimestamp[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class _Found:
     """The windows around a record: which of them exist, and their aggregates."""
 
     starts: set[int] = field(default_factory=set)
-    left: Entry | None = None
-    right: Entry | None = None
+    left: TimestampedValue | None = None
+    right: TimestampedValue | None = None
     has_left: bool = False
     has_right: bool = False
     previous: int | None = None
@@ -96,7 +96,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         return result
 
     def _fold_open(
-        self, record: Record[Any, Any], start: int, entry: Entry | None, close_time: int
+        self, record: Record[Any, Any], start: int, entry: TimestampedValue | None, close_time: int
     ) -> None:
         window = unchecked_window((start, start + self._difference))
         if window.end >= close_time:
@@ -136,7 +136,7 @@ class _SlidingAggregateProcessor(TimeWindowProcessor):
         """Process a record whose left window would start before 0: the window from 0 replaces it."""
         time = record.timestamp
         result = _Found()
-        combined: Entry | None = None
+        combined: TimestampedValue | None = None
         for start, entry in list(self._store.fetch_range(record.key, 0, time + 1)):
             result.starts.add(start)
             if start == 0:

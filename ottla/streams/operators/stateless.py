@@ -68,8 +68,8 @@ def several(result: Any, subject: str) -> Iterable[Any]:
     if not result:
         return ()
     try:
-        outcome: Iterable[Any] = result if type(result) is list else iter(result)
-        return outcome
+        records: Iterable[Any] = result if type(result) is list else iter(result)
+        return records
     except TypeError:
         raise TypeError(f"a mapper of {subject}, not {result!r}") from None
 

@@ -128,7 +128,7 @@ class _StreamJoinProcessor(AnyProcessor):
     def _emit_joined(self, record: Record[Any, Any], other_time: int, other: Any) -> None:
         if self._waiting is not None:
             other_side = _RIGHT if self._side == _LEFT else _LEFT
-            self._waiting.delete(self._waiting.place(other_time, other_side, record.key))
+            self._waiting.delete(self._waiting.outer_key(other_time, other_side, record.key))
         joined = record.with_value(self._join(record.key, record.value, other))
         self.context.forward(joined.with_timestamp(max(record.timestamp, other_time)))
 
@@ -138,16 +138,16 @@ class _StreamJoinProcessor(AnyProcessor):
             self._forward_alone(record)
             return
         waiting.min_time = min(waiting.min_time, record.timestamp)
-        waiting.put(waiting.place(record.timestamp, self._side, record.key), record)
+        waiting.put(waiting.outer_key(record.timestamp, self._side, record.key), record)
 
     def _emit_unjoined(self, record: Record[Any, Any]) -> None:
         """Forward the unjoined records whose window and grace period are over."""
         waiting = self._waiting
-        due = waiting.min_time + self._after + self._grace
+        expiry_time = waiting.min_time + self._after + self._grace
         # If no record is waiting, Kafka's sum overflows when anything is added, and the check
         # proceeds: it counts for the interval.
-        overflows = due > _FOREVER
-        if not overflows and due >= waiting.stream_time:
+        overflows = expiry_time > _FOREVER
+        if not overflows and expiry_time >= waiting.stream_time:
             return
         now = self.context.current_system_time_ms()
         if now < waiting.next_emit_ms:
@@ -155,7 +155,7 @@ class _StreamJoinProcessor(AnyProcessor):
         waiting.next_emit_ms = now + self.context.emit_interval_ms
         waiting.min_time = _FOREVER
         open_sides: set[int] = set()
-        done: list[OuterKey] = []
+        expired: list[OuterKey] = []
         for outer_key, waited in waiting.all():
             waiting.min_time = outer_key.timestamp
             if len(open_sides) == 2:
@@ -164,8 +164,8 @@ class _StreamJoinProcessor(AnyProcessor):
                 open_sides.add(outer_key.side)
                 continue
             self._forward_unjoined(record, outer_key, waited)
-            done.append(outer_key)
-        for outer_key in done:
+            expired.append(outer_key)
+        for outer_key in expired:
             waiting.delete(outer_key)
 
     def _is_open(self, outer_key: OuterKey) -> bool:

@@ -8,7 +8,7 @@ from ottla.streams.model.records import NO_TIMESTAMP, Record
 from ottla.streams.operators.idle import ClosesWhenIdle
 from ottla.streams.operators.windowed import OnLate
 from ottla.streams.processor.api import Processor, ProcessorContext
-from ottla.streams.stores.buffers import Held
+from ottla.streams.stores.buffers import BufferedRecord
 from ottla.streams.stores.builders import StoreBuilder
 
 AnyProcessor = Processor[Any, Any, Any, Any]
@@ -60,7 +60,7 @@ class _SuppressProcessor(ClosesWhenIdle):
                 self._operator.on_late(record)
             return
         time = record.key.window.end if self._operator.until_close else record.timestamp
-        self._buffer.put(time, Held(record, self.context.record_metadata))
+        self._buffer.put(time, BufferedRecord(record, self.context.record_metadata))
         self._emit_due()
         self._keep_in_bounds()
 
@@ -72,8 +72,8 @@ class _SuppressProcessor(ClosesWhenIdle):
         return ends + self._operator.wait_ms <= self._closed_idle
 
     def _emit_due(self) -> None:
-        due = self._stream_time - self._operator.wait_ms
-        while len(self._buffer) and self._buffer.min_timestamp <= due:
+        latest_due = self._stream_time - self._operator.wait_ms
+        while len(self._buffer) and self._buffer.min_timestamp <= latest_due:
             self._emit(self._buffer.pop())
 
     def _close_idle(self) -> None:
@@ -95,9 +95,9 @@ class _SuppressProcessor(ClosesWhenIdle):
                 )
             self._emit(self._buffer.pop())
 
-    def _emit(self, held: Held) -> None:
+    def _emit(self, buffered: BufferedRecord) -> None:
         # A window that never had a value needs no tombstone: no downstream operator has seen it.
-        if self._operator.until_close and held.record.value.new_value is None:
+        if self._operator.until_close and buffered.record.value.new_value is None:
             return
-        with self.context.as_of(held.metadata):
-            self.context.forward(held.record)
+        with self.context.as_of(buffered.metadata):
+            self.context.forward(buffered.record)

@@ -8,14 +8,14 @@ from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.records import Change, Record, ValueAndTimestamp
 from ottla.streams.operators.views import (
     EXPIRED_PUT,
-    Entry,
     Getter,
     MayKeep,
+    TimestampedValue,
     View,
     forward_change,
 )
 from ottla.streams.processor.api import Processor, ProcessorContext
-from ottla.streams.stores.buffers import Held
+from ottla.streams.stores.buffers import BufferedRecord
 from ottla.streams.stores.builders import StoreBuilder
 
 AnyProcessor = Processor[Any, Any, Any, Any]
@@ -72,12 +72,12 @@ class _StreamTableJoinProcessor(AnyProcessor):
         elif record.key is None:
             # There is no value to join with.
             self._join(record)
-        elif not self._buffer.put(Held(record, self.context.record_metadata)):
+        elif not self._buffer.put(BufferedRecord(record, self.context.record_metadata)):
             self._join(record)
         else:
-            for held in self._buffer.due():
-                with self.context.as_of(held.metadata):
-                    self._join(held.record)
+            for buffered in self._buffer.due():
+                with self.context.as_of(buffered.metadata):
+                    self._join(buffered.record)
 
     def _join(self, record: Record[Any, Any]) -> None:
         key = self._table_key(record)
@@ -138,12 +138,12 @@ class _JoinGetter:
         self._this = this
         self._other = other
 
-    def get(self, key: Any) -> Entry | None:
+    def get(self, key: Any) -> TimestampedValue | None:
         this, other = self._this.get(key), self._other.get(key)
         value = self._operator.result(this and this.value, other and other.value)
         if value is None:
             return None
-        return ValueAndTimestamp(value, max(item.timestamp for item in (this, other) if item))
+        return ValueAndTimestamp(value, max(joined.timestamp for joined in (this, other) if joined))
 
 
 class _TableJoinProcessor(AnyProcessor):

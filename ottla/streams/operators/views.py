@@ -8,7 +8,7 @@ from ottla.streams.model.records import Change, Record, ValueAndTimestamp
 from ottla.streams.processor.api import ProcessorContext
 from ottla.streams.stores.builders import StoreBuilder
 
-Entry = ValueAndTimestamp[Any]
+TimestampedValue = ValueAndTimestamp[Any]
 
 
 class Getter(Protocol):
@@ -16,7 +16,7 @@ class Getter(Protocol):
 
     versioned: bool
 
-    def get(self, key: Any) -> Entry | None:
+    def get(self, key: Any) -> TimestampedValue | None:
         """Return the table's current value."""
 
 
@@ -45,19 +45,21 @@ class MayKeep:
 class FunctionGetter:
     """A getter that calls a function."""
 
-    get: Callable[[Any], Entry | None]
+    get: Callable[[Any], TimestampedValue | None]
     versioned: bool = False
-    get_as_of: Callable[[Any, int], Entry | None] | None = None
+    get_as_of: Callable[[Any, int], TimestampedValue | None] | None = None
     """Returns the table's value at a time; None if the table is not versioned."""
 
 
-def derived_getter(above: Any, derive: Callable[[Any, Entry | None], Entry | None]) -> Getter:
+def derived_getter(
+    above: Any, derive: Callable[[Any, TimestampedValue | None], TimestampedValue | None]
+) -> Getter:
     """Return the getter of a table derived from another one; it is versioned if the other one is."""
 
-    def get(key: Any) -> Entry | None:
+    def get(key: Any) -> TimestampedValue | None:
         return derive(key, above.get(key))
 
-    def get_as_of(key: Any, as_of: int) -> Entry | None:
+    def get_as_of(key: Any, as_of: int) -> TimestampedValue | None:
         return derive(key, above.get_as_of(key, as_of))
 
     return FunctionGetter(get, True, get_as_of) if above.versioned else FunctionGetter(get)
@@ -89,7 +91,7 @@ def session_view(name: str) -> View:
     def open_store(context: ProcessorContext) -> Getter:
         store = context.store(name)
 
-        def get(windowed: Any) -> Entry | None:
+        def get(windowed: Any) -> TimestampedValue | None:
             value = store.fetch_session(windowed.key, *windowed.window)
             return None if value is None else ValueAndTimestamp(value, windowed.window.end)
 
@@ -98,10 +100,12 @@ def session_view(name: str) -> View:
     return View((name,), open_store)
 
 
-def mapped_view(parent: View, change: Callable[[Any, Entry], Entry | None]) -> View:
+def mapped_view(
+    parent: View, change: Callable[[Any, TimestampedValue], TimestampedValue | None]
+) -> View:
     """Return the view of a table that maps another one entry by entry."""
 
-    def derive(key: Any, entry: Entry | None) -> Entry | None:
+    def derive(key: Any, entry: TimestampedValue | None) -> TimestampedValue | None:
         return None if entry is None else change(key, entry)
 
     def open_parent(context: ProcessorContext) -> Getter:

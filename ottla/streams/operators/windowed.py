@@ -121,8 +121,10 @@ class TimeWindowProcessor(ClosesWhenIdle):
         else:
             start, timestamp = entry.value, max(record.timestamp, entry.timestamp)
             # A copy: an aggregator may modify the given aggregate in place.
-            held = self._store.fetch(record.key, window.start) if operator.send_old_values else None
-            old = entry.value if held is None else held.value
+            former = (
+                self._store.fetch(record.key, window.start) if operator.send_old_values else None
+            )
+            old = entry.value if former is None else former.value
         new = operator.aggregator(record.key, record.value, start)
         self._put(record, window, new, timestamp)
         self._update(record, window, old, new, timestamp)

@@ -6,6 +6,6 @@ column. `ottla.streams.spark.pipelines.run` runs it.
 
 from ottla.streams.pipelines.checking import Checked, check
 from ottla.streams.pipelines.model import Pipeline
-from ottla.streams.pipelines.problems import Place, Problem
+from ottla.streams.pipelines.problems import FilePosition, Problem
 
-__all__ = ["Checked", "Pipeline", "Place", "Problem", "check"]
+__all__ = ["Checked", "FilePosition", "Pipeline", "Problem", "check"]

@@ -20,7 +20,7 @@ def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
         return None
     if registry is not None and not registry.text.startswith(("http://", "https://")):
         fields.problems.error(
-            registry.place, f"{fields.what}: registry must begin with http:// or https://."
+            registry.position, f"{fields.subject}: registry must begin with http:// or https://."
         )
     if required and schema is None and registry is None:
         fields.error("format", required)
@@ -41,10 +41,10 @@ def _schema(source: Text, fields: Fields) -> str:
             message = (
                 f"avro: {source.text} cannot be read: {reason}. Use a path, or the schema itself."
             )
-            fields.problems.error(source.place, f"{fields.what}: {message}")
+            fields.problems.error(source.position, f"{fields.subject}: {message}")
             return ""
     try:
         Serdes.avro(text)
     except (StreamsError, SerializationError, ImportError) as error:
-        fields.problems.error(source.place, f"{fields.what}: avro: {error}")
+        fields.problems.error(source.position, f"{fields.subject}: avro: {error}")
     return text

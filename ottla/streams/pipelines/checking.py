@@ -58,7 +58,7 @@ def check_topics(pipeline: Pipeline, existing: Iterable[str]) -> list[Problem]:
             if topic.text not in names:
                 hint = suggest(topic.text, names)
                 problems.error(
-                    topic.place, f"source {source.name}: there is no topic {topic}. {hint}"
+                    topic.position, f"source {source.name}: there is no topic {topic}. {hint}"
                 )
     for sink in pipeline.sinks.values():
         if not isinstance(sink, TopicSink | MirrorSink) or sink.bootstrap:
@@ -66,7 +66,7 @@ def check_topics(pipeline: Pipeline, existing: Iterable[str]) -> list[Problem]:
         if sink.topic.text not in names:
             message = f"sink {sink.name}: there is no topic {sink.topic} yet"
             advice = "create it, unless the brokers may create topics automatically."
-            problems.warn(sink.topic.place, f"{message}: {advice}")
+            problems.warn(sink.topic.position, f"{message}: {advice}")
     return problems.in_order
 
 
@@ -128,13 +128,13 @@ class _Checker:
 
     def _check_names(self) -> None:
         pipeline = self._pipeline
-        seen: dict[str, str] = {}
+        owners: dict[str, str] = {}
         for noun, tables in (("source", pipeline.sources), ("step", pipeline.steps)):
             for name, table in tables.items():
-                other = seen.setdefault(name.lower(), f"{noun} {name}")
+                other = owners.setdefault(name.lower(), f"{noun} {name}")
                 if other != f"{noun} {name}":
                     self._problems.error(
-                        table.place, f"{noun} {name}: {other} already has this name."
+                        table.position, f"{noun} {name}: {other} already has this name."
                     )
 
     def _check_texts(self, step: Step) -> None:
@@ -143,12 +143,12 @@ class _Checker:
             if sql_text.check_shape(step.sql, subject, self._problems):
                 first = next(sql_text.tokens(step.sql.text))
                 if first.lower not in ("select", "with", "from", "values", "("):
-                    place = step.sql.at(first.start)
+                    position = step.sql.at(first.start)
                     self._problems.error(
-                        place, f"{subject}: sql must be a query (SELECT …), not {first.text}."
+                        position, f"{subject}: sql must be a query (SELECT …), not {first.text}."
                     )
             return
-        for text in (item for operation in step.operations for item in texts_of(operation)):
+        for text in (text for operation in step.operations for text in texts_of(operation)):
             sql_text.check_shape(text, subject, self._problems)
 
     def _check_sink_texts(self, sink: Sink) -> None:
@@ -176,23 +176,23 @@ class _Checker:
     def _check_circles(self) -> bool:
         """Note each cycle once; return True if there are any."""
         steps = self._pipeline.steps
-        done: set[str] = set()
+        walked: set[str] = set()
         is_cyclic = False
 
         def walk(name: str, path: list[str]) -> None:
             nonlocal is_cyclic
             if name in path:
                 circle = [*path[path.index(name) :], name]
-                first = min(circle, key=lambda item: steps[item].place)
+                first = min(circle, key=lambda step: steps[step].position)
                 at = circle.index(first)
                 names = [*circle[at:-1], *circle[:at], first]
                 message = f"step {first}: cyclic reference: {' reads '.join(names)}."
-                self._problems.error(steps[first].place, message)
+                self._problems.error(steps[first].position, message)
                 is_cyclic = True
-            elif name not in done and name in steps:
+            elif name not in walked and name in steps:
                 for upstream in self._known(steps[name]):
                     walk(upstream, [*path, name])
-                done.add(name)
+                walked.add(name)
 
         for name in steps:
             walk(name, [])
@@ -201,23 +201,23 @@ class _Checker:
     def _check_use(self) -> None:
         used: set[str] = set()
         for sink in self._pipeline.sinks.values():
-            used |= {item for name in self._known(sink) for item in self._upstream(name)}
+            used |= {upstream for name in self._known(sink) for upstream in self._upstream(name)}
         for noun, tables in (("source", self._pipeline.sources), ("step", self._pipeline.steps)):
             for name, table in tables.items():
                 if name not in used and self._pipeline.sinks:
                     message = f"{noun} {name}: no sink reads it: it will not run."
-                    self._problems.warn(table.place, message)
+                    self._problems.warn(table.position, message)
 
     def _upstream(self, name: str) -> Iterator[str]:
         """Yield a table and all tables that it depends on."""
         yield name
         step = self._pipeline.steps.get(name)
-        for item in self._known(step) if step is not None else ():
-            yield from self._upstream(item)
+        for origin in self._known(step) if step is not None else ():
+            yield from self._upstream(origin)
 
     def _parts(self, sink: Sink) -> list[Source | Step]:
         tables = self._pipeline.tables()
-        return [tables[item] for name in self._known(sink) for item in self._upstream(name)]
+        return [tables[upstream] for name in self._known(sink) for upstream in self._upstream(name)]
 
     def _check_sink(self, sink: Sink) -> None:
         parts = self._parts(sink)
@@ -226,7 +226,7 @@ class _Checker:
         sources = [part for part in parts if isinstance(part, Source)]
         if sources and all(source.is_static for source in sources):
             message = f"sink {sink.name}: all its inputs are static: a stream is required."
-            self._problems.error(sink.origin.place, message)
+            self._problems.error(sink.origin.position, message)
         if any(map(_is_grouped, parts)) and not any(map(_has_watermark, parts)):
             self._check_totals(sink, sources)
 
@@ -238,7 +238,7 @@ class _Checker:
         if isinstance(sink, TopicSink | JdbcSink | ConsoleSink):
             advice += ", or use `mode: update` in the sink to write every change of an aggregate"
         self._problems.error(
-            sink.place,
+            sink.position,
             f"sink {sink.name}: aggregates of a stream without a watermark are never final: {advice}.",
         )
 
@@ -248,10 +248,13 @@ class _Checker:
         if not isinstance(source, TopicSource) or len(source.topics) != 1 or source.is_static:
             if sink.origin.text.lower() in self._names:
                 self._problems.error(
-                    sink.origin.place, f"{subject}: a mirror needs a source that reads one topic."
+                    sink.origin.position,
+                    f"{subject}: a mirror needs a source that reads one topic.",
                 )
         elif source.topics[0].text == sink.topic.text and not sink.bootstrap:
-            self._problems.error(sink.topic.place, f"{subject}: {sink.topic} cannot mirror itself.")
+            self._problems.error(
+                sink.topic.position, f"{subject}: {sink.topic} cannot mirror itself."
+            )
 
 
 def texts_of(operation: Operation) -> list[Text]:
@@ -275,8 +278,8 @@ def _is_grouped(part: Source | Step) -> bool:
         return any(isinstance(operation, GroupBy) for operation in part.operations)
     if not isinstance(part, SqlStep):
         return False
-    words = [token.lower for token in sql_text.tokens(part.sql.text)]
-    return ("group", "by") in set(itertools.pairwise(words))
+    tokens = [token.lower for token in sql_text.tokens(part.sql.text)]
+    return ("group", "by") in set(itertools.pairwise(tokens))
 
 
 def _has_watermark(part: Source | Step) -> bool:

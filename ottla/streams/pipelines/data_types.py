@@ -16,16 +16,16 @@ _SIZED = re.compile(r"(decimal|dec|numeric|char|varchar)\s*\(\s*\d+\s*(,\s*\d+\s
 
 def check_type(text: str) -> str:
     """Return the problem of a data type, or an empty string if there is none."""
-    word = text.strip().lower()
-    if word in _SIMPLE or _SIZED.fullmatch(word):
+    type_name = text.strip().lower()
+    if type_name in _SIMPLE or _SIZED.fullmatch(type_name):
         return ""
-    name, opened, rest = word.partition("<")
+    name, opened, arguments = type_name.partition("<")
     name = name.strip()
     if not opened:
         return f"Unknown data type {text.strip()}. {suggest(name, _SIMPLE | _NESTED)}"
-    if name not in _NESTED or not rest.endswith(">"):
+    if name not in _NESTED or not arguments.endswith(">"):
         return f"{text.strip()} is not a data type: use array<…>, map<…, …> or struct<name: …>."
-    parts = list(split(rest[:-1]))
+    parts = list(split(arguments[:-1]))
     if name == "struct":
         return next(filter(None, (_check_field(part) for part in parts)), "")
     if len(parts) != (1 if name == "array" else 2):

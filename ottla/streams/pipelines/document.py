@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from ottla.streams.pipelines.problems import Place, Problems
+from ottla.streams.pipelines.problems import FilePosition, Problems
 
 _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
 
@@ -22,22 +22,26 @@ class Text:
     """
 
     text: str
-    place: Place
+    position: FilePosition
     is_block: bool = False
     indentation: int = 0
 
-    def at(self, index: int) -> Place:
+    def at(self, index: int) -> FilePosition:
         """Return the position of a character of the text."""
         before = self.text[:index]
         line, column = before.count("\n"), index - (before.rfind("\n") + 1)
         if self.is_block:
-            return Place(self.place.line + 1 + line, self.indentation + column + 1)
-        return self.place if line else Place(self.place.line, self.place.column + column)
+            return FilePosition(self.position.line + 1 + line, self.indentation + column + 1)
+        return (
+            self.position
+            if line
+            else FilePosition(self.position.line, self.position.column + column)
+        )
 
-    def at_line(self, line: int, column: int) -> Place:
+    def at_line(self, line: int, column: int) -> FilePosition:
         """Return the position of a line (from 1) and column (from 0) of the text."""
         lines = self.text.split("\n")
-        before = sum(len(item) + 1 for item in lines[: line - 1])
+        before = sum(len(line_text) + 1 for line_text in lines[: line - 1])
         return self.at(min(before + column, len(self.text)))
 
     def __str__(self) -> str:
@@ -49,7 +53,7 @@ class Items:
     """A list."""
 
     items: tuple["Node", ...]
-    place: Place
+    position: FilePosition
 
     def __iter__(self) -> Iterator["Node"]:
         return iter(self.items)
@@ -60,7 +64,7 @@ class Entries:
     """A mapping: its keys as they are written, each once, and their values."""
 
     entries: tuple[tuple[Text, "Node"], ...]
-    place: Place
+    position: FilePosition
 
     def __iter__(self) -> Iterator[tuple[Text, "Node"]]:
         return iter(self.entries)
@@ -70,7 +74,7 @@ class Entries:
 class Nothing:
     """A key without a value."""
 
-    place: Place
+    position: FilePosition
 
 
 Node = Text | Items | Entries | Nothing
@@ -82,16 +86,16 @@ def parse(text: str, problems: Problems) -> Node | None:
         node = _compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = Place(1, 1) if mark is None else _place(mark)
-        problems.error(place, f"Invalid YAML: {_sentence(error)}.")
+        position = FilePosition(1, 1) if mark is None else _position(mark)
+        problems.error(position, f"Invalid YAML: {_sentence(error)}.")
         return None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
-        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        problems.error(place, f"Invalid YAML: character {error.character:#x} is not allowed.")
+        position = FilePosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        problems.error(position, f"Invalid YAML: character {error.character:#x} is not allowed.")
         return None
     if node is None:
-        problems.error(Place(1, 1), "The file is empty.")
+        problems.error(FilePosition(1, 1), "The file is empty.")
         return None
     return _Builder(text.splitlines(), problems).build(node)
 
@@ -116,8 +120,8 @@ def _sentence(error: yaml.MarkedYAMLError) -> str:
     )
 
 
-def _place(mark: yaml.Mark) -> Place:
-    return Place(mark.line + 1, mark.column + 1)
+def _position(mark: yaml.Mark) -> FilePosition:
+    return FilePosition(mark.line + 1, mark.column + 1)
 
 
 class _Builder:
@@ -129,46 +133,50 @@ class _Builder:
         self._open: set[int] = set()
 
     def build(self, node: yaml.Node) -> Node:
-        place = _place(node.start_mark)
+        position = _position(node.start_mark)
         if node.tag not in _TAGS:
-            self._problems.error(place, f"Tags ({node.tag}) are not supported.")
+            self._problems.error(position, f"Tags ({node.tag}) are not supported.")
         if id(node) in self._open:
-            self._problems.error(place, "An alias must not refer to a node that contains it.")
-            return Nothing(place)
+            self._problems.error(position, "An alias must not refer to a node that contains it.")
+            return Nothing(position)
         self._open.add(id(node))
-        result = self._built(node, place)
+        result = self._built(node, position)
         self._open.discard(id(node))
         return result
 
-    def _built(self, node: yaml.Node, place: Place) -> Node:
+    def _built(self, node: yaml.Node, position: FilePosition) -> Node:
         if isinstance(node, yaml.SequenceNode):
-            return Items(tuple(self.build(item) for item in node.value), place)
+            return Items(tuple(self.build(child) for child in node.value), position)
         if isinstance(node, yaml.MappingNode):
-            return self._entries(node, place)
+            return self._entries(node, position)
         assert isinstance(node, yaml.ScalarNode)
-        return self._text(node, place)
+        return self._text(node, position)
 
-    def _text(self, node: yaml.ScalarNode, place: Place) -> Node:
+    def _text(self, node: yaml.ScalarNode, position: FilePosition) -> Node:
         if not node.value and node.style is None:
-            return Nothing(place)
+            return Nothing(position)
         if node.style == "|":
-            below = self._lines[place.line : node.end_mark.line]
+            below = self._lines[position.line : node.end_mark.line]
             used = next((line for line in below if line.strip()), "")
-            return Text(node.value, place, True, len(used) - len(used.lstrip(" ")))
-        quoted = Place(place.line, place.column + 1) if node.style in ("'", '"') else place
+            return Text(node.value, position, True, len(used) - len(used.lstrip(" ")))
+        quoted = (
+            FilePosition(position.line, position.column + 1)
+            if node.style in ("'", '"')
+            else position
+        )
         return Text(node.value, quoted)
 
-    def _entries(self, node: yaml.MappingNode, place: Place) -> Entries:
+    def _entries(self, node: yaml.MappingNode, position: FilePosition) -> Entries:
         entries: dict[str, tuple[Text, Node]] = {}
         for key, value in node.value:
             name = self.build(key)
             if not isinstance(name, Text):
-                self._problems.error(_place(key.start_mark), "A key must be a scalar.")
+                self._problems.error(_position(key.start_mark), "A key must be a scalar.")
             elif name.text in entries:
-                first = entries[name.text][0].place.line
+                first = entries[name.text][0].position.line
                 self._problems.error(
-                    name.place, f"Duplicate key {name.text} (first in line {first})."
+                    name.position, f"Duplicate key {name.text} (first in line {first})."
                 )
             else:
                 entries[name.text] = (name, self.build(value))
-        return Entries(tuple(entries.values()), place)
+        return Entries(tuple(entries.values()), position)

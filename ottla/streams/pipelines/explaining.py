@@ -48,7 +48,7 @@ def _row(kind: str, part: Source | Step | Sink, reads: str, does: str) -> dict[s
         "reads": reads,
         "does": does,
         "promises": promise(part) if isinstance(part, Sink) else "",
-        "line": part.place.line,
+        "line": part.position.line,
     }
 
 

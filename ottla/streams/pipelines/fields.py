@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ottla.streams.pipelines.document import Entries, Items, Node, Nothing, Text
-from ottla.streams.pipelines.problems import Place, Problems, suggest
+from ottla.streams.pipelines.problems import FilePosition, Problems, suggest
 
 T = TypeVar("T")
 
@@ -20,39 +20,39 @@ _FLAGS = {"true": True, "false": False}
 
 def kind_of(node: Node) -> str:
     """Return a node's type in words."""
-    words = {Items: "a list", Entries: "a mapping", Nothing: "nothing"}
-    return words.get(type(node), f"{str(node)!r}")
+    names = {Items: "a list", Entries: "a mapping", Nothing: "nothing"}
+    return names.get(type(node), f"{str(node)!r}")
 
 
 @dataclass
 class Fields:
-    """The keys of a mapping that is called `what` in messages (as in "source flights").
+    """The keys of a mapping that is called `subject` in messages (as in "source flights").
 
     There is a method for each type of value. It returns the value, or the default if the key is
     missing or its value is wrong; `close` notes the keys that were never read.
     """
 
     node: Entries
-    what: str
+    subject: str
     problems: Problems
-    name_place: Place | None = None
-    _asked: list[str] = field(default_factory=list)
+    name_position: FilePosition | None = None
+    _read_names: list[str] = field(default_factory=list)
 
     def __contains__(self, name: str) -> bool:
         return any(key.text == name for key, _ in self.node)
 
-    def place(self, name: str | None = None) -> Place:
+    def position(self, name: str | None = None) -> FilePosition:
         """Return the position of a key; if it is missing, that of the mapping's name or start."""
-        result = (key.place for key, _ in self.node if key.text == name)
-        return next(result, self.name_place or self.node.place)
+        result = (key.position for key, _ in self.node if key.text == name)
+        return next(result, self.name_position or self.node.position)
 
     def error(self, name: str | None, message: str) -> None:
         """Note a problem at a key."""
-        self.problems.error(self.place(name), f"{self.what}: {message}")
+        self.problems.error(self.position(name), f"{self.subject}: {message}")
 
     def node_of(self, name: str, *, required: bool = False) -> Node | None:
         """Return the value of a key, or None if it is missing."""
-        self._asked.append(name)
+        self._read_names.append(name)
         for key, value in self.node:
             if key.text != name:
                 continue
@@ -87,14 +87,14 @@ class Fields:
         if not isinstance(node, Items):
             self._wrong(name, node, "a list of texts")
             return ()
-        wrong = [item for item in node if not isinstance(item, Text)]
+        wrong = [entry for entry in node if not isinstance(entry, Text)]
         for entry in wrong:
             self.problems.error(
-                entry.place, f"{self.what}: {name} must contain texts, not {kind_of(entry)}."
+                entry.position, f"{self.subject}: {name} must contain texts, not {kind_of(entry)}."
             )
         if not node.items:
             self.error(name, f"{name} is an empty list.")
-        return tuple(item for item in node if isinstance(item, Text))
+        return tuple(entry for entry in node if isinstance(entry, Text))
 
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         """Return one of the allowed words."""
@@ -104,8 +104,8 @@ class Fields:
         if result.text in choices:
             return result.text
         self.problems.error(
-            result.place,
-            f"{self.what}: invalid value {result.text!r} for {name}. {suggest(result.text, choices)}",
+            result.position,
+            f"{self.subject}: invalid value {result.text!r} for {name}. {suggest(result.text, choices)}",
         )
         return default
 
@@ -136,8 +136,8 @@ class Fields:
             if isinstance(value, Text):
                 results[key.text] = value
             else:
-                message = f"{self.what}: {name}.{key.text} must be a text, not {kind_of(value)}."
-                self.problems.error(key.place, message)
+                message = f"{self.subject}: {name}.{key.text} must be a text, not {kind_of(value)}."
+                self.problems.error(key.position, message)
         return results
 
     def below(self, name: str, subject: str, *, required: bool = False) -> "Fields | None":
@@ -157,10 +157,10 @@ class Fields:
         for key, value in outer.node if outer is not None else ():
             if isinstance(value, Entries):
                 subject = f"{noun} {key.text}"
-                results[key.text] = Fields(value, subject, self.problems, key.place)
+                results[key.text] = Fields(value, subject, self.problems, key.position)
             else:
                 message = f"{noun} {key.text}: expected a mapping of keys, not {kind_of(value)}."
-                self.problems.error(key.place, message)
+                self.problems.error(key.position, message)
         return results
 
     def pick(self, names: Sequence[str], purpose: str) -> str | None:
@@ -180,7 +180,7 @@ class Fields:
             if (hint := suggest(key.text, names)).startswith("Did you mean")
         ]
         for key, hint in near:
-            self.problems.error(key.place, f"{self.what}: unknown key {key.text}. {hint}")
+            self.problems.error(key.position, f"{self.subject}: unknown key {key.text}. {hint}")
         if not near:
             self.error(None, f"{purpose}: {offered} is missing.")
         return None
@@ -188,10 +188,10 @@ class Fields:
     def close(self) -> None:
         """Note the unknown keys."""
         for key, _ in self.node:
-            if key.text not in self._asked:
+            if key.text not in self._read_names:
                 self.problems.error(
-                    key.place,
-                    f"{self.what}: unknown key {key.text}. {suggest(key.text, self._asked)}",
+                    key.position,
+                    f"{self.subject}: unknown key {key.text}. {suggest(key.text, self._read_names)}",
                 )
 
     def _parsed(self, name: str, expected: str, parse: Callable[[str], T], default: T) -> T:
@@ -202,13 +202,13 @@ class Fields:
             return parse(result.text)
         except (ValueError, KeyError):
             self.problems.error(
-                result.place, f"{self.what}: {name} must be {expected}, not {result.text!r}."
+                result.position, f"{self.subject}: {name} must be {expected}, not {result.text!r}."
             )
             return default
 
     def _wrong(self, name: str, node: Node, expected: str) -> None:
         self.problems.error(
-            node.place, f"{self.what}: {name} must be {expected}, not {kind_of(node)}."
+            node.position, f"{self.subject}: {name} must be {expected}, not {kind_of(node)}."
         )
 
 

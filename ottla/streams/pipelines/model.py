@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.streams.pipelines.document import Text
-from ottla.streams.pipelines.problems import Place
+from ottla.streams.pipelines.problems import FilePosition
 
 # The columns of every record besides its value; the underscore distinguishes them from fields of
 # the value.
@@ -37,7 +37,7 @@ class Source:
     """
 
     name: str
-    place: Place
+    position: FilePosition
     is_static: bool = False
     schema: Mapping[str, str] | None = None
     watermark: Watermark | None = None
@@ -124,7 +124,7 @@ class SqlStep:
     """A SQL query over sources and other steps."""
 
     name: str
-    place: Place
+    position: FilePosition
     sql: Text
 
 
@@ -133,7 +133,7 @@ class ColumnStep:
     """A sequence of operations on one table."""
 
     name: str
-    place: Place
+    position: FilePosition
     origin: Text
     operations: tuple[Operation, ...]
 
@@ -146,7 +146,7 @@ class Sink:
     """The destination of a table's rows; each sink is a separate query with a separate checkpoint."""
 
     name: str
-    place: Place
+    position: FilePosition
     origin: Text
     mode: str = "append"
 

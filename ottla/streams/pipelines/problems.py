@@ -8,7 +8,7 @@ ERROR, WARNING = "error", "warning"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class FilePosition:
     """A position in a file; lines and columns count from 1."""
 
     line: int
@@ -22,44 +22,44 @@ class Place:
 class Problem:
     """A problem that is an error or a warning (probably a mistake)."""
 
-    place: Place
+    position: FilePosition
     message: str
     severity: str = ERROR
 
     def __str__(self) -> str:
         mark = "" if self.severity == ERROR else "warning: "
-        return f"{self.place}: {mark}{self.message}"
+        return f"{self.position}: {mark}{self.message}"
 
 
 @dataclass
 class Problems:
     """Collects the problems of a check."""
 
-    _found: set[Problem] = field(default_factory=set)
+    _problems: set[Problem] = field(default_factory=set)
 
-    def error(self, place: Place, message: str) -> None:
+    def error(self, position: FilePosition, message: str) -> None:
         """Note an error, which prevents the file from running."""
-        self._found.add(Problem(place, message))
+        self._problems.add(Problem(position, message))
 
-    def warn(self, place: Place, message: str) -> None:
+    def warn(self, position: FilePosition, message: str) -> None:
         """Note a warning: the file can run, but this is probably not intended."""
-        self._found.add(Problem(place, message, WARNING))
+        self._problems.add(Problem(position, message, WARNING))
 
     @property
     def in_order(self) -> list[Problem]:
         """Return all problems by line and column."""
-        return sorted(self._found)
+        return sorted(self._problems)
 
     @property
     def has_errors(self) -> bool:
         """True if there are errors, so that the file cannot run."""
-        return any(item.severity == ERROR for item in self._found)
+        return any(problem.severity == ERROR for problem in self._problems)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown name: the closest known name, or all known names."""
     names = sorted(set(known))
-    lower = {item.lower(): item for item in names}
+    lower = {known_name.lower(): known_name for known_name in names}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {lower[near[0]]}?"

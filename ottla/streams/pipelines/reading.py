@@ -47,13 +47,13 @@ _OPERATIONS = ("where", "select", "with", "group_by", "watermark")
 def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
     """Return the pipeline in a file; if there are errors, the parts that could be read."""
     if not isinstance(node, Entries):
-        problems.error(node.place, f"A pipeline must be a mapping of keys, not {kind_of(node)}.")
+        problems.error(node.position, f"A pipeline must be a mapping of keys, not {kind_of(node)}.")
         return None
     fields = Fields(node, "the pipeline", problems)
     name = fields.text("name", required=True)
     if name is not None and not re.fullmatch(r"[\w.-]+", name.text):
         problems.error(
-            name.place, "the pipeline: name may only contain letters, digits, -, _ and '.'."
+            name.position, "the pipeline: name may only contain letters, digits, -, _ and '.'."
         )
     result = Pipeline(
         name="" if name is None else name.text,
@@ -92,10 +92,10 @@ def _all(
 
 
 def _read_source(name: str, fields: Fields) -> Source | None:
-    which = fields.pick(_READS, "no input")
-    if which is None:
+    field = fields.pick(_READS, "no input")
+    if field is None:
         return None
-    result = _read_files(name, fields) if which == "files" else _read_topics(name, fields)
+    result = _read_files(name, fields) if field == "files" else _read_topics(name, fields)
     fields.close()
     return result
 
@@ -108,7 +108,7 @@ def _read_topics(name: str, fields: Fields) -> TopicSource | None:
     kind = fields.choice("format", _FORMATS, "string")
     return TopicSource(
         name=name,
-        place=fields.place(),
+        position=fields.position(),
         topics=topics,
         pattern=pattern,
         format=kind,
@@ -131,7 +131,7 @@ def _check_pattern(pattern: Text, fields: Fields) -> None:
     except re.error as error:
         at = pattern.at(error.pos or 0)
         fields.problems.error(
-            at, f"{fields.what}: pattern is not a valid regular expression: {error.msg}."
+            at, f"{fields.subject}: pattern is not a valid regular expression: {error.msg}."
         )
 
 
@@ -156,18 +156,18 @@ def read_schema(fields: Fields, *, required: bool = False) -> Mapping[str, str] 
         try:
             return data_types.columns_of(node.text)
         except ValueError as error:
-            fields.problems.error(node.place, f"{fields.what}: schema: {error}")
+            fields.problems.error(node.position, f"{fields.subject}: schema: {error}")
             return None
     if isinstance(node, Items):
-        message = f"{fields.what}: schema must be a mapping of names to types, not a list."
-        fields.problems.error(node.place, message)
+        message = f"{fields.subject}: schema must be a mapping of names to types, not a list."
+        fields.problems.error(node.position, message)
         return None
     results: dict[str, str] = {}
     for column, kind in fields.pairs("schema").items():
         results[column] = kind.text
         wrong = data_types.check_type(kind.text)
         if wrong:
-            fields.problems.error(kind.place, f"{fields.what}: schema.{column}: {wrong}")
+            fields.problems.error(kind.position, f"{fields.subject}: schema.{column}: {wrong}")
     return results
 
 
@@ -188,7 +188,7 @@ def _read_files(name: str, fields: Fields) -> FileSource | None:
         return None
     return FileSource(
         name=name,
-        place=fields.place(),
+        position=fields.position(),
         path=path,
         format=kind,
         schema=schema,
@@ -204,7 +204,7 @@ def _by_suffix(path: Text | None) -> str:
 
 
 def _watermark(fields: Fields) -> Watermark | None:
-    below = fields.below("watermark", f"{fields.what}: watermark")
+    below = fields.below("watermark", f"{fields.subject}: watermark")
     return None if below is None else _read_watermark(below)
 
 
@@ -216,39 +216,41 @@ def _read_watermark(fields: Fields) -> Watermark | None:
 
 
 def _read_step(name: str, fields: Fields) -> Step | None:
-    which = fields.pick(("sql", "from"), "no query or input")
-    if which is None:
+    field = fields.pick(("sql", "from"), "no query or input")
+    if field is None:
         return None
-    if which == "sql":
+    if field == "sql":
         sql = fields.text("sql")
         fields.close()
-        return None if sql is None else SqlStep(name=name, place=fields.place(), sql=sql)
+        return None if sql is None else SqlStep(name=name, position=fields.position(), sql=sql)
     origin = fields.text("from")
     node = fields.node_of("do", required=True)
     fields.close()
     operations: list[Operation] = []
     if isinstance(node, Items):
-        read = (_read_operation(item, fields) for item in node)
-        operations = [item for item in read if item is not None]
+        read = (_read_operation(operation, fields) for operation in node)
+        operations = [operation for operation in read if operation is not None]
     elif node is not None:
         fields.error("do", f"do must be a list of operations, not {kind_of(node)}.")
     if origin is None:
         return None
-    return ColumnStep(name=name, place=fields.place(), origin=origin, operations=tuple(operations))
+    return ColumnStep(
+        name=name, position=fields.position(), origin=origin, operations=tuple(operations)
+    )
 
 
 def _read_operation(node: Node, step: Fields) -> Operation | None:
     if not isinstance(node, Entries):
         step.problems.error(
-            node.place,
-            f"{step.what}: an operation must be one of {', '.join(_OPERATIONS)}, as in - where: …",
+            node.position,
+            f"{step.subject}: an operation must be one of {', '.join(_OPERATIONS)}, as in - where: …",
         )
         return None
-    fields = Fields(node, step.what, step.problems)
-    which = fields.pick(_OPERATIONS, "no operation")
-    if which is None:
+    fields = Fields(node, step.subject, step.problems)
+    field = fields.pick(_OPERATIONS, "no operation")
+    if field is None:
         return None
-    result = _OPERATION_READERS[which](fields)
+    result = _OPERATION_READERS[field](fields)
     fields.close()
     return result
 
@@ -267,7 +269,7 @@ def _read_with(fields: Fields) -> Operation | None:
 
 
 def _read_group_by(fields: Fields) -> Operation | None:
-    below = fields.below("window", f"{fields.what}: window")
+    below = fields.below("window", f"{fields.subject}: window")
     columns = fields.node_of("group_by")
     # An empty list is required to group by a window only.
     is_empty = isinstance(columns, Items) and not columns.items and below is not None

@@ -21,11 +21,11 @@ _VALUES = ("json", "avro", "record")
 
 def read_sink(name: str, fields: Fields) -> Sink | None:
     """Return a sink, or None if it cannot be read."""
-    which = fields.pick(_WRITES, "no destination")
-    if which is None:
+    field = fields.pick(_WRITES, "no destination")
+    if field is None:
         return None
     origin = fields.text("from", required=True)
-    result = _READERS[which](name, fields, origin or Text("", fields.place()))
+    result = _READERS[field](name, fields, origin or Text("", fields.position()))
     fields.close()
     return result
 
@@ -38,10 +38,10 @@ def _topic(name: str, fields: Fields, origin: Text) -> Sink | None:
         fields.error("key", "format record uses the column key: omit this option.")
     result = TopicSink(
         name=name,
-        place=fields.place(),
+        position=fields.position(),
         origin=origin,
         mode=fields.choice("mode", ("append", "update"), "append"),
-        topic=topic or Text("", fields.place()),
+        topic=topic or Text("", fields.position()),
         bootstrap=fields.word("bootstrap"),
         format=kind,
         avro=read_avro(fields, kind),
@@ -55,9 +55,9 @@ def _mirror(name: str, fields: Fields, origin: Text) -> Sink | None:
     topic = fields.text("mirror")
     result = MirrorSink(
         name=name,
-        place=fields.place(),
+        position=fields.position(),
         origin=origin,
-        topic=topic or Text("", fields.place()),
+        topic=topic or Text("", fields.position()),
         bootstrap=fields.word("bootstrap"),
         groups=fields.texts("groups"),
         offsets_topic=fields.word("offsets_topic", f"{topic}.mirror-offsets"),
@@ -67,7 +67,7 @@ def _mirror(name: str, fields: Fields, origin: Text) -> Sink | None:
 
 def _files(name: str, fields: Fields, origin: Text) -> Sink | None:
     path = fields.text("files")
-    below = fields.below("partition_by_time", f"{fields.what}: partition_by_time")
+    below = fields.below("partition_by_time", f"{fields.subject}: partition_by_time")
     column = by = None
     if below is not None:
         column = below.text("column", required=True)
@@ -76,9 +76,9 @@ def _files(name: str, fields: Fields, origin: Text) -> Sink | None:
     kind = fields.choice("format", FILE_FORMATS, "parquet")
     result = FileSink(
         name=name,
-        place=fields.place(),
+        position=fields.position(),
         origin=origin,
-        path=path or Text("", fields.place()),
+        path=path or Text("", fields.position()),
         format=kind,
         partition_by=fields.texts("partition_by"),
         time=column,
@@ -92,8 +92,8 @@ def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
     url, table = fields.text("jdbc"), fields.text("table", required=True)
     if url is not None and not url.text.startswith("jdbc:"):
         fields.problems.error(
-            url.place,
-            f"{fields.what}: jdbc must begin with jdbc:, as in jdbc:postgresql://host/database.",
+            url.position,
+            f"{fields.subject}: jdbc must begin with jdbc:, as in jdbc:postgresql://host/database.",
         )
     if "password" in fields:
         fields.node_of("password")
@@ -104,11 +104,11 @@ def _jdbc(name: str, fields: Fields, origin: Text) -> Sink | None:
         )
     result = JdbcSink(
         name=name,
-        place=fields.place(),
+        position=fields.position(),
         origin=origin,
         mode=fields.choice("mode", ("append", "update"), "append"),
-        url=url or Text("", fields.place()),
-        table=table or Text("", fields.place()),
+        url=url or Text("", fields.position()),
+        table=table or Text("", fields.position()),
         key=fields.texts("key"),
         latest_by=fields.text("latest_by"),
         user=fields.word("user"),
@@ -127,7 +127,7 @@ def _console(name: str, fields: Fields, origin: Text) -> Sink | None:
         fields.error("console", "console must be true.")
     return ConsoleSink(
         name=name,
-        place=fields.place(),
+        position=fields.position(),
         origin=origin,
         mode=fields.choice("mode", ("append", "update", "complete"), "append"),
         rows=fields.number("rows") or 20,

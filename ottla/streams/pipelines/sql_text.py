@@ -78,10 +78,10 @@ def check_shape(text: Text, subject: str, problems: Problems) -> bool:
                 return False
             stack.pop()
     if stack:
-        place = text.at(stack[-1].start)
-        problems.error(place, f"{subject}: {stack[-1].text} is not closed.")
+        position = text.at(stack[-1].start)
+        problems.error(position, f"{subject}: {stack[-1].text} is not closed.")
     if not count:
-        problems.error(text.place, f"{subject}: the text is empty.")
+        problems.error(text.position, f"{subject}: the text is empty.")
     return bool(count) and not stack
 
 
@@ -104,10 +104,10 @@ def tables(sql: str) -> list[TableName]:
     results: list[TableName] = []
     own = _own_names(sql)
     levels = [_Level(False)]
-    words = list(tokens(sql))
-    for position, token in enumerate(words):
-        before = words[position - 1] if position else None
-        after = words[position + 1] if position + 1 < len(words) else None
+    sql_tokens = list(tokens(sql))
+    for position, token in enumerate(sql_tokens):
+        before = sql_tokens[position - 1] if position else None
+        after = sql_tokens[position + 1] if position + 1 < len(sql_tokens) else None
         level = levels[-1]
         if token.kind == "open":
             levels.append(_Level(_opens_arguments(before, after)))
@@ -115,7 +115,7 @@ def tables(sql: str) -> list[TableName]:
             levels = levels[:-1] or [_Level(False)]
         elif token.kind == "word" and not level.is_function:
             level.in_tables = _in_tables(level, token, before)
-        name = _table_after(token, level, words, position)
+        name = _table_after(token, level, sql_tokens, position)
         if name is not None and name.name.lower() not in own:
             results.append(name)
     return results
@@ -134,30 +134,34 @@ def _in_tables(level: _Level, token: Token, before: Token | None) -> bool:
 
 
 def _table_after(
-    token: Token, level: _Level, words: list[Token], position: int
+    token: Token, level: _Level, sql_tokens: list[Token], position: int
 ) -> TableName | None:
     """Return the table after a FROM, a JOIN or a comma between tables."""
     leads = token.lower in ("from", "join") or (token.text == "," and level.in_tables)
     if not leads or level.is_function or not level.in_tables:
         return None
-    rest = words[position + 1 : position + 4]
-    if not rest or rest[0].kind not in ("word", "quoted") or rest[0].lower in _NO_TABLES:
+    following = sql_tokens[position + 1 : position + 4]
+    if (
+        not following
+        or following[0].kind not in ("word", "quoted")
+        or following[0].lower in _NO_TABLES
+    ):
         return None
     # range(10), or a name of another catalog: not checked here.
-    if len(rest) > 1 and rest[1].text in ("(", "."):
+    if len(following) > 1 and following[1].text in ("(", "."):
         return None
-    return TableName(rest[0].text.strip("`"), rest[0].start)
+    return TableName(following[0].text.strip("`"), following[0].start)
 
 
 def _own_names(sql: str) -> set[str]:
     """Return the names that WITH defines in the query itself."""
-    words = list(tokens(sql))
-    if not any(word.lower == "with" for word in words):
+    sql_tokens = list(tokens(sql))
+    if not any(token.lower == "with" for token in sql_tokens):
         return set()
     return {
-        words[n].lower.strip("`")
-        for n in range(len(words) - 2)
-        if words[n].kind in ("word", "quoted")
-        and words[n + 1].lower == "as"
-        and words[n + 2].text == "("
+        sql_tokens[n].lower.strip("`")
+        for n in range(len(sql_tokens) - 2)
+        if sql_tokens[n].kind in ("word", "quoted")
+        and sql_tokens[n + 1].lower == "as"
+        and sql_tokens[n + 2].text == "("
     }

@@ -50,15 +50,15 @@ class Translation:
     def __init__(self, points: Iterable[Point]) -> None:
         self._points: dict[int, list[tuple[int, int]]] = {}
         for point in points:
-            known = self._points.setdefault(point.partition, [])
-            known.append((point.source_offset, point.target_offset))
-        for partition, known in self._points.items():
+            partition_points = self._points.setdefault(point.partition, [])
+            partition_points.append((point.source_offset, point.target_offset))
+        for partition, partition_points in self._points.items():
             # If a source offset was stored twice, both points are valid, and the later one is
             # further.
-            self._points[partition] = sorted(dict(sorted(known)).items())
+            self._points[partition] = sorted(dict(sorted(partition_points)).items())
 
     def translate(self, partition: int, source_offset: int) -> int | None:
         """Return the target offset; None before the first known point."""
-        known = self._points.get(partition, [])
-        at = bisect.bisect_right(known, source_offset, key=lambda point: point[0])
-        return known[at - 1][1] if at else None
+        partition_points = self._points.get(partition, [])
+        at = bisect.bisect_right(partition_points, source_offset, key=lambda point: point[0])
+        return partition_points[at - 1][1] if at else None

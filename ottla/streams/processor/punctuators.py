@@ -12,11 +12,11 @@ class Schedule:
     """A punctuator: its node, the time of the next call, and the function to call."""
 
     def __init__(
-        self, node: str, punctuation: PunctuationType, due: int, interval_ms: int, callback: Any
+        self, node: str, punctuation: PunctuationType, due_ms: int, interval_ms: int, callback: Any
     ) -> None:
         self.node = node
         self.punctuation = punctuation
-        self.due = due
+        self.due = due_ms
         self.interval_ms = interval_ms
         self.callback: Callable[[int], Any] = callback
         self.is_cancelled = False

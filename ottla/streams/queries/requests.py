@@ -237,7 +237,7 @@ class StateQueryRequest(SnakeCase, Generic[R]):
         if is_global:
             return StateQueryResult({}, self._of(view, 0))
         partitions = view.partitions if self.partitions is None else sorted(self.partitions)
-        return StateQueryResult({item: self._of(view, item) for item in partitions})
+        return StateQueryResult({partition: self._of(view, partition) for partition in partitions})
 
     def _of(self, view: StoreView, partition: int) -> QueryResult[R]:
         if partition not in view.partitions:

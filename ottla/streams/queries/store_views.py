@@ -60,7 +60,12 @@ class StoreView(SnakeCase):
     def _first(self, ask: Callable[[Any], Any]) -> Any:
         with self._lock:
             result = (ask(store) for store in self.stores)
-            return self._plain(next((item for item in result if item is not None), None))
+            return self._plain(
+                next(
+                    (answer_of_store for answer_of_store in result if answer_of_store is not None),
+                    None,
+                )
+            )
 
     def _walk(self, ask: Ask) -> KeyValueIterator[Any, Any]:
         """Return the entries that an iteration over all stores finds now."""
@@ -261,12 +266,14 @@ def accessed(builder: StoreBuilder, store: Any, accessor: str) -> Any:
     if builder.kind in kinds:
         facade = kinds[builder.kind]
         return store if facade is None else facade(builder.name, [store])
-    fitting = [accessor for accessor, known in _ACCESSORS.items() if builder.kind in known]
+    fitting = [
+        accessor for accessor, store_kinds in _ACCESSORS.items() if builder.kind in store_kinds
+    ]
     if not fitting:
         raise ValueError(
             f"store {builder.name!r} is an operator's internal buffer and has no accessor"
         )
-    calls = " or ".join(f"{item}({builder.name!r})" for item in fitting)
+    calls = " or ".join(f"{accessor_name}({builder.name!r})" for accessor_name in fitting)
     kind = builder.kind.replace("_", " ")
     raise ValueError(
         f"store {builder.name!r} is a {kind} store, which {accessor} does not return: call {calls}"

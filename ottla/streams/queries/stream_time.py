@@ -33,7 +33,7 @@ class StreamTime:
             result = list_offsets(self._brokers, timestamps) if timestamps else {}
         except (OttlaError, OSError):
             return ""
-        latest = max((item.timestamp for item in result.values()), default=-1)
+        latest = max((offset.timestamp for offset in result.values()), default=-1)
         if latest < 0:
             return ""
         return f"{datetime.fromtimestamp(latest // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

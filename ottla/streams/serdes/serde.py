@@ -56,7 +56,7 @@ def changes(value: Serde[T]) -> Serde[Change[T]]:
 def _changes(value: Serde[T]) -> Serde[Change[T]]:
     def write(change: Change[T]) -> bytes:
         new, old = value.to_bytes(change.new_value), value.to_bytes(change.old_value)
-        lengths = (-1 if item is None else len(item) for item in (new, old))
+        lengths = (-1 if encoded is None else len(encoded) for encoded in (new, old))
         return _CHANGE.pack(*lengths, change.is_latest) + (new or b"") + (old or b"")
 
     def read(data: bytes) -> Change[T]:

@@ -114,27 +114,27 @@ def known_options() -> tuple[str, ...]:
     return ("application_id", "bootstrap_servers", *(field_.name for field_ in fields))
 
 
-def check_names(words: Iterable[str]) -> None:
+def check_names(names: Iterable[str]) -> None:
     """Raise ConfigError for a keyword argument that KafkaStreams does not have, with a suggestion."""
-    known = known_options()
-    for name in words:
-        if name in known:
+    options = known_options()
+    for name in names:
+        if name in options:
             continue
         instead = instead_of(name)
         if instead is not None:
             raise ConfigError(
                 f"The option {name!r} of Kafka Streams has no effect on Spark: {instead}."
             )
-        near = difflib.get_close_matches(name.replace(".", "_"), known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known options: {', '.join(known[2:])}."
+        near = difflib.get_close_matches(name.replace(".", "_"), options, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known options: {', '.join(options[2:])}."
         raise ConfigError(f"There is no option {name} of KafkaStreams; {hint}")
 
 
-def read_settings(words: Mapping[str, Any]) -> AppSettings:
+def read_settings(options: Mapping[str, Any]) -> AppSettings:
     """Return the settings. Raises ConfigError for unknown options and invalid values."""
-    check_names(words)
-    _check_numbers(words)
-    settings = AppSettings(**words)
+    check_names(options)
+    _check_numbers(options)
+    settings = AppSettings(**options)
     check_serdes(settings.default_key_serde, settings.default_value_serde)
     _check_server(settings.application_server)
     if settings.processing_guarantee not in (AT_LEAST_ONCE, EXACTLY_ONCE):
@@ -145,9 +145,9 @@ def read_settings(words: Mapping[str, Any]) -> AppSettings:
     return settings
 
 
-def _check_numbers(words: Mapping[str, Any]) -> None:
+def _check_numbers(options: Mapping[str, Any]) -> None:
     for name, least in _LEAST.items():
-        value = words.get(name, least)
+        value = options.get(name, least)
         if name == "num_stream_threads" and value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value < least:

@@ -96,32 +96,32 @@ def keywords(config: Mapping[str, Any] | None, known: Collection[str] = ()) -> d
     every name is accepted.
     """
     config = config or {}
-    words: dict[str, Any] = {}
+    keyword_arguments: dict[str, Any] = {}
     handlers: dict[str, Any] = {}
     own: dict[str, Any] = dict(config.get("app_configs") or {})
     for name, value in config.items():
-        word = name.replace(".", "_")
-        if word in ("topology_optimization", "app_configs"):
+        keyword = name.replace(".", "_")
+        if keyword in ("topology_optimization", "app_configs"):
             continue
-        if word in _STARTS:
+        if keyword in _STARTS:
             _check_start(name, value)
-        elif word in _HANDLERS:
-            handlers[_HANDLERS[word]] = _configured(value, config)
-        elif word == "default_timestamp_extractor" and hasattr(value, "configure"):
-            words[word] = _configured(value, config)
-        elif known and word not in known:
+        elif keyword in _HANDLERS:
+            handlers[_HANDLERS[keyword]] = _configured(value, config)
+        elif keyword == "default_timestamp_extractor" and hasattr(value, "configure"):
+            keyword_arguments[keyword] = _configured(value, config)
+        elif known and keyword not in known:
             _check_own(name, known)
             own[name] = value
         else:
-            words[word] = value() if word in _MADE and callable(value) else value
-    if handlers and "exception_handlers" in words:
+            keyword_arguments[keyword] = value() if keyword in _MADE and callable(value) else value
+    if handlers and "exception_handlers" in keyword_arguments:
         raise ConfigError("Set handlers one by one or as exception_handlers, not both.")
     if handlers:
-        words["exception_handlers"] = ExceptionHandlers(**handlers)
+        keyword_arguments["exception_handlers"] = ExceptionHandlers(**handlers)
     if own:
         plain = {name: setting for name, setting in config.items() if isinstance(setting, _PLAIN)}
-        words["app_configs"] = {**plain, **own}
-    return words
+        keyword_arguments["app_configs"] = {**plain, **own}
+    return keyword_arguments
 
 
 def _configured(value: Any, config: Mapping[str, Any]) -> Any:

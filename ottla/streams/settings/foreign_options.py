@@ -87,6 +87,6 @@ def instead_of(name: str) -> str | None:
 
 def slip_of(name: str, known: Iterable[str]) -> str | None:
     """Return the known option that `name` is probably a misspelling of; None if none is similar."""
-    plain = {item.replace(".", "_"): item for item in (*known, *_INSTEAD)}
+    plain = {option.replace(".", "_"): option for option in (*known, *_INSTEAD)}
     near = difflib.get_close_matches(name.replace(".", "_"), plain, n=1, cutoff=_ALIKE)
     return plain[near[0]] if near else None

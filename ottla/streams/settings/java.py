@@ -75,14 +75,14 @@ def version_of(home: str) -> int | None:
     """Return the major version of the Java runtime in a directory; None if it does not run."""
     java = Path(home) / "bin" / "java"
     try:
-        done = subprocess.run(  # noqa: S603  the Java that the machine itself names
+        process = subprocess.run(  # noqa: S603  the Java that the machine itself names
             [str(java), "-version"], capture_output=True, text=True, check=False, timeout=30
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     # Java prints its version to standard error.
-    match = _VERSION.search(done.stderr)
-    return int(match.group(1)) if match and done.returncode == 0 else None
+    match = _VERSION.search(process.stderr)
+    return int(match.group(1)) if match and process.returncode == 0 else None
 
 
 def make_shim(home: str) -> str:

@@ -17,37 +17,37 @@ from ottla.streams.stores.packing import pack, unpack
 
 _FOREVER = (1 << 63) - 1
 _TIME = struct.Struct(">q")
-_PLACE = struct.Struct(">qb")
+_OUTER_KEY = struct.Struct(">qb")
 
 
-class Held(NamedTuple):
+class BufferedRecord(NamedTuple):
     """A buffered record, and the topic, partition and offset it was read from."""
 
     record: Record[Any, Any]
     metadata: RecordMetadata | None
 
 
-def _context_size(held: Held) -> int:
+def _context_size(buffered: BufferedRecord) -> int:
     # Kafka's ProcessorRecordContext estimates its own size like this.
-    topic = "" if held.metadata is None else held.metadata.topic
-    return 8 + 8 + len(topic) + 4 + sum(_header_size(header) for header in held.record.headers)
+    topic = "" if buffered.metadata is None else buffered.metadata.topic
+    return 8 + 8 + len(topic) + 4 + sum(_header_size(header) for header in buffered.record.headers)
 
 
 def _header_size(header: Header) -> int:
     return len(header[0]) + len(header[1] or b"")
 
 
-def _context(held: Held) -> tuple[Any, ...]:
+def _context(buffered: BufferedRecord) -> tuple[Any, ...]:
     """Return the fields of a record other than key and value, as plain values."""
-    record, metadata = held
+    record, metadata = buffered
     headers = [tuple(header) for header in record.headers]
     return record.timestamp, headers, None if metadata is None else tuple(metadata)
 
 
-def _held(key: Any, value: Any, context: tuple[Any, ...]) -> Held:
+def _buffered(key: Any, value: Any, context: tuple[Any, ...]) -> BufferedRecord:
     timestamp, headers, metadata = context
     record = Record(key, value, timestamp, tuple(headers))
-    return Held(record, None if metadata is None else RecordMetadata(*metadata))
+    return BufferedRecord(record, None if metadata is None else RecordMetadata(*metadata))
 
 
 class SuppressBuffer:
@@ -74,42 +74,44 @@ class SuppressBuffer:
         first = self._order.first()
         return _FOREVER if first is None else int(_TIME.unpack_from(first[0])[0])
 
-    def put(self, time: int, held: Held) -> None:
+    def put(self, time: int, buffered: BufferedRecord) -> None:
         """Add a change; a later change of a key keeps the position of the first one."""
-        key = self._key.serialize(held.record.key)
-        change: Change[Any] = held.record.value
+        key = self._key.serialize(buffered.record.key)
+        change: Change[Any] = buffered.record.value
         old, new = self._value.to_bytes(change.old_value), self._value.to_bytes(change.new_value)
-        known = self._keys.get(key)
-        time, size_before, prior = (time, 0, old) if known is None else unpack(known)
+        stored = self._keys.get(key)
+        time, size_before, prior = (time, 0, old) if stored is None else unpack(stored)
         shared = old if old != prior else None
-        size = 8 + len(key) + _context_size(held)
-        size += sum(len(item or b"") for item in (prior, shared, new))
+        size = 8 + len(key) + _context_size(buffered)
+        size += sum(len(encoded or b"") for encoded in (prior, shared, new))
         self.size_bytes += size - size_before
         self._keys.put(key, pack((time, size, prior)))
-        waiting = pack((old, new, change.is_latest, _context(held)))
+        waiting = pack((old, new, change.is_latest, _context(buffered)))
         self._order.put(_TIME.pack(time) + key, waiting)
 
-    def pop(self) -> Held:
+    def pop(self) -> BufferedRecord:
         """Remove and return the first change."""
         first = self._order.first()
         assert first is not None
         time_and_key, waiting = first
         key = time_and_key[_TIME.size :]
-        known = self._keys.get(key)
-        assert known is not None
-        self.size_bytes -= unpack(known)[1]
+        stored = self._keys.get(key)
+        assert stored is not None
+        self.size_bytes -= unpack(stored)[1]
         self._order.put(time_and_key, None)
         self._keys.put(key, None)
         old, new, is_latest, context = unpack(waiting)
         change = Change(self._value.from_bytes(new), self._value.from_bytes(old), is_latest)
-        return _held(self._key.deserialize(key), change, context)
+        return _buffered(self._key.deserialize(key), change, context)
 
     def prior_value(self, key: Any) -> tuple[bool, Any]:
         """Return True if a key is buffered, and the value that readers of the table still see for
         it.
         """
-        known = self._keys.get(self._key.serialize(key))
-        return (False, None) if known is None else (True, self._value.from_bytes(unpack(known)[2]))
+        stored = self._keys.get(self._key.serialize(key))
+        return (
+            (False, None) if stored is None else (True, self._value.from_bytes(unpack(stored)[2]))
+        )
 
     def remember(self) -> int:
         """Return the size, for `recall`."""
@@ -146,19 +148,19 @@ class JoinBuffer:
         self._sequence = 0
         self._latest = -1
 
-    def put(self, held: Held) -> bool:
+    def put(self, buffered: BufferedRecord) -> bool:
         """Add a record; return False if it is too late to be buffered."""
-        record = held.record
+        record = buffered.record
         if self._latest - self._grace_ms > record.timestamp:
             return False
         self._latest = max(self._latest, record.timestamp)
         self._sequence += 1
         key = self._key.serialize(record.key)
         stored_key = _TIME.pack(record.timestamp) + key + _TIME.pack(self._sequence)
-        self._held.put(stored_key, pack((self._value.to_bytes(record.value), _context(held))))
+        self._held.put(stored_key, pack((self._value.to_bytes(record.value), _context(buffered))))
         return True
 
-    def due(self) -> Iterator[Held]:
+    def due(self) -> Iterator[BufferedRecord]:
         """Remove and return the records whose grace period is over."""
         while (first := self._held.first()) is not None:
             stored_key, waiting = first
@@ -167,7 +169,7 @@ class JoinBuffer:
             self._held.put(stored_key, None)
             value, context = unpack(waiting)
             key = self._key.deserialize(stored_key[_TIME.size : -_TIME.size])
-            yield _held(key, self._value.from_bytes(value), context)
+            yield _buffered(key, self._value.from_bytes(value), context)
 
     def remember(self) -> tuple[int, int]:
         """Return the buffer's time, for `recall`."""
@@ -212,32 +214,34 @@ class OuterJoinStore:
     def _value(self, outer_key: OuterKey) -> Serde[Any]:
         return self._values[0 if outer_key.side == 1 else 1]
 
-    def place(self, timestamp: int, side: int, key: Any) -> OuterKey:
+    def outer_key(self, timestamp: int, side: int, key: Any) -> OuterKey:
         """Return the store key for a record of a side."""
         return OuterKey(timestamp, side, self._key.serialize(key))
 
     def put(self, outer_key: OuterKey, record: Record[Any, Any]) -> None:
         """Add a record."""
-        stored = _PLACE.pack(outer_key.timestamp, outer_key.side) + outer_key.key
+        stored = _OUTER_KEY.pack(outer_key.timestamp, outer_key.side) + outer_key.key
         result = self._waiting.get(stored)
         waiting = [] if result is None else unpack(result)
         waiting.append(
-            (self._value(outer_key).to_bytes(record.value), _context(Held(record, None)))
+            (self._value(outer_key).to_bytes(record.value), _context(BufferedRecord(record, None)))
         )
         self._waiting.put(stored, pack(waiting))
 
     def delete(self, outer_key: OuterKey) -> None:
         """Remove the record of a store key: it has been joined or emitted."""
-        self._waiting.put(_PLACE.pack(outer_key.timestamp, outer_key.side) + outer_key.key, None)
+        self._waiting.put(
+            _OUTER_KEY.pack(outer_key.timestamp, outer_key.side) + outer_key.key, None
+        )
 
     def all(self) -> Iterator[tuple[OuterKey, Record[Any, Any]]]:
         """Iterate over the records by time; changes during the iteration may or may not be seen."""
         for stored, waiting in self._waiting.walk():
-            timestamp, side = _PLACE.unpack_from(stored)
-            outer_key = OuterKey(timestamp, side, stored[_PLACE.size :])
+            timestamp, side = _OUTER_KEY.unpack_from(stored)
+            outer_key = OuterKey(timestamp, side, stored[_OUTER_KEY.size :])
             key, serde = self._key.deserialize(outer_key.key), self._value(outer_key)
             for value, context in unpack(waiting):
-                yield outer_key, _held(key, serde.from_bytes(value), context).record
+                yield outer_key, _buffered(key, serde.from_bytes(value), context).record
 
     def remember(self) -> tuple[int, int, int]:
         """Return the store's time, for `recall`."""

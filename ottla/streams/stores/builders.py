@@ -166,9 +166,9 @@ def _session(builder: StoreBuilder, parts: _Parts) -> StateStore:
 
 
 def _versioned(builder: StoreBuilder, parts: _Parts) -> StateStore:
-    held, history_ms = parts.open_map(builder.name), builder.retention_ms
+    entries, history_ms = parts.open_map(builder.name), builder.retention_ms
     return VersionedKeyValueStore(
-        builder.name, *parts.serdes(), history_retention_ms=history_ms, held=held
+        builder.name, *parts.serdes(), history_retention_ms=history_ms, entries=entries
     )
 
 

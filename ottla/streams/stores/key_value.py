@@ -26,13 +26,13 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
         key: Serde[K],
         value: Serde[V],
         changelog: Changelog | None = None,
-        held: OrderedBytes | None = None,
+        entries: OrderedBytes | None = None,
     ) -> None:
         self.name = name
         self._key = key
         self._value = value
         self._changelog = changelog
-        self._held = MemoryBytes() if held is None else held
+        self._held = MemoryBytes() if entries is None else entries
         # Each record calls these several times, so they are looked up once.
         self._to_key, self._read = key.serialize, value.deserialize
         self._get, self._put = self._held.get, self._held.put
@@ -99,7 +99,7 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
     def _scan(self, low: K | None, high: K | None, *, reverse: bool) -> KeyValueIterator[K, V]:
         bounds = self._key.to_bytes(low), self._key.to_bytes(high)
         return KeyValueIterator(
-            self._read_entry(*item) for item in self._walk(*bounds, reverse=reverse)
+            self._read_entry(*entry) for entry in self._walk(*bounds, reverse=reverse)
         )
 
     def _walk(
@@ -139,9 +139,9 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         key: Serde[K],
         value: Serde[V],
         changelog: Changelog | None = None,
-        held: OrderedBytes | None = None,
+        entries: OrderedBytes | None = None,
     ) -> None:
-        super().__init__(name, key, timestamped(value), changelog, held)
+        super().__init__(name, key, timestamped(value), changelog, entries)
         self._write_plain = value.serialize
 
     def put(self, key: K, value: ValueAndTimestamp[V] | None) -> None:

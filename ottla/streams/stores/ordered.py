@@ -130,8 +130,8 @@ class MemoryBytes:
 
     def clear(self) -> None:
         """Remove all keys."""
-        for item in (self._values, self._keys, self._fresh, self._removed):
-            item.clear()
+        for collection in (self._values, self._keys, self._fresh, self._removed):
+            collection.clear()
 
     def __len__(self) -> int:
         """Return the number of keys."""
@@ -185,25 +185,25 @@ class Segments:
         segment = time // self._interval_ms
         if segment < self._oldest:
             return False
-        held = self._segments.get(segment)
-        if held is None:
-            held = self._open(segment)
-        held.put(key, value)
+        entries = self._segments.get(segment)
+        if entries is None:
+            entries = self._open(segment)
+        entries.put(key, value)
         if self._by_time:
             self._times[segment].put(_TIME.pack(time) + key, None if value is None else b"")
         return True
 
     def _drop_old(self) -> None:
-        for item in [segment for segment in self._segments if segment < self._oldest]:
-            self._segments.pop(item).clear()
+        for number in [segment for segment in self._segments if segment < self._oldest]:
+            self._segments.pop(number).clear()
             if self._by_time:
-                self._times.pop(item).clear()
+                self._times.pop(number).clear()
 
     def _open(self, segment: int) -> OrderedBytes:
-        held = self._segments[segment] = self._open_map(str(segment))
+        entries = self._segments[segment] = self._open_map(str(segment))
         if self._by_time:
             self._times[segment] = self._open_map(f"{segment}/times")
-        return held
+        return entries
 
     def remember(self) -> tuple[int, list[int]]:
         """Return the time and the segments, for `recall`."""
@@ -227,14 +227,16 @@ class Segments:
         results = sorted(
             (segment for segment in self._segments if low <= segment <= high), reverse=reverse
         )
-        return [self._segments[item] for item in results]
+        return [self._segments[number] for number in results]
 
     def in_time(self, time_from: int, time_to: int) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over the keys in a time range; without an index, the result may contain nearby
         keys.
         """
         low, high = time_from // self._interval_ms, time_to // self._interval_ms
-        for number in sorted(item for item in self._segments if low <= item <= high):
+        for number in sorted(
+            segment_number for segment_number in self._segments if low <= segment_number <= high
+        ):
             segment = self._segments[number]
             if not self._by_time:
                 yield from segment.scan()

@@ -34,14 +34,14 @@ class VersionedKeyValueStore(SnakeCase, Generic[K, V]):
         changelog: Changelog | None = None,
         *,
         history_retention_ms: int,
-        held: OrderedBytes | None = None,
+        entries: OrderedBytes | None = None,
     ) -> None:
         self.name = name
         self._key = key
         self._value = value
         self._changelog = changelog
         self._history_ms = history_retention_ms
-        self._held = MemoryBytes() if held is None else held
+        self._held = MemoryBytes() if entries is None else entries
         self._latest = -1
 
     def put(self, key: K, value: V | None, timestamp: int) -> int | None:

@@ -30,7 +30,7 @@ Forward = Callable[[Record[Any, Any]], None]
 class Dependencies(Protocol):
     """The parts of the task that the cache uses."""
 
-    def place(self) -> CurrentRecord:
+    def current_record(self) -> CurrentRecord:
         """Return the record that is being processed."""
 
     def at(self, current: CurrentRecord) -> AbstractContextManager[None]:
@@ -45,7 +45,7 @@ class _Update:
     """The value of the key at the last commit."""
     value: bytes | None
     timestamp: int
-    place: CurrentRecord
+    current_record: CurrentRecord
     forward: Forward | None = None
     record: Record[Any, Any] | None = None
 
@@ -110,7 +110,7 @@ class CachedTable:
 
     def log(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
         """Cache a write of the store."""
-        current = self._cache.task.place()
+        current = self._cache.task.current_record()
         time = current[2] if timestamp is None else timestamp
         before = self._updates.pop(key, None)
         committed = self.before if before is None else before.committed
@@ -137,7 +137,7 @@ class CachedTable:
             self._cache.size_bytes -= _size(key, update)
             if self.has_listeners and update.value is None and update.committed is None:
                 continue
-            with self._cache.task.at(update.place):
+            with self._cache.task.at(update.current_record):
                 if self._changelog is not None:
                     self._changelog(key, update.value, update.timestamp)
                 self._forward_change(update)
@@ -148,9 +148,9 @@ class CachedTable:
             return
         change: Change[Any] = record.value
         if change.new_value is None and not self._keeps_time:
-            record = record.with_timestamp(update.place[2])
+            record = record.with_timestamp(update.current_record[2])
         changed = Change(change.new_value, self._old_value(update), change.is_latest)
-        update.forward(record.with_value(changed).with_headers(update.place[3]))
+        update.forward(record.with_value(changed).with_headers(update.current_record[3]))
 
     def _old_value(self, update: _Update) -> Any:
         """Return the value of the key at the last commit; the last update may have replaced a later
@@ -170,9 +170,9 @@ def _size(key: bytes, update: _Update) -> int:
 class _WriteObserver:
     """A map that keeps the previous value of a key before each write."""
 
-    def __init__(self, table: CachedTable, held: OrderedBytes) -> None:
+    def __init__(self, table: CachedTable, entries: OrderedBytes) -> None:
         self._table = table
-        self._held = held
+        self._held = entries
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key."""

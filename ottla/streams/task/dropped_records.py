@@ -68,15 +68,15 @@ class DroppedRecords:
             return
         self._lines[cause] = LoggedLine(now + _QUIET_MS, 0)
         topic, partition, offset = metadata or (None, -1, -1)
-        said = {"topic": topic, "partition": partition, "offset": offset, **facts, "node": node}
-        more = (
+        fields = {"topic": topic, "partition": partition, "offset": offset, **facts, "node": node}
+        unlogged_text = (
             "" if line is None or not line.unlogged else f" ({line.unlogged} more like it before)"
         )
         _log.warning(
             "Skipping record %s. %s%s",
             reason,
-            " ".join(f"{name}=[{value}]" for name, value in said.items()),
-            more,
+            " ".join(f"{name}=[{value}]" for name, value in fields.items()),
+            unlogged_text,
         )
 
     def rate(self) -> float:

@@ -12,7 +12,7 @@ from ottla.base.errors import ApiError
 from ottla.streams.model.errors import DeserializationError, SerializationError, StreamsError
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.model.records import NO_TIMESTAMP, Record, RecordMetadata
-from ottla.streams.model.user_errors import tell_place
+from ottla.streams.model.user_errors import note_record
 from ottla.streams.processor.api import RecordContext, TimestampedRecord, TimestampExtractor
 from ottla.streams.processor.timestamps import FailOnInvalidTimestamp, extracting
 from ottla.streams.serdes import Serde, changes, resolve
@@ -75,9 +75,9 @@ class Failures:
 
     def _context(self, node: str) -> ErrorHandlerContext:
         metadata, raw = self._task.metadata, self._task.raw
-        held = raw or TopicRecord(None, None, NO_TIMESTAMP)
+        record = raw or TopicRecord(None, None, NO_TIMESTAMP)
         position = metadata or (None, -1, -1)
-        return self._context_of(node, position, held)
+        return self._context_of(node, position, record)
 
     def _context_of(
         self, node: str, position: tuple[str | None, int, int], raw: TopicRecord
@@ -164,7 +164,7 @@ class Failures:
         except Exception as error:
             if self._handlers.sees_processing and self._unprocessed(node, None, error):
                 return
-            tell_place(error, None, node)
+            note_record(error, None, node)
             raise
 
 
@@ -208,22 +208,22 @@ class Reader:
                 return None
             raise DeserializationError(self._unread(topic, raw, error, is_key=is_key)) from error
         if self._extract is not None and self._extraction is not None:
-            seen = TimestampedRecord(
+            record = TimestampedRecord(
                 key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
             )
             latest = self._latest.get((topic, raw.partition), NO_TIMESTAMP)
-            timestamp = self._extract(seen, latest)
+            timestamp = self._extract(record, latest)
             if type(timestamp) is not int or timestamp < 0:
-                timestamp = self._extraction.checked(timestamp, seen)
+                timestamp = self._extraction.checked(timestamp, record)
             self._latest[topic, raw.partition] = max(latest, timestamp)
             if timestamp < 0:
                 self._failures.undated(self.name, topic, raw, timestamp)
                 return None
         elif timestamp < 0:
-            seen = TimestampedRecord(
+            record = TimestampedRecord(
                 key, value, timestamp, topic, raw.partition, raw.offset, raw.headers
             )
-            FailOnInvalidTimestamp().extract(seen, NO_TIMESTAMP)
+            FailOnInvalidTimestamp().extract(record, NO_TIMESTAMP)
         return Record(key, value, timestamp, raw.headers)
 
     def _unread(self, topic: str, raw: TopicRecord, error: Exception, *, is_key: bool) -> str:
@@ -237,8 +237,8 @@ class Reader:
 
 
 def _shortened(data: bytes | None) -> str:
-    shown = repr(data)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    text = repr(data)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _said_of_default(own: Serde[Any] | None, used: Serde[Any], edge: str, part: str) -> str:

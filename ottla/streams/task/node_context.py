@@ -117,8 +117,8 @@ class NodeContext(SnakeCase):
         elif child in self._children:
             self._children[child](record)
         else:
-            known = ", ".join(self._children) or "none"
-            raise StreamsError(f"{self._name} has no child {child}; its children are: {known}")
+            names = ", ".join(self._children) or "none"
+            raise StreamsError(f"{self._name} has no child {child}; its children are: {names}")
 
     def schedule(
         self,
@@ -148,9 +148,9 @@ class NodeContext(SnakeCase):
         """Return a store that is connected to this processor, or a global store."""
         if name in self.stores or name in self._task.topology.global_stores:
             return self._task.stores[name]
-        known = ", ".join(sorted(self.stores)) or "none"
+        names = ", ".join(sorted(self.stores)) or "none"
         raise StreamsError(
-            f"processor {self._name} is not connected to store {name}; its stores are: {known}"
+            f"processor {self._name} is not connected to store {name}; its stores are: {names}"
         )
 
     store = get_state_store

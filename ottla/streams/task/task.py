@@ -22,7 +22,7 @@ from typing import Any
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.model.records import NO_TIMESTAMP, Header, Record, RecordMetadata
-from ottla.streams.model.user_errors import frames_of, tell_place
+from ottla.streams.model.user_errors import frames_of, note_record
 from ottla.streams.processor.api import FixedKeyProcessor, Processor, PunctuationType
 from ottla.streams.processor.punctuators import Punctuators, Schedule
 from ottla.streams.serdes import resolve
@@ -52,7 +52,7 @@ class _Waiting:
     """The buffered records of a partition; the first one has been deserialized."""
 
     reader: Reader
-    place: tuple[str, int]
+    topic_partition: tuple[str, int]
     records: deque[TopicRecord] = field(default_factory=deque)
     head: Record[Any, Any] | None = None
     head_raw: TopicRecord | None = None
@@ -61,10 +61,10 @@ class _Waiting:
         while self.head is None and self.records:
             raw = self.records.popleft()
             try:
-                self.head = self.reader.read(self.place[0], raw)
+                self.head = self.reader.read(self.topic_partition[0], raw)
             except Exception as error:
-                metadata = RecordMetadata(self.place[0], raw.partition, raw.offset)
-                tell_place(error, metadata, self.reader.name)
+                metadata = RecordMetadata(self.topic_partition[0], raw.partition, raw.offset)
+                note_record(error, metadata, self.reader.name)
                 raise
             self.head_raw = raw
 
@@ -92,7 +92,7 @@ class Task:
         """The bytes of the current record; None if they are no longer known."""
         self.stores: dict[str, StateStore] = {}
         self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
-        self.punctuators = {item: Punctuators() for item in PunctuationType}
+        self.punctuators = {punctuation: Punctuators() for punctuation in PunctuationType}
         self._output = output
         self._failures = Failures(settings.exception_handlers, self)
         self.now = NO_TIMESTAMP
@@ -129,14 +129,14 @@ class Task:
         is_plain = not builder.by_time and builder.kind != "versioned"
         return is_plain and builder.name not in self.topology.global_stores
 
-    def place(self) -> CurrentRecord:
+    def current_record(self) -> CurrentRecord:
         """Return the current record: metadata, bytes, timestamp and headers."""
         return self.metadata, self.raw, self.now, self.headers
 
     @contextmanager
     def at(self, current: CurrentRecord) -> Iterator[None]:
         """Return a context in which that record is the current one."""
-        before = self.place()
+        before = self.current_record()
         self.metadata, self.raw, self.now, self.headers = current
         try:
             yield
@@ -204,7 +204,7 @@ class Task:
             try:
                 processor.init(self.contexts[name])
             except Exception as error:
-                tell_place(error, None, name)
+                note_record(error, None, name)
                 raise
 
     def _context(self, node: TopologyNode, stores: frozenset[str]) -> NodeContext:
@@ -224,7 +224,7 @@ class Task:
     def _add_source(self, source: Source) -> None:
         order = len(self.contexts)
         defaults, extractor = self.settings.defaults, self.settings.default_timestamp_extractor
-        internal = any(item in self.topology.internal_topics for item in source.topics)
+        internal = any(topic in self.topology.internal_topics for topic in source.topics)
         own_extractor = None if internal else extractor
         reader = Reader(source, defaults, self._failures, order, own_extractor)
         for topic in source.topics:
@@ -283,7 +283,7 @@ class Task:
     def _advance(self, waiting: _Waiting) -> None:
         waiting.fill()
         if waiting.head is not None:
-            entry = waiting.head.timestamp, waiting.reader.order, waiting.place, waiting
+            entry = waiting.head.timestamp, waiting.reader.order, waiting.topic_partition, waiting
             heapq.heappush(self._ready, entry)
 
     def process_next(self) -> bool:
@@ -297,7 +297,7 @@ class Task:
         waiting.head = None
         self._advance(waiting)
         self.stream_time = max(self.stream_time, record.timestamp)
-        self._deliver(waiting.reader, waiting.place[0], record, raw)
+        self._deliver(waiting.reader, waiting.topic_partition[0], record, raw)
         return True
 
     def process_alone(self, topic: str, records: Iterable[TopicRecord]) -> None:
@@ -316,7 +316,7 @@ class Task:
                 record = read(topic, raw)
             except Exception as error:
                 metadata = RecordMetadata(topic, raw.partition, raw.offset)
-                tell_place(error, metadata, reader.name)
+                note_record(error, metadata, reader.name)
                 raise
             if record is None:
                 continue
@@ -360,7 +360,7 @@ class Task:
             # A store calls its serdes; a cached store also calls the operators below its table.
             follows = isinstance(owner, Writer) or id(owner) in names
             store = None if follows else stores.get(id(owner), store)
-        tell_place(error, self.metadata, node, None if store is None else self._of_store(store))
+        note_record(error, self.metadata, node, None if store is None else self._of_store(store))
 
     def _of_store(self, name: str) -> str:
         """Return the hint for an error of a store's serdes."""
@@ -405,10 +405,10 @@ class Task:
         """Schedule a punctuator. On stream time it is due at the first record, or at `start` (ms)."""
         is_timed = punctuation is PunctuationType.WALL_CLOCK_TIME
         now = self.clock() if is_timed else self.stream_time
-        due = start
-        if due is None:
-            due = now + interval_ms if is_timed else 0
-        schedule = Schedule(node, punctuation, due, interval_ms, callback)
+        due_ms = start
+        if due_ms is None:
+            due_ms = now + interval_ms if is_timed else 0
+        schedule = Schedule(node, punctuation, due_ms, interval_ms, callback)
         if start is not None and start < now:
             schedule.advance(now)
         self.punctuators[punctuation].add(schedule)

@@ -106,18 +106,18 @@ def _hash_set_order(names: Iterable[str]) -> list[str]:
     return sorted(unique, key=lambda name: _java_hash(name) & (size - 1))
 
 
-def _insert(places: list[_Placed], new: _Placed) -> None:
-    low, high = 0, len(places)
+def _insert(placed_nodes: list[_Placed], new: _Placed) -> None:
+    low, high = 0, len(placed_nodes)
     while low < high:
         middle = (low + high) // 2
-        if places[middle].rank < new.rank:
+        if placed_nodes[middle].rank < new.rank:
             low = middle + 1
         else:
             high = middle
-    places.insert(low, new)
+    placed_nodes.insert(low, new)
 
 
-def _place(nodes: Sequence[DescribedNode]) -> list[_Placed]:
+def _placed(nodes: Sequence[DescribedNode]) -> list[_Placed]:
     by_name = {node.name: _Placed(node) for node in nodes}
     for name in _hash_set_order(by_name):
         placed = by_name[name]
@@ -129,8 +129,8 @@ def _place(nodes: Sequence[DescribedNode]) -> list[_Placed]:
     return sorted(by_name.values(), key=lambda placed: placed.rank)
 
 
-def _names(places: Sequence[_Placed]) -> str:
-    return ", ".join(position.node.name for position in places) or "none"
+def _names(placed_nodes: Sequence[_Placed]) -> str:
+    return ", ".join(placed.node.name for placed in placed_nodes) or "none"
 
 
 def _text(placed: _Placed) -> str:
@@ -165,15 +165,15 @@ def describe(groups: Sequence[Sequence[DescribedNode]]) -> TopologyDescription:
     parts = ["Topologies:\n "]
     subtopologies, global_stores = [], []
     for number, nodes in enumerate(groups):
-        places = _place(nodes)
-        described = [_described(position) for position in places]
-        lines = "".join(f"    {_text(placed)}\n" for placed in places)
+        placed_nodes = _placed(nodes)
+        described = [_described(placed) for placed in placed_nodes]
+        lines = "".join(f"    {_text(placed)}\n" for placed in placed_nodes)
         if any(node.is_global for node in nodes):
             parts.append(
                 f"  Sub-topology: {number} for global store (will not generate tasks)\n{lines}"
             )
-            first, *others = sorted(described, key=lambda item: bool(item.predecessors))
-            global_stores.append(GlobalStore(number, first, others[0]))
+            first, *following = sorted(described, key=lambda node: bool(node.predecessors))
+            global_stores.append(GlobalStore(number, first, following[0]))
         else:
             parts.append(f"  Sub-topology: {number}\n{lines}\n")
             subtopologies.append(Subtopology(number, tuple(described)))

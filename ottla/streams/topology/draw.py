@@ -48,9 +48,9 @@ def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
     """Return the drawing. Lines connect existing boxes; only dashed lines may form cycles."""
     by_name = {box.name: box for box in boxes}
     layers = _layers(by_name, lines)
-    places, width, height = _places(layers, by_name)
-    parts = [_line(line, places, by_name) for line in lines]
-    parts += [_box(box, *places[box.name]) for box in boxes]
+    positions, width, height = _positions(layers, by_name)
+    parts = [_line(line, positions, by_name) for line in lines]
+    parts += [_box(box, *positions[box.name]) for box in boxes]
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
@@ -74,7 +74,9 @@ def _layers(boxes: Mapping[str, Box], lines: Sequence[Line]) -> list[list[str]]:
             entered.add(name)
             # A line that closes a cycle is ignored.
             results = [
-                depth_of(item) for item in above[name] if item in depth or item not in entered
+                depth_of(parent)
+                for parent in above[name]
+                if parent in depth or parent not in entered
             ]
             depth[name] = 1 + max(results, default=-1)
         return depth[name]
@@ -96,36 +98,36 @@ def _untangled(layers: list[list[str]], lines: Sequence[Line]) -> list[list[str]
     for number in range(_PASSES):
         order = layers if number % 2 == 0 else layers[::-1]
         for layer in order:
-            places = {name: n / len(item) for item in layers for n, name in enumerate(item)}
+            positions = {name: n / len(names) for names in layers for n, name in enumerate(names)}
             middles = {
-                name: sum(places[item] for item in near[name]) / len(near[name])
+                name: sum(positions[neighbour] for neighbour in near[name]) / len(near[name])
                 if near[name]
-                else places[name]
+                else positions[name]
                 for name in layer
             }
             layer.sort(key=lambda name: middles[name])
     return layers
 
 
-Place = tuple[float, float]
+Position = tuple[float, float]
 
 
-def _places(
+def _positions(
     layers: list[list[str]], boxes: Mapping[str, Box]
-) -> tuple[dict[str, Place], float, float]:
+) -> tuple[dict[str, Position], float, float]:
     """Return the upper left corner of each box, and the size of the drawing."""
     widths = [
         sum(boxes[name].width for name in layer) + _GAP_X * (len(layer) - 1) for layer in layers
     ]
     widest = max(widths, default=0.0)
-    places: dict[str, Place] = {}
+    positions: dict[str, Position] = {}
     for number, (layer, width) in enumerate(zip(layers, widths, strict=True)):
         x, y = _MARGIN + (widest - width) / 2, _MARGIN + number * (_HEIGHT + _GAP_Y)
         for name in layer:
-            places[name] = (x, y)
+            positions[name] = (x, y)
             x += boxes[name].width + _GAP_X
     height = len(layers) * (_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _MARGIN
-    return places, widest + 2 * _MARGIN, max(height, 2.0 * _MARGIN)
+    return positions, widest + 2 * _MARGIN, max(height, 2.0 * _MARGIN)
 
 
 def _box(box: Box, x: float, y: float) -> str:
@@ -140,8 +142,8 @@ def _box(box: Box, x: float, y: float) -> str:
     )
 
 
-def _line(line: Line, places: Mapping[str, Place], boxes: Mapping[str, Box]) -> str:
-    (x1, y1), (x2, y2) = places[line.start], places[line.end]
+def _line(line: Line, positions: Mapping[str, Position], boxes: Mapping[str, Box]) -> str:
+    (x1, y1), (x2, y2) = positions[line.start], positions[line.end]
     x1, x2 = x1 + boxes[line.start].width / 2, x2 + boxes[line.end].width / 2
     y1 += _HEIGHT
     bend = (y2 - y1) / 2

@@ -41,8 +41,8 @@ def _check_stores(plan: Plan) -> None:
         if not isinstance(node, OperatorNode):
             continue
         for store in supplied_stores(node.operator):
-            owner, known = owners.setdefault(store.name, (node.name, store))
-            if known is not store:
+            owner, first_store = owners.setdefault(store.name, (node.name, store))
+            if first_store is not store:
                 raise TopologyError(
                     f"store {store.name} already belongs to {owner}; give the store of {node.name} another name"
                 )

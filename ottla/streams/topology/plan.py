@@ -159,8 +159,8 @@ class Graph:
 
     def add(self, node: PlanNode) -> None:
         """Add a step. Adding it again below the same parents moves it behind the other steps."""
-        known = self._nodes.get(node.name)
-        if known is not None and known is not node:
+        existing = self._nodes.get(node.name)
+        if existing is not None and existing is not node:
             raise TopologyError(
                 f"another operator is named {node.name!r} already: give each a name of its own"
             )
@@ -177,10 +177,10 @@ class Graph:
             )
         check_name(store.name, "a store")
         name = f"store {store.name}"
-        known = self._nodes.get(name)
-        if known is None:
+        existing = self._nodes.get(name)
+        if existing is None:
             self.add(StoreNode(name, (), store))
-        elif not isinstance(known, StoreNode) or known.store is not store:
+        elif not isinstance(existing, StoreNode) or existing.store is not store:
             raise already_added(store.name)
 
     def node(self, name: str) -> PlanNode:
@@ -270,22 +270,25 @@ def _merge_sources(nodes: dict[str, PlanNode]) -> dict[str, PlanNode]:
         if not isinstance(node, SourceNode) or not node.mergeable:
             continue
         for topic in node.topics or (f"pattern {node.pattern}",):
-            known = first.setdefault(topic, node)
-            if known is node:
+            first_node = first.setdefault(topic, node)
+            if first_node is node:
                 continue
-            if set(known.topics) != set(node.topics):
+            if set(first_node.topics) != set(node.topics):
                 raise TopologyError(
-                    f"topic {topic} is read by {known.name} together with other topics than by "
+                    f"topic {topic} is read by {first_node.name} together with other topics than by "
                     f"{node.name}; read the same topics in both"
                 )
-            if known.offset_reset != node.offset_reset:
+            if first_node.offset_reset != node.offset_reset:
                 subject = f"topic {topic!r}" if node.topics else f"pattern {node.pattern!r}"
-                one, two = _shown(known.offset_reset), _shown(node.offset_reset)
-                raise TopologyError(
-                    f"{subject} is read by {known.name} with offset_reset {one} and by {node.name} with "
-                    f"{two}: give both the same"
+                first_reset, second_reset = (
+                    _shown(first_node.offset_reset),
+                    _shown(node.offset_reset),
                 )
-            merged[node.name] = known.name
+                raise TopologyError(
+                    f"{subject} is read by {first_node.name} with offset_reset {first_reset} and by {node.name} with "
+                    f"{second_reset}: give both the same"
+                )
+            merged[node.name] = first_node.name
     return {
         name: replace(node, parents=tuple(merged.get(parent, parent) for parent in node.parents))
         for name, node in nodes.items()

@@ -104,11 +104,11 @@ class Topology(SnakeCase):
                 f"a source is added with its name first, then offset_reset={name!r}"
             )
         if len(topics) == 1 and isinstance(topics[0], re.Pattern):
-            places: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
+            topics_and_pattern: tuple[tuple[str, ...], str | None] = ((), topics[0].pattern)
         else:
-            places = tuple(_topic_name(topic) for topic in topics), None
+            topics_and_pattern = tuple(_topic_name(topic) for topic in topics), None
         check_serdes(key, value)
-        source = Source(name, *places, key, value, timestamp_extractor, offset_reset)
+        source = Source(name, *topics_and_pattern, key, value, timestamp_extractor, offset_reset)
         self.add(source)
         return self
 
@@ -186,8 +186,8 @@ class Topology(SnakeCase):
         again.
         """
         _check_store(builder)
-        known = self.stores.get(builder.name)
-        if (known is not None and known is not builder) or builder.name in self.global_stores:
+        existing = self.stores.get(builder.name)
+        if (existing is not None and existing is not builder) or builder.name in self.global_stores:
             raise already_added(builder.name)
         for processor in processors:
             self._check_processor(processor)
@@ -358,17 +358,19 @@ class Topology(SnakeCase):
             return boxes.setdefault((kind, name), drawn).name
 
         for node in self.nodes.values():
-            this = box(_kind(node), node.name)
+            node_box = box(_kind(node), node.name)
             if isinstance(node, Source):
                 names = node.topics or (f"{node.pattern}",)
-                lines += [Line(box("topic", topic), this) for topic in names]
+                lines += [Line(box("topic", topic), node_box) for topic in names]
                 continue
-            lines += [Line(box(_kind(self.nodes[parent]), parent), this) for parent in node.parents]
+            lines += [
+                Line(box(_kind(self.nodes[parent]), parent), node_box) for parent in node.parents
+            ]
             if isinstance(node, Sink):
                 named = node.topic if isinstance(node.topic, str) else "(by a function)"
-                lines.append(Line(this, box("topic", named)))
+                lines.append(Line(node_box, box("topic", named)))
             stores = visible_stores(self, node.name)
-            lines += [Line(this, box("store", store), dashed=True) for store in stores]
+            lines += [Line(node_box, box("store", store), dashed=True) for store in stores]
         return draw(list(boxes.values()), lines)
 
     def _described(self, node: TopologyNode) -> DescribedNode:
@@ -407,9 +409,9 @@ def _source_of(
     builder: StoreBuilder, name: str, topic: str, consumed: Consumed[Any, Any] | None
 ) -> Source:
     options = consumed or Consumed(builder.key, builder.value)
-    places = (_topic_name(topic),), None
+    topics_and_pattern = (_topic_name(topic),), None
     extractor, reset = options.timestamp_extractor, options.offset_reset
-    return Source(name, *places, options.key, options.value, extractor, reset)
+    return Source(name, *topics_and_pattern, options.key, options.value, extractor, reset)
 
 
 def _kind(node: TopologyNode) -> str:

@@ -173,8 +173,8 @@ def check(
     violations: list[Violation] = []
     sent = _sent_values(history)
     for partition, log in logs.items():
-        attempts = [item for item in history.attempts if item.partition == partition]
-        reads = [item for item in history.reads if item.partition == partition]
+        attempts = [attempt for attempt in history.attempts if attempt.partition == partition]
+        reads = [read for read in history.reads if read.partition == partition]
         violations += _check_content(partition, log, sent, rules)
         excused_before = history.life if rules.may_lose_tail else 0
         violations += _check_losses(partition, log, attempts, reads, excused_before)
@@ -224,7 +224,7 @@ def _check_losses(
     """
     kept_offset: dict[int, int] = {}
     lost: list[tuple[Attempt, int, Value]] = []
-    last_life_read = {item.record.value: item.life for item in reads}
+    last_life_read = {read.record.value: read.life for read in reads}
     for attempt in attempts:
         if attempt.outcome is not Outcome.ACKNOWLEDGED:
             continue
@@ -272,15 +272,15 @@ def _check_reads(
 ) -> Iterable[Violation]:
     """Check that readers move forward and that no record they read vanishes."""
     position: dict[Hashable, int] = {}
-    for item in reads:
-        record = item.record
-        if record.offset <= position.get(item.reader, -1):
-            detail = f"{item.reader!r} at {record.offset} after {position[item.reader]}"
+    for read in reads:
+        record = read.record
+        if record.offset <= position.get(read.reader, -1):
+            detail = f"{read.reader!r} at {record.offset} after {position[read.reader]}"
             yield Violation(Fault.WENT_BACK, partition, record.value, detail)
-        position[item.reader] = record.offset
+        position[read.reader] = record.offset
         is_gone = record.value not in log.offsets and record.offset >= log.start
-        if is_gone and item.life >= excused_before:
-            detail = f"{item.reader!r} at {record.offset}"
+        if is_gone and read.life >= excused_before:
+            detail = f"{read.reader!r} at {record.offset}"
             yield Violation(Fault.VANISHED, partition, record.value, detail)
 
 
@@ -288,7 +288,7 @@ def _check_epochs(partition: Partition, log: _Log, reads: Sequence[_Read]) -> It
     """Check that an offset of one leader epoch has the same value for every reader at all times."""
     values: dict[tuple[int, int], Value] = {}
     reported: set[ReadRecord] = set()
-    everything = [item.record for item in reads] + list(log.records)
+    everything = [read.record for read in reads] + list(log.records)
     for record in everything:
         before = values.setdefault((record.offset, record.leader_epoch), record.value)
         if before != record.value and record not in reported:

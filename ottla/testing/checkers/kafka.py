@@ -136,19 +136,19 @@ def acknowledge(writes: Iterable[Write], base_offset: int) -> None:
 
 def check(history: ClusterHistory) -> list[Contradiction]:
     """Return every contradiction of a history, in a fixed order."""
-    known = _Known(history)
+    facts = _Facts(history)
     return [
-        *_check_offsets(known),
-        *_check_losses(known),
-        *_check_reads(known),
-        *_check_sends(known),
-        *_check_polls(known),
-        *_check_transactions(known),
+        *_check_offsets(facts),
+        *_check_losses(facts),
+        *_check_reads(facts),
+        *_check_sends(facts),
+        *_check_polls(facts),
+        *_check_transactions(facts),
         *_check_commits(history),
     ]
 
 
-class _Known:
+class _Facts:
     """The facts of a history, by partition and value."""
 
     def __init__(self, history: ClusterHistory) -> None:
@@ -161,17 +161,17 @@ class _Known:
         # Dictionaries instead of sets: their order is the same in every process.
         self.values_at: dict[tuple[Partition, int], dict[Value, None]] = defaultdict(dict)
         self.offsets_of: dict[tuple[Partition, Value], dict[int, None]] = defaultdict(dict)
-        for item in (*history.polls, *history.final):
-            self._add(item.partition, item.offset, item.value)
+        for polled in (*history.polls, *history.final):
+            self._add(polled.partition, polled.offset, polled.value)
         for write in history.writes:
             # Weak writes may be lost, and others take their offsets.
             if write.offset >= 0 and not write.is_weak and self.is_effective(write):
                 self._add(write.partition, write.offset, write.value)
         self.final: dict[bool, dict[tuple[Partition, Value], int]] = {True: {}, False: {}}
         self.log: dict[tuple[Partition, bool], list[int]] = defaultdict(list)
-        for item in history.final:
-            self.final[item.is_committed][item.partition, item.value] = item.offset
-            self.log[item.partition, item.is_committed].append(item.offset)
+        for polled in history.final:
+            self.final[polled.is_committed][polled.partition, polled.value] = polled.offset
+            self.log[polled.partition, polled.is_committed].append(polled.offset)
 
     def _add(self, partition: Partition, offset: int, value: Value) -> None:
         self.values_at[partition, offset][value] = None
@@ -192,68 +192,68 @@ class _Known:
         return write.status is Status.FAILED
 
 
-def _check_offsets(known: _Known) -> Iterator[Contradiction]:
+def _check_offsets(facts: _Facts) -> Iterator[Contradiction]:
     """Check that an offset has one value, and a value one offset."""
-    for (partition, offset), values in known.values_at.items():
+    for (partition, offset), values in facts.values_at.items():
         if len(values) > 1:
             detail = f"offset {offset} has {_list(values)}"
             yield Contradiction(Anomaly.INCONSISTENT_OFFSETS, partition, detail)
-    for (partition, value), offsets in known.offsets_of.items():
+    for (partition, value), offsets in facts.offsets_of.items():
         if len(offsets) > 1:
             detail = f"{value!r} is at {_list(offsets)}"
             yield Contradiction(Anomaly.DUPLICATE, partition, detail)
 
 
-def _check_losses(known: _Known) -> Iterator[Contradiction]:
+def _check_losses(facts: _Facts) -> Iterator[Contradiction]:
     """Check that acknowledged and polled values are in the log at the end.
 
     A lost write is below a record that was read at the end; an unseen one is above all of them.
     """
-    final = known.final[True]
+    final = facts.final[True]
     highest = {
-        partition: max(offsets) for (partition, is_committed), offsets in known.log.items()
+        partition: max(offsets) for (partition, is_committed), offsets in facts.log.items()
         if is_committed and offsets
     }  # fmt: skip
     reported = set()
-    for write in known.history.writes:
+    for write in facts.history.writes:
         key = (write.partition, write.value)
-        if write.is_weak or not known.is_effective(write) or key in final:
+        if write.is_weak or not facts.is_effective(write) or key in final:
             continue
         reported.add(key)
         is_lost = write.offset <= highest.get(write.partition, -1)
         anomaly = Anomaly.LOST_WRITE if is_lost else Anomaly.UNSEEN
         detail = f"{write.value!r} was acknowledged at offset {write.offset}"
         yield Contradiction(anomaly, write.partition, detail)
-    for item in known.history.polls:
-        key = (item.partition, item.value)
-        if key not in known.final[item.is_committed] and key not in reported:
+    for polled in facts.history.polls:
+        key = (polled.partition, polled.value)
+        if key not in facts.final[polled.is_committed] and key not in reported:
             reported.add(key)
-            detail = f"{item.value!r} was polled by {item.consumer!r} at offset {item.offset}"
-            yield Contradiction(Anomaly.LOST_WRITE, item.partition, detail)
+            detail = f"{polled.value!r} was polled by {polled.consumer!r} at offset {polled.offset}"
+            yield Contradiction(Anomaly.LOST_WRITE, polled.partition, detail)
 
 
-def _check_reads(known: _Known) -> Iterator[Contradiction]:
+def _check_reads(facts: _Facts) -> Iterator[Contradiction]:
     """Check that polled values were sent, and were neither rejected nor aborted."""
     reported = set()
-    for item in (*known.history.polls, *known.history.final):
-        key = (item.partition, item.value)
+    for polled in (*facts.history.polls, *facts.history.final):
+        key = (polled.partition, polled.value)
         if key in reported:
             continue
-        write = known.write_of.get(key)
-        detail = f"{item.value!r} was polled by {item.consumer!r} at offset {item.offset}"
+        write = facts.write_of.get(key)
+        detail = f"{polled.value!r} was polled by {polled.consumer!r} at offset {polled.offset}"
         if write is None:
             reported.add(key)
-            yield Contradiction(Anomaly.UNSENT_READ, item.partition, detail)
-        elif known.is_aborted(write) and (item.is_committed or write.transaction is None):
+            yield Contradiction(Anomaly.UNSENT_READ, polled.partition, detail)
+        elif facts.is_aborted(write) and (polled.is_committed or write.transaction is None):
             reported.add(key)
-            yield Contradiction(Anomaly.ABORTED_READ, item.partition, detail)
+            yield Contradiction(Anomaly.ABORTED_READ, polled.partition, detail)
 
 
-def _check_sends(known: _Known) -> Iterator[Contradiction]:
+def _check_sends(facts: _Facts) -> Iterator[Contradiction]:
     """Check that the values of one producer are in the log in the order in which it sent them."""
     last: dict[tuple[Hashable, Partition], tuple[int, Value]] = {}
-    for write in known.history.writes:
-        offset = known.final[False].get((write.partition, write.value), write.offset)
+    for write in facts.history.writes:
+        offset = facts.final[False].get((write.partition, write.value), write.offset)
         if offset < 0 or write.is_weak:
             continue
         key = (write.producer, write.partition)
@@ -265,41 +265,41 @@ def _check_sends(known: _Known) -> Iterator[Contradiction]:
             last[key] = (offset, write.value)
 
 
-def _check_polls(known: _Known) -> Iterator[Contradiction]:
+def _check_polls(facts: _Facts) -> Iterator[Contradiction]:
     """Check that a session moves forward, and skips no record that is there at the end."""
     last: dict[tuple[Hashable, int, Partition], int] = {}
     positions: dict[tuple[Partition, bool], dict[int, int]] = {}
-    for key, offsets in known.log.items():
+    for key, offsets in facts.log.items():
         offsets.sort()
         positions[key] = {offset: index for index, offset in enumerate(offsets)}
-    for item in known.history.polls:
-        reader = (item.consumer, item.session, item.partition)
+    for polled in facts.history.polls:
+        reader = (polled.consumer, polled.session, polled.partition)
         before = last.get(reader)
-        last[reader] = item.offset
+        last[reader] = polled.offset
         if before is None:
             continue
-        name = f"{item.consumer!r}, session {item.session}"
-        if item.offset <= before:
-            detail = f"{name}: offset {item.offset} after {before}"
-            yield Contradiction(Anomaly.NONMONOTONIC_POLL, item.partition, detail)
+        name = f"{polled.consumer!r}, session {polled.session}"
+        if polled.offset <= before:
+            detail = f"{name}: offset {polled.offset} after {before}"
+            yield Contradiction(Anomaly.NONMONOTONIC_POLL, polled.partition, detail)
             continue
-        index = positions.get((item.partition, item.is_committed), {})
-        if before in index and item.offset in index and index[item.offset] > index[before] + 1:
-            skipped = known.log[item.partition, item.is_committed][index[before] + 1]
-            detail = f"{name}: from {before} to {item.offset}, without {skipped}"
-            yield Contradiction(Anomaly.POLL_SKIP, item.partition, detail)
+        index = positions.get((polled.partition, polled.is_committed), {})
+        if before in index and polled.offset in index and index[polled.offset] > index[before] + 1:
+            skipped = facts.log[polled.partition, polled.is_committed][index[before] + 1]
+            detail = f"{name}: from {before} to {polled.offset}, without {skipped}"
+            yield Contradiction(Anomaly.POLL_SKIP, polled.partition, detail)
 
 
-def _check_transactions(known: _Known) -> Iterator[Contradiction]:
+def _check_transactions(facts: _Facts) -> Iterator[Contradiction]:
     """Check that all values of a transaction are visible at the end, or none."""
     parts: dict[Hashable, list[Write]] = defaultdict(list)
-    for write in known.history.writes:
+    for write in facts.history.writes:
         if write.transaction is not None and write.status is Status.OK:
             parts[write.transaction].append(write)
     for transaction, writes in parts.items():
-        visible = [item for item in writes if (item.partition, item.value) in known.final[True]]
+        visible = [write for write in writes if (write.partition, write.value) in facts.final[True]]
         if visible and len(visible) < len(writes):
-            hidden = next(item for item in writes if item not in visible)
+            hidden = next(write for write in writes if write not in visible)
             detail = f"{transaction!r}: {visible[0].value!r} is visible, {hidden.value!r} is not"
             yield Contradiction(Anomaly.FRACTURED_TRANSACTION, hidden.partition, detail)
 
@@ -307,12 +307,12 @@ def _check_transactions(known: _Known) -> Iterator[Contradiction]:
 def _check_commits(history: ClusterHistory) -> Iterator[Contradiction]:
     """Check that a group that commits increasing offsets never finds a smaller one."""
     highest: dict[tuple[str, Partition], int] = {}
-    for item in history.commits:
-        key = (item.group, item.partition)
-        if item.is_fetched and item.offset < highest.get(key, -1):
-            detail = f"{item.group}: found {item.offset} after {highest[key]}"
-            yield Contradiction(Anomaly.LOST_COMMIT, item.partition, detail)
-        highest[key] = max(item.offset, highest.get(key, -1))
+    for commit in history.commits:
+        key = (commit.group, commit.partition)
+        if commit.is_fetched and commit.offset < highest.get(key, -1):
+            detail = f"{commit.group}: found {commit.offset} after {highest[key]}"
+            yield Contradiction(Anomaly.LOST_COMMIT, commit.partition, detail)
+        highest[key] = max(commit.offset, highest.get(key, -1))
 
 
 def _list(items: Iterable[object]) -> str:

@@ -90,9 +90,9 @@ def find(name: str) -> Lesson:
     """Return a lesson; OttlaError suggests a similar name, and the list, if there is none."""
     if name not in LESSONS:
         near = difflib.get_close_matches(name, LESSONS, 1)
-        meant = f"did you mean {near[0]!r}? " if near else ""
+        suggestion = f"did you mean {near[0]!r}? " if near else ""
         raise OttlaError(
-            f"there is no lesson {name!r}: {meant}`ottla learn --list` lists the lessons"
+            f"there is no lesson {name!r}: {suggestion}`ottla learn --list` lists the lessons"
         )
     return LESSONS[name]
 

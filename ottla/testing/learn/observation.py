@@ -18,14 +18,14 @@ _VALUE_LENGTH = 20
 
 def partition_image(cluster: Cluster, topic: str, partition: int = 0) -> PartitionImage:
     """Return the newest state of a partition that a live broker knows."""
-    known = [
+    images = [
         image
         for broker in cluster.live_brokers
         if (image := cluster.node(broker).broker.image.partition(topic, partition)) is not None
     ]
-    if not known:
+    if not images:
         raise OttlaError(f"no live broker knows {topic}-{partition}")
-    return max(known, key=lambda image: (image.leader_epoch, image.partition_epoch))
+    return max(images, key=lambda image: (image.leader_epoch, image.partition_epoch))
 
 
 def partition_view(cluster: Cluster, topic: str, partition: int = 0) -> PartitionView:

@@ -116,24 +116,24 @@ class Stage:
 
     def producer(self, **settings: Any) -> Producer:
         """Return a producer without idempotence, unless `settings` differ; it is closed at the end."""
-        words = {"bootstrap_servers": self.cluster.bootstrap, **_PRODUCER, **settings}
-        return self._resources.enter_context(Producer(words))
+        merged = {"bootstrap_servers": self.cluster.bootstrap, **_PRODUCER, **settings}
+        return self._resources.enter_context(Producer(merged))
 
     def send(self, topic: str, *values: str, **settings: Any) -> list[RecordMetadata]:
         """Send values to partition 0 and wait; return their positions."""
-        words = {"bootstrap_servers": self.cluster.bootstrap, **_PRODUCER, **settings}
-        with Producer(words) as producer:
+        merged = {"bootstrap_servers": self.cluster.bootstrap, **_PRODUCER, **settings}
+        with Producer(merged) as producer:
             return [producer.send(topic, value, partition=0).result(20) for value in values]
 
     def consumer(self, *topics: str, name: str = "", **settings: Any) -> Consumer:
         """Return a consumer that reads from the earliest record; it is closed at the end."""
-        words = {"bootstrap_servers": self.cluster.bootstrap, **_CONSUMER, **settings}
-        if "group_id" not in words:
-            words.pop("heartbeat_interval_ms", None)
+        merged = {"bootstrap_servers": self.cluster.bootstrap, **_CONSUMER, **settings}
+        if "group_id" not in merged:
+            merged.pop("heartbeat_interval_ms", None)
         if name:
-            words["client_id"] = name
-        listener = words.pop("listener", None)
-        return self._resources.enter_context(Consumer(*topics, listener=listener, **words))
+            merged["client_id"] = name
+        listener = merged.pop("listener", None)
+        return self._resources.enter_context(Consumer(*topics, listener=listener, **merged))
 
     def read(self, topic: str, partitions: int = 1, **settings: Any) -> list[ConsumerRecord]:
         """Return the records that a consumer can read now."""
@@ -145,8 +145,8 @@ class Stage:
 
         def is_complete() -> bool:
             records.extend(consumer.poll(_POLL_S))
-            here = consumer.positions()
-            return all(here.get(key, 0) >= end for key, end in ends.items())
+            positions = consumer.positions()
+            return all(positions.get(key, 0) >= end for key, end in ends.items())
 
         self.until(is_complete, f"{topic} is read to its end")
         consumer.close()

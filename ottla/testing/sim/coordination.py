@@ -45,7 +45,7 @@ _ORDER_SECONDS = 1e-6
 
 
 class SimCoordination:
-    """The ensemble; `tree` is what the brokers share."""
+    """The ensemble; all brokers share its `tree`."""
 
     def __init__(self, network: SimNetwork, clock: Clock) -> None:
         self.network = network
@@ -66,7 +66,7 @@ class SimCoordination:
         return session
 
     def changed(self) -> None:
-        """Apply that links were cut or healed, or that a process was paused, resumed or ended."""
+        """Check which sessions reach the ensemble, after a change of links or processes."""
         for session in list(self._sessions):
             session.check_reachability()
 

@@ -69,7 +69,7 @@ class StoredFile:
         self.content = bytearray(self._durable)
 
     def _keep_first_bytes(self, rng: Rng) -> None:
-        """Writes reached the disk in order, up to some position inside one of them."""
+        """Keep the writes in order, up to a random position inside one of them."""
         count = rng.below(len(self._pending) + 1)
         for position, data in self._pending[:count]:
             _apply(self._durable, position, data)
@@ -79,7 +79,7 @@ class StoredFile:
                 _apply(self._durable, position, data[: rng.below(len(data) + 1)])
 
     def _keep_sectors(self, rng: Rng) -> None:
-        """Sectors reached the disk in any order, and the length independently."""
+        """Keep a random set of the written sectors and, independently, a random length."""
         after = bytearray(self._durable)
         touched: dict[int, None] = {}
         for position, data in self._pending:

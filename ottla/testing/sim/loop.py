@@ -41,7 +41,9 @@ class Deadlock(AssertionError):
 
 
 class Process:
-    """A unit that is killed as a whole; code belongs to the process that started it."""
+    """A simulated operating-system process, killed as a whole; code belongs to the process that
+    started it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,8 +1,8 @@
 """The network of a simulation: hosts, links with a delay from the seed, partitions and resets.
 
-`SimNetwork` is the cable; `host(name)` is one machine's Net port. A partition delays bytes but does
-not lose them, because TCP retransmits: they arrive when it heals. Connection attempts to a host
-that is cut off time out; a host without a listener on the port refuses them.
+`SimNetwork` connects all hosts; `host(name)` returns the Net port of one machine. A partition
+delays bytes but does not lose them, because TCP retransmits: they arrive when it heals. Connection
+attempts to a host that is cut off time out; a host without a listener on the port refuses them.
 """
 
 import asyncio

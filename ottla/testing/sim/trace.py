@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Timed(Protocol):
-    """A source of the virtual time of a step."""
+    """An object that returns the virtual time."""
 
     def time(self) -> float:
         """Return seconds."""

@@ -339,7 +339,7 @@ class SimTransport(asyncio.Transport):
             self._outgoing.signal(signal)
 
     def _finish(self) -> None:
-        """All bytes are sent: end the stream, and the connection if it is closing."""
+        """End the stream after all bytes are sent, and the connection if it is closing."""
         if not self._is_closing:
             self._send_signal(FIN)
             return

@@ -1,4 +1,4 @@
-"""A whole world from one seed: machines with a disk and a network address, on virtual time.
+"""A simulation from one seed: machines with a disk and a network address, on virtual time.
 
     with World(seed) as world:
         world.run(scenario(world))
@@ -135,7 +135,7 @@ class World:
                 return result
 
     def _power_off(self, machine: Machine) -> None:
-        """Power off as if inside the loop, before any other task runs again."""
+        """Power off a machine as if inside the loop, before any other task runs."""
         asyncio._set_running_loop(self.loop)
         try:
             machine.power_off()

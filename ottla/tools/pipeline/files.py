@@ -38,8 +38,8 @@ def report(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
     rows = [
         {
             "file": str(file),
-            "line": problem.place.line,
-            "column": problem.place.column,
+            "line": problem.position.line,
+            "column": problem.position.column,
             "severity": problem.severity,
             "message": problem.message,
         }
@@ -60,7 +60,7 @@ def report(output: Output, file: Path, problems: Sequence[Problem]) -> bool:
 
 def line_of(file: Path, problem: Problem) -> str:
     """Return a problem in the format of compilers, which editors can follow to the line."""
-    position = problem.place
+    position = problem.position
     return f"{file}:{position.line}:{position.column}: {problem.severity}: {problem.message}"
 
 

@@ -167,7 +167,9 @@ class _AbortedFilter:
     """A filter for control batches and the batches of aborted transactions."""
 
     def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
-        self._waiting = sorted(aborted, key=lambda item: item.first_offset, reverse=True)
+        self._waiting = sorted(
+            aborted, key=lambda transaction: transaction.first_offset, reverse=True
+        )
         self._aborting: set[int] = set()
 
     def admits(self, records: Buffer, position: int, header: BatchHeader) -> bool:

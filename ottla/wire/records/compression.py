@@ -103,12 +103,12 @@ def _piece_sizes(compressed_bytes: int, max_bytes: int) -> Iterator[int]:
     """Yield the sizes of the next reads: growing, up to one byte past the limit to detect an
     excess.
     """
-    left = max_bytes + 1
+    left_bytes = max_bytes + 1
     size = max(_FIRST_PIECE_BYTES, 4 * compressed_bytes)
-    while left > 0:
-        size = min(size, left)
+    while left_bytes > 0:
+        size = min(size, left_bytes)
         yield size
-        left -= size
+        left_bytes -= size
         size *= 2
 
 
@@ -130,12 +130,12 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 def _decompress_gzip(data: Buffer, max_bytes: int) -> Iterator[bytes]:
     rest: Buffer = data
     stream = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
-    left = max_bytes + 1
+    left_bytes = max_bytes + 1
     size = max(_FIRST_PIECE_BYTES, 4 * len(data))
-    while left > 0:
-        piece = stream.decompress(rest, min(size, left))
+    while left_bytes > 0:
+        piece = stream.decompress(rest, min(size, left_bytes))
         yield piece
-        left -= len(piece)
+        left_bytes -= len(piece)
         if not stream.eof:
             rest = stream.unconsumed_tail
         elif stream.unused_data:

@@ -85,7 +85,7 @@ def test_brokers_are_ordered_by_id() -> None:
     """Responses list brokers by id, in whatever order they registered."""
     image = ClusterImage().with_brokers(BrokerImage(item, "h", item) for item in (3, 1, 2))
     assert list(image.brokers) == [1, 2, 3]
-    later = image.with_brokers([BrokerImage(2, "other", 9)], gone=[1, 7])
+    later = image.with_brokers([BrokerImage(2, "other", 9)], removed=[1, 7])
     assert list(later.brokers) == [2, 3]
     broker = later.broker(2)
     assert broker is not None

@@ -13,7 +13,8 @@ DELAYS = (0.3, 2.0, SESSION_SECONDS - 0.2, SESSION_SECONDS + 0.5)
 def test_two_of_three_brokers_are_enough_after_all_were_killed(
     seed: int, age: float, delay: float
 ) -> None:
-    """The first that restarts knows that the others have ended, although they are registered.
+    """The first broker that restarts notices that the others have ended, although they are
+    registered.
 
     Otherwise the last registered one becomes the only member of each ISR, without a process.
     """

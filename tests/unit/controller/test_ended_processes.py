@@ -51,7 +51,9 @@ async def test_broker_that_is_back_keeps_its_place(world: World) -> None:
 
 
 async def test_role_is_taken_over_although_the_successor_was_suspended(world: World) -> None:
-    """The machine of the controller may be that of the coordination, too."""
+    """A successor whose session is suspended when the process ends takes the role after it has
+    resumed.
+    """
     first = await world.start(1)
     second = await world.start(2)
     await world.until(lambda: 2 in first.image.brokers)

@@ -67,7 +67,7 @@ async def test_role_of_the_former_process_is_free_at_once(tree: EmbeddedTree) ->
 
 
 async def test_role_of_another_broker_is_left_alone(tree: EmbeddedTree) -> None:
-    """Only what the former process owned is removed."""
+    """The registration removes only the nodes of the broker's own former process."""
     other, former, session = tree.session(), tree.session(), tree.session()
     await state.register(other, replace(_BROKER, id=2, port=9093), 0, 1.0)
     await state.elect(other, 2, 0, lambda _: None)

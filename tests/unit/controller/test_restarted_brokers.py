@@ -11,7 +11,9 @@ from ottla.controller import state
 
 
 async def test_broker_that_registered_after_a_decision_about_it_has_restarted() -> None:
-    """It may have lost records; brokers of earlier registrations, and absent ones, have not."""
+    """Only a broker that registered after the decision counts as restarted, because it may have
+    lost records.
+    """
     session = EmbeddedTree(RealFileSystem(), RealClock()).session()
     path = PartitionStateNode.path("t", 0)
     await session.ensure(path.rpartition("/")[0])

@@ -65,7 +65,9 @@ def directory_of(cluster: SimCluster, broker_id: int, number: int) -> str:
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=["full", "broken"])
 @pytest.mark.parametrize("seed", range(2))
 def test_failed_directory_affects_only_its_own_partitions(seed: int, error: int) -> None:
-    """Other brokers lead them; the broker continues with the rest, and resumes all after a restart."""
+    """Other brokers lead the partitions of the failed directory; the broker continues with the
+    other directory, and serves both after a restart.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
@@ -120,7 +122,9 @@ def assert_identical(cluster: SimCluster) -> None:
 
 
 def test_failed_directory_of_a_follower_leaves_the_isr() -> None:
-    """Its leaders continue without it, and the other directory's replicas stay in sync."""
+    """Leaders continue without the followers of the failed directory; replicas in the other
+    directory stay in sync.
+    """
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()

@@ -30,7 +30,9 @@ def test_the_first_request_is_full_and_the_next_ones_contain_only_changes() -> N
 
 
 def test_a_partition_that_is_no_longer_fetched_is_forgotten() -> None:
-    """And it is sent again if it returns."""
+    """A partition that is no longer fetched is in the forgotten topics; if it returns, it is sent
+    again.
+    """
     session = established()
     assert session.next_request({A: START}).forgotten == (B,)
     session.answered(ErrorCode.NONE, 77)
@@ -48,7 +50,9 @@ def test_a_leader_without_room_for_a_session_gets_full_requests() -> None:
 
 
 def test_an_unknown_session_is_followed_by_a_full_request_for_a_new_one() -> None:
-    """FETCH_SESSION_ID_NOT_FOUND: the leader has evicted the session or was restarted."""
+    """After FETCH_SESSION_ID_NOT_FOUND (the session was evicted, or the leader restarted) a full
+    request begins a new session.
+    """
     session = established()
     session.next_request({A: START})
     session.answered(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)

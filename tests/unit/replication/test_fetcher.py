@@ -39,7 +39,7 @@ class Leader:
 
 
 async def test_new_partition_is_fetched_at_once_with_all_others(broker: LogsBroker) -> None:
-    """The interrupted request has not failed: no back-off delays acknowledgements by a second."""
+    """An interrupted request causes no back-off, which would delay acknowledgements by a second."""
     clock = cast(Any, broker.clock)
     leader = Leader(clock)
     tasks = Tasks(clock=broker.clock)

@@ -34,7 +34,7 @@ def count_syncs(broker: LogsBroker, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_no_append_is_acknowledged_at_once(broker: LogsBroker, acks: int) -> None:
-    """With flush.on.ack it waits for the flush, without it there is nothing to wait for."""
+    """With flush.on.ack an append waits for the flush; without it there is nothing to wait for."""
     broker.create("u")
     for partition, waits in ((durable(broker), True), (broker.partition("u"), False)):
         info = partition.append_as_leader(batch(b"x"), acks=acks)
@@ -68,7 +68,9 @@ async def test_appends_during_a_flush_share_the_next_one(
 
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_unflushed_records_are_never_acknowledged(broker: LogsBroker, acks: int) -> None:
-    """A failed fsync takes the directory offline; the success of a later one would mean nothing."""
+    """A failed fsync takes the directory offline, because a later fsync could succeed without the
+    lost data.
+    """
     partition = durable(broker)
     broker.files.faults.fail("sync", path=".log")
     info = partition.append_as_leader(batch(b"x"), acks=acks)
@@ -96,7 +98,9 @@ async def test_a_full_disk_acknowledges_nothing(broker: LogsBroker) -> None:
 async def test_a_flush_ends_when_another_log_has_taken_the_directory_offline(
     broker: LogsBroker,
 ) -> None:
-    """Endless retries would block the event loop."""
+    """A flush of a log in an offline directory ends instead of being retried, which would block the
+    event loop.
+    """
     broker.create("t", config={"flush.on.ack": "true"})
     broker.write("t", b"a")
     log = broker.partition("t").log

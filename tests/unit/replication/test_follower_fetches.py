@@ -1,4 +1,4 @@
-"""What a follower requests, and what a response means to it."""
+"""The requests of a follower, and the effects of the responses."""
 
 import pytest
 
@@ -47,7 +47,9 @@ def response(**fields: object) -> FetchResponse:
 
 
 def test_a_request_says_where_the_log_ends_and_in_which_epoch() -> None:
-    """The leader compares both with its own log."""
+    """A request contains the end of the log and its epoch; the leader compares both with its own
+    log.
+    """
     result, _ = fetches()
     request = requested(result)
     assert request.replica_state is not None
@@ -59,7 +61,7 @@ def test_a_request_says_where_the_log_ends_and_in_which_epoch() -> None:
     assert partition.current_leader_epoch == 4
 
 
-def test_records_belong_at_the_offset_that_was_requested() -> None:
+def test_records_continue_the_log_at_the_requested_offset() -> None:
     """The effect contains the data and the position."""
     result, followed = fetches()
     requested(result)
@@ -131,7 +133,9 @@ def test_a_leader_that_is_not_ready_is_asked_again_after_a_pause(error: ErrorCod
 
 
 def test_a_damaged_answer_is_asked_for_again_after_the_back_off() -> None:
-    """Nothing suggests that the leader will soon have a better one."""
+    """A damaged response is followed by the full back-off, because the next one is probably
+    damaged, too.
+    """
     result, _ = fetches()
     requested(result)
     error = int(ErrorCode.CORRUPT_MESSAGE)
@@ -162,7 +166,7 @@ def test_a_fenced_follower_waits_for_the_controller() -> None:
 
 
 def test_a_lost_session_is_replaced_at_once() -> None:
-    """A session error says nothing about the partitions."""
+    """After a session error the follower sends a full request without a back-off."""
     result, _ = fetches()
     requested(result)
     lost = FetchResponse(error_code=int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
@@ -184,7 +188,9 @@ def test_a_failed_request_is_repeated_after_the_back_off() -> None:
 
 
 def test_a_refused_request_is_repeated_after_the_back_off() -> None:
-    """An error of the whole response, which no retry at once can change."""
+    """After an error of the whole response the follower waits for the back-off before it
+    retries.
+    """
     result, _ = fetches()
     requested(result)
     refused = FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))

@@ -46,7 +46,9 @@ def test_out_of_sync_replica_does_not_count() -> None:
 
 
 def test_joining_replica_counts_already() -> None:
-    """Otherwise a confirmed member could lack a committed record."""
+    """A joining replica counts for the high watermark; otherwise a confirmed member could lack a
+    committed record.
+    """
     leader = machine(isr=(1, 2))
     fetch(leader, 2, 9, 9)
     fetch(leader, 3, 6, 9)
@@ -106,7 +108,9 @@ def test_lagging_follower_leaves_the_isr() -> None:
 
 
 def test_follower_shortly_behind_a_busy_leader_stays() -> None:
-    """It is caught up if a fetch reaches the leader's end of the time of the previous fetch."""
+    """A follower is caught up if a fetch reaches the end that the leader's log had at the previous
+    fetch.
+    """
     leader = machine()
     fetch(leader, 2, 5, 9, now=10.0)
     fetch(leader, 2, 9, 15, now=40.0)

@@ -162,7 +162,7 @@ async def test_move_resumes_after_a_restart(broker: LogsBroker) -> None:
 
 
 async def test_deleting_a_topic_ends_its_move(broker: LogsBroker) -> None:
-    """No copy and no task remain."""
+    """After the deletion of a topic during its move no copy and no task remain."""
     begin(broker)
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
     await until(lambda: not broker.tasks._running)
@@ -200,7 +200,7 @@ async def test_offsets_without_records_at_the_end_are_kept(broker: LogsBroker) -
 
 
 async def test_full_target_cancels_the_move(broker: LogsBroker) -> None:
-    """Only the target goes offline."""
+    """If the target is full, the move is cancelled and only the target goes offline."""
     broker.files.faults.fail("append", error=errno.ENOSPC, path="-future/00", times=-1)
     begin(broker)
     await until(lambda: not broker.tasks._running)

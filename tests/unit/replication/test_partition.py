@@ -120,7 +120,7 @@ async def test_a_new_epoch_begins_at_the_end_of_the_log(broker: LogsBroker) -> N
 
 
 async def test_follower_rejects_records_of_clients(broker: LogsBroker) -> None:
-    """A follower does not answer consumers either."""
+    """A follower rejects produce requests, and fetches of consumers."""
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER)
     partition = broker.partition("t")
     for action in (
@@ -146,7 +146,9 @@ async def test_the_position_of_a_follower_moves_the_high_watermark(broker: LogsB
 
 
 async def test_a_broker_without_a_replica_cannot_fetch_as_a_follower(broker: LogsBroker) -> None:
-    """Its position would commit records that no replica has."""
+    """The position of a broker without a replica is rejected: it would commit records that no
+    replica has.
+    """
     broker.create("t", replicas=(NODE, OTHER))
     with pytest.raises(ApiError) as refused:
         broker.partition("t").follower_fetched(9, 0, 0)
@@ -190,7 +192,9 @@ async def test_restored_high_watermark_is_limited_to_the_log(broker: LogsBroker)
 
 
 async def test_new_epoch_of_the_same_leader_keeps_waiting_producers(broker: LogsBroker) -> None:
-    """A follower's death begins a leader epoch; a producer that repeated the batch would double it."""
+    """The epoch that begins when a follower dies does not fail waiting producers, which would
+    repeat their batches.
+    """
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
     broker.write("t", b"a")
     partition = broker.partition("t")
@@ -200,7 +204,9 @@ async def test_new_epoch_of_the_same_leader_keeps_waiting_producers(broker: Logs
 
 
 async def test_leader_that_was_deposed_in_between_acknowledges_nothing(broker: LogsBroker) -> None:
-    """The other leader may have replaced the records."""
+    """A leader that was deposed in between acknowledges nothing, because the other leader may have
+    replaced the records.
+    """
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
     broker.write("t", b"a")
     partition = broker.partition("t")

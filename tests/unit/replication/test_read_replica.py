@@ -35,14 +35,16 @@ def test_replica_with_the_longest_log_is_preferred() -> None:
 
 
 def test_replica_outside_the_isr_is_not_preferred() -> None:
-    """A consumer would wait for records that it lacks."""
+    """A replica outside the ISR is not preferred, because the consumer would wait for records that
+    it lacks.
+    """
     assert preferred_read_replica(leader(isr=(1, 2)), 5, "b", RACKS.get) == 2
     assert preferred_read_replica(leader(isr=(1,)), 5, "b", RACKS.get) == NO_PREFERENCE
 
 
 @pytest.mark.parametrize("offset", [1, 10])
 def test_replica_without_the_offset_is_not_preferred(offset: int) -> None:
-    """The consumer would get OFFSET_OUT_OF_RANGE there."""
+    """A replica without the offset is not preferred: the consumer would get OFFSET_OUT_OF_RANGE."""
     assert preferred_read_replica(leader(), offset, "b", RACKS.get) == NO_PREFERENCE
 
 

@@ -70,7 +70,9 @@ def leader_known_to(cluster: SimCluster, broker_id: int) -> int:
 
 
 async def test_replica_gets_its_role_after_a_truncation(broker: LogsBroker) -> None:
-    """A leader would append records that a crash could mix with those that were cut."""
+    """A replica leads only after its truncation: a crash could mix new records with truncated
+    ones.
+    """
     broker.create("t", replicas=(1, OTHER))
     broker.write("t", b"a", b"b")
     broker.create("t", replicas=(1, OTHER), leader=OTHER, leader_epoch=4)

@@ -1,7 +1,7 @@
-"""The results of every change of a member: the group's epoch, its target, the member's next step.
+"""Updates after a change of a member: the group's epoch, the target, and the member's next step.
 
-Follows the middle part of GroupMetadataManager.consumerGroupHeartbeat, which joins of classic
-members share.
+Follows the part of GroupMetadataManager.consumerGroupHeartbeat that joins of classic members use,
+too.
 """
 
 from ottla.cluster.image import ClusterImage

@@ -1,4 +1,4 @@
-"""From a member's current partitions to its target: first it revokes, then it is assigned.
+"""Moves a member from its current partitions to its target: it revokes before it is assigned.
 
 A member stays in its epoch until it has confirmed that it revoked its partitions
 (UNREVOKED_PARTITIONS). Then it moves to the epoch of the target with all partitions that are free,
@@ -57,7 +57,9 @@ class Reconciliation:
         return self._next(member, self.target.epoch)
 
     def _owns(self, assignment: CurrentAssignment) -> bool:
-        """Return True if the member may still own part of it; also if it reports no partitions."""
+        """Return True if the member may still own one of these partitions, or reports no
+        partitions.
+        """
         if self.owned is None:
             return True
         return any(

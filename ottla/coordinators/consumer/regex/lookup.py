@@ -17,7 +17,9 @@ _NAMES_AT_ONCE = 64
 
 
 class Lookup:
-    """The remaining names, and the matches among the others; started at `started_ms`."""
+    """The names that have not been matched yet, and the matches so far; it began at
+    `started_ms`.
+    """
 
     def __init__(self, topics: Topics, started_ms: int, regexes: Iterable[str]) -> None:
         self._version = topics.version

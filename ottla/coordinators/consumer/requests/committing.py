@@ -35,7 +35,7 @@ class Committer:
 
     @property
     def is_nameless(self) -> bool:
-        """True if the request contains no member, as from producers before KIP-447."""
+        """True if the request names no member, like the requests of producers before KIP-447."""
         has_name = bool(self.member_id) or self.instance_id is not None
         return self.epoch == NO_EPOCH and not has_name
 
@@ -71,8 +71,8 @@ def check_partition(member: Member, epoch: int, topic_partition: TopicPartition)
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Raise ApiError if a member sends another epoch than its own; clients without one may always
-    fetch.
+    """Raise ApiError if a member sends an epoch that is not its own. A client that sends neither
+    member id nor epoch may always fetch.
     """
     if member_id is None and epoch < 0:
         return

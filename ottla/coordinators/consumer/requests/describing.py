@@ -36,7 +36,7 @@ def not_found(group_id: str, message: str) -> DescribedGroup:
 
 
 def _member(group: ConsumerGroup, member: GroupMember, image: ClusterImage) -> Member:
-    # What it is still to give back is the member's until it has done so.
+    # A member owns a partition that it has to revoke until it has revoked it.
     assigned: dict[bytes, list[int]] = {}
     for assignment in (member.assigned, member.pending_revocation):
         for topic_id, partitions in assignment.items():

@@ -85,8 +85,8 @@ def source_table(
         graph.change_operator(name, materialized=True, send_old_values=True)
         return True
 
-    shown = store_name if queryable else None
-    return TableFlow(graph, name, *serdes, shown, open_view, enable)
+    queryable_name = store_name if queryable else None
+    return TableFlow(graph, name, *serdes, queryable_name, open_view, enable)
 
 
 def sending(graph: Graph, *names: str) -> Callable[[bool], bool]:

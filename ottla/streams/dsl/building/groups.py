@@ -132,9 +132,11 @@ def aggregate(
     operator = StreamAggregate(store, initializer, aggregator)
     versioned = store.kind == "versioned"
     graph.add(OperatorNode(name, (parent,), operator, output_versioned=versioned))
-    shown = aggregation.materialized.name
+    queryable_name = aggregation.materialized.name
     view = store_view(store_name)
-    return TableFlow(graph, name, store.key, store.value, shown, lambda: view, sending(graph, name))
+    return TableFlow(
+        graph, name, store.key, store.value, queryable_name, lambda: view, sending(graph, name)
+    )
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class WindowSpec:
         merger: Merger | None,
     ) -> Any:
         """Return the operator that aggregates these windows."""
-        words: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "windows": self.windows,
             "store": store,
             "initializer": initializer,
@@ -211,9 +213,9 @@ class WindowSpec:
         }
         if isinstance(self.windows, SessionWindows):
             assert merger is not None, "sessions are merged"
-            return SessionAggregate(merger=merger, **words)
+            return SessionAggregate(merger=merger, **arguments)
         is_sliding = isinstance(self.windows, SlidingWindows)
-        return (SlidingAggregate if is_sliding else WindowAggregate)(**words)
+        return (SlidingAggregate if is_sliding else WindowAggregate)(**arguments)
 
 
 @dataclass(frozen=True)
@@ -244,8 +246,8 @@ class Grouping:
     def count(self, table_options: TableOptions) -> TableFlow:
         """Count the records of each key."""
 
-        def merge(_key: Any, one: int, other: int) -> int:
-            return one + other
+        def merge(_key: Any, first_count: int, second_count: int) -> int:
+            return first_count + second_count
 
         fold = Fold(count_initializer, count_aggregator, merge, Serdes.long())
         extra = table_options[1] is not None
@@ -256,8 +258,8 @@ class Grouping:
         """Combine the values of each key; the first value is the initial aggregate."""
         reduces = reducing(reducer)
 
-        def merge(key: Any, one: Any, other: Any) -> Any:
-            return reduces(key, other, one)
+        def merge(key: Any, first_value: Any, second_value: Any) -> Any:
+            return reduces(key, second_value, first_value)
 
         fold = Fold(no_initializer, reduces, merge, self.group.flow.value)
         return self._add(Aggregation.of("KSTREAM-REDUCE-", table_options), fold)
@@ -382,9 +384,11 @@ def aggregate_table(
     operator = TableAggregate(store, *folds)
     versioned = store.kind == "versioned"
     graph.add(OperatorNode(name, (shared.name,), operator, output_versioned=versioned))
-    shown = aggregation.materialized.name
+    queryable_name = aggregation.materialized.name
     view = store_view(store_name)
-    return TableFlow(graph, name, store.key, store.value, shown, lambda: view, sending(graph, name))
+    return TableFlow(
+        graph, name, store.key, store.value, queryable_name, lambda: view, sending(graph, name)
+    )
 
 
 CogroupPart = tuple[GroupFlow, Aggregator]

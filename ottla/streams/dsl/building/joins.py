@@ -52,24 +52,24 @@ def join(
     other: StreamFlow | TableFlow | View,
     outer: tuple[bool, bool],
     arguments: Sequence[Any],
-    words: Mapping[str, Any],
+    keywords: Mapping[str, Any],
 ) -> StreamFlow:
     """Add a join with a stream, a table, or the view of a global table."""
     if isinstance(other, StreamFlow | TableFlow):
         flow.check_same(other)
     if isinstance(other, StreamFlow):
-        joiner, windows, joined = _arguments_of(_STREAM, arguments, words)
+        joiner, windows, joined = _arguments_of(_STREAM, arguments, keywords)
         joins_two = with_key(joiner, 3, "a joiner")
         return join_streams(flow, other, joins_two, windows, outer, joined or StreamJoined())
     if outer[1]:
         raise TopologyError("an outer join of a stream needs another stream")
     if isinstance(other, TableFlow):
-        joiner, joined = _arguments_of(_TABLE, arguments, words)
+        joiner, joined = _arguments_of(_TABLE, arguments, keywords)
         return join_table(
             flow, other, with_key(joiner, 3, "a joiner"), outer[0], joined or Joined()
         )
     if isinstance(other, View):
-        selector, joiner, named = _arguments_of(_GLOBAL_TABLE, arguments, words)
+        selector, joiner, named = _arguments_of(_GLOBAL_TABLE, arguments, keywords)
         selects = with_key(selector, 2, "a key selector")
         joins_two = with_key(joiner, 3, "a joiner")
         return join_global_table(flow, other, selects, joins_two, outer[0], name_of(named))
@@ -87,14 +87,14 @@ _SERDES = {
 }
 
 
-def _arguments_of(form: _Form, arguments: Sequence[Any], words: Mapping[str, Any]) -> list[Any]:
+def _arguments_of(form: _Form, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> list[Any]:
     """Return the arguments of a join in their order. Raises TopologyError with the correct form."""
     kind, names, last = form
-    refuse_serdes(words, f"a join with a {kind}", _SERDES[kind])
-    named = {**dict(zip(names, arguments, strict=False)), **words}
+    refuse_serdes(keywords, f"a join with a {kind}", _SERDES[kind])
+    named = {**dict(zip(names, arguments, strict=False)), **keywords}
     results = [named.get(name) for name in names]
     is_whole = len(arguments) <= len(names) and set(named) <= set(names)
-    has_functions = all(item is not None for item in results[:-1])
+    has_functions = all(argument is not None for argument in results[:-1])
     fits = "windows" not in named or isinstance(named["windows"], JoinWindows)
     if not (is_whole and has_functions and fits and isinstance(results[-1], last | NoneType)):
         raise TopologyError(
@@ -187,8 +187,8 @@ def _join_store(
     retention_ms = windows.size_ms + windows.grace_period_ms
     if supplied is not None:
         name = supplied.name
-        has = supplied.kind, supplied.retention_ms, supplied.window_size_ms
-        if has != ("join_window", retention_ms, windows.size_ms):
+        description = supplied.kind, supplied.retention_ms, supplied.window_size_ms
+        if description != ("join_window", retention_ms, windows.size_ms):
             raise TopologyError(
                 f"store {name} does not fit its join: it must be Stores.persistent_window_store"
                 f"({name!r}, {retention_ms}, {windows.size_ms}, retain_duplicates=True)"

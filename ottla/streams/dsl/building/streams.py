@@ -175,10 +175,10 @@ def _add_processor(
             )
     name = naming[0]
     if name is None:
-        name = next((item.name for item in stores if isinstance(item, Named)), None)
+        name = next((store.name for store in stores if isinstance(store, Named)), None)
     # Here a name given by the user takes no number, as in Kafka.
     named = flow.graph.new_name(naming[1]) if name is None else name
     check_name(named, "an operator")
-    connected = tuple(item for item in stores if not isinstance(item, Named))
+    connected = tuple(store for store in stores if not isinstance(store, Named))
     flow.graph.add(OperatorNode(named, (flow.node,), supplier, connected))
     return named

@@ -41,8 +41,8 @@ from ottla.streams.operators.tables import (
     ValueTransformer,
 )
 from ottla.streams.operators.views import (
-    Entry,
     Getter,
+    TimestampedValue,
     View,
     derived_getter,
     mapped_view,
@@ -96,12 +96,12 @@ def _derived(
         graph.change_operator(name, send_old_values=True)
         return True
 
-    shown = None if store is None else store.name
+    queryable_name = None if store is None else store.name
 
     def open_view() -> View:
         return unkept_view() if store is None else store_view(store.name)
 
-    return TableFlow(graph, name, *serdes, shown, open_view, enable)
+    return TableFlow(graph, name, *serdes, queryable_name, open_view, enable)
 
 
 def filter_table(
@@ -126,7 +126,7 @@ def filter_table(
     versioned = _output_versioned(materialized, store)
     graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
 
-    def entry(key: Any, result: Entry) -> Entry | None:
+    def entry(key: Any, result: TimestampedValue) -> TimestampedValue | None:
         return result if kept(key, result.value) is not None else None
 
     key = (materialized and materialized.key) or table.key
@@ -148,7 +148,7 @@ def map_values(
     versioned = _output_versioned(materialized, store)
     graph.add(OperatorNode(named, (table.name,), operator, output_versioned=versioned))
 
-    def entry(key: Any, result: Entry) -> Entry | None:
+    def entry(key: Any, result: TimestampedValue) -> TimestampedValue | None:
         value = maps(key, result.value)
         return None if value is None else ValueAndTimestamp(value, result.timestamp)
 
@@ -181,7 +181,7 @@ def transform_values(
             transformer = supplier()
             transformer.init(context)
 
-            def derive(key: Any, result: Entry | None) -> Entry | None:
+            def derive(key: Any, result: TimestampedValue | None) -> TimestampedValue | None:
                 # The view also calls the transformer for missing keys: it may return a value for
                 # them.
                 value = transformer.transform(key, None if result is None else result.value)
@@ -268,7 +268,7 @@ class _BufferedGetter:
         self._above = above
         self._buffer = buffer
 
-    def get(self, key: Any) -> Entry | None:
+    def get(self, key: Any) -> TimestampedValue | None:
         waits, prior = self._buffer.prior_value(key)
         if not waits:
             return self._above.get(key)
@@ -281,7 +281,7 @@ def join_tables(
     other: TableFlow,
     outer: tuple[bool, bool],
     arguments: Sequence[Any],
-    words: Mapping[str, Any],
+    keywords: Mapping[str, Any],
 ) -> TableFlow:
     """Add a join by key (joiner) or by foreign key (extractor, joiner); options follow in any
     order.
@@ -290,12 +290,15 @@ def join_tables(
         raise TypeError(
             "tables are joined with a function first, a joiner or an extractor, not None"
         )
-    known = ("extractor", "joiner", "joined", "materialized", "named")
-    refuse_serdes(words, "a join of tables", "materialized=Materialized.with_(key, value)")
-    for word in words:
-        if word not in known:
-            raise TypeError(f"a join of tables takes {', '.join(known)}, not {word}")
-    named = {item: [words[item]] if item in words else [] for item in known[:2]}
+    names = ("extractor", "joiner", "joined", "materialized", "named")
+    refuse_serdes(keywords, "a join of tables", "materialized=Materialized.with_(key, value)")
+    for keyword in keywords:
+        if keyword not in names:
+            raise TypeError(f"a join of tables takes {', '.join(names)}, not {keyword}")
+    named = {
+        function_name: [keywords[function_name]] if function_name in keywords else []
+        for function_name in names[:2]
+    }
     options: list[Any] = []
     functions: list[Any] = []
     for argument in arguments:
@@ -303,9 +306,9 @@ def join_tables(
         (functions if is_function else options).append(argument)
     options = [option for option in options if option is not None]
     functions = [*named["extractor"], *functions, *named["joiner"]]
-    joined = words.get("joined") or _only(options, TableJoined)
-    table_option = words.get("materialized") or _only(options, Materialized, str)
-    name, materialized = options_of(table_option, words.get("named") or _only(options, Named))
+    joined = keywords.get("joined") or _only(options, TableJoined)
+    table_option = keywords.get("materialized") or _only(options, Materialized, str)
+    name, materialized = options_of(table_option, keywords.get("named") or _only(options, Named))
     name = joined.name if joined is not None else name
     if options or len(functions) not in (1, 2) or (len(functions) == 2 and outer[1]):
         raise TopologyError(
@@ -370,8 +373,8 @@ def join(
     graph.copartition(table.name, other.name)
 
     def enable(_force: bool) -> bool:
-        for item in (table, other):
-            item.enable_sending_old_values(True)
+        for parent in (table, other):
+            parent.enable_sending_old_values(True)
         for each_name in (*names, merged):
             graph.change_operator(each_name, send_old_values=True)
         return True
@@ -381,8 +384,8 @@ def join(
 
     key = table.key if store is None else store.key
     value = None if materialized is None else materialized.value
-    shown = None if store is None else store.name
-    return TableFlow(graph, merged, key, value, shown, open_view, enable)
+    queryable_name = None if store is None else store.name
+    return TableFlow(graph, merged, key, value, queryable_name, open_view, enable)
 
 
 def join_on_foreign_key(
@@ -431,13 +434,17 @@ def join_on_foreign_key(
     graph.add(OperatorNode(join_name, (receive_name,), subscription_join, other_view.stores))
     foreign_name = named("-foreign-join-subscription", step)
     graph.add(OperatorNode(foreign_name, (other.name,), ForeignTableJoin(store, this, that)))
-    answers = named("-subscription-response", "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-") + "-topic"
+    response_topic = (
+        named("-subscription-response", "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-") + "-topic"
+    )
     answer_sink = named("-subscription-response-sink", "KTABLE-SINK-")
     answer_source = named("-subscription-response-source", "KTABLE-SOURCE-")
     serdes = table.key, RESPONSE_SERDE
     parents = (join_name, foreign_name)
-    graph.add(SinkNode(answer_sink, parents, answers, *serdes, to_asking_partition, internal=True))
-    graph.add(SourceNode(answer_source, (answer_sink,), (answers,), None, *serdes))
+    graph.add(
+        SinkNode(answer_sink, parents, response_topic, *serdes, to_asking_partition, internal=True)
+    )
+    graph.add(SourceNode(answer_source, (answer_sink,), (response_topic,), None, *serdes))
     view = table.view()
     response_name = named(
         "-subscription-response-resolver",

@@ -73,8 +73,8 @@ _INT_BITS = 31
 
 def type_read(serde: Serde[Any]) -> ColumnType:
     """Return the type of the values that a serde reads; raise Unlike if the JVM cannot read them."""
-    for known, kind in _SERDES:
-        if serde is known:
+    for known_serde, kind in _SERDES:
+        if serde is known_serde:
             return kind
     if serde.kind is not None:
         return _object(serde.kind)
@@ -152,7 +152,7 @@ def type_of(expression: Column, key: ColumnType, value: ColumnType) -> ColumnTyp
         raise Unlike(f"Spark has no {expression.operation}")
     kind = _RULES[expression.operation](expression, results)
     if kind is None:
-        listed = " and ".join(_named(item) for item in results)
+        listed = " and ".join(_named(kind_of_operand) for kind_of_operand in results)
         raise Unlike(f"{expression.operation} of {listed} runs in Python")
     return kind
 
@@ -191,27 +191,29 @@ _Rule = Callable[[Column, list[ColumnType]], ColumnType | None]
 
 
 def _arithmetic(_: Column, types: list[ColumnType]) -> ColumnType | None:
-    if not all(item in _NUMBERS for item in types):
+    if not all(operand_type in _NUMBERS for operand_type in types):
         return None
     return Scalar.FLOAT if Scalar.FLOAT in types else Scalar.INT
 
 
 def _comparison(_: Column, types: list[ColumnType]) -> ColumnType | None:
-    is_numbers = all(item in _NUMBERS for item in types)
+    is_numbers = all(operand_type in _NUMBERS for operand_type in types)
     return Scalar.FLAG if is_numbers or _alike(types) is not None else None
 
 
 def _alike(types: list[ColumnType]) -> ColumnType | None:
     """Return the common type of all that are not None; None if there is none."""
-    known = {item for item in types if isinstance(item, Scalar)} - {Scalar.NOTHING}
-    if len(known) > 1 or not all(isinstance(item, Scalar) for item in types):
+    scalars = {operand_type for operand_type in types if isinstance(operand_type, Scalar)} - {
+        Scalar.NOTHING
+    }
+    if len(scalars) > 1 or not all(isinstance(operand_type, Scalar) for operand_type in types):
         return None
-    return known.pop() if known else Scalar.NOTHING
+    return scalars.pop() if scalars else Scalar.NOTHING
 
 
 def _takes(result: Scalar, *kinds: Scalar) -> _Rule:
-    def rule(_: Column, outcome: list[ColumnType]) -> ColumnType | None:
-        return result if all(item in kinds for item in outcome) else None
+    def rule(_: Column, types: list[ColumnType]) -> ColumnType | None:
+        return result if all(operand_type in kinds for operand_type in types) else None
 
     return rule
 
@@ -224,10 +226,10 @@ def _strict(rule: _Rule) -> _Rule:
 
 
 def _substring(expression: Column, types: list[ColumnType]) -> ColumnType | None:
-    places = expression.operands[1:]
-    if not all(bound.operation == "literal" for bound in places):
+    bounds = expression.operands[1:]
+    if not all(bound.operation == "literal" for bound in bounds):
         raise Unlike("substring with arguments that are not constants runs in Python")
-    fits = all(abs(bound.operands[0]) >> _INT_BITS - 1 == 0 for bound in places)
+    fits = all(abs(bound.operands[0]) >> _INT_BITS - 1 == 0 for bound in bounds)
     return Scalar.TEXT if types == [Scalar.TEXT, Scalar.INT, Scalar.INT] and fits else None
 
 

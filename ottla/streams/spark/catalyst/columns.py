@@ -34,8 +34,10 @@ class Value:
         """The value as one column."""
         if not isinstance(self.kind, Structure):
             return self.column
-        seen = {name: field for name, field in self.fields.items() if field.kind not in UNUSED}
-        struct = F.struct(*[field.whole.alias(name) for name, field in seen.items()])
+        used_fields = {
+            name: field for name, field in self.fields.items() if field.kind not in UNUSED
+        }
+        struct = F.struct(*[field.whole.alias(name) for name, field in used_fields.items()])
         return struct if self.kind.made else F.when(self.column, struct)
 
 
@@ -112,11 +114,11 @@ def emit(expression: Column, key: Value, value: Value, doubts: list[SparkColumn]
 def _plain(inner: list[Value]) -> SparkColumn | None:
     """Return the condition under which a text is certainly ASCII: all texts it is made of are."""
     result = None
-    for item in inner:
-        if item.kind is Scalar.TEXT:
-            if item.plain is None:
+    for value in inner:
+        if value.kind is Scalar.TEXT:
+            if value.plain is None:
                 return None
-            result = item.plain if result is None else result & item.plain
+            result = value.plain if result is None else result & value.plain
     return result
 
 
@@ -135,8 +137,8 @@ def _is_null(value: Value) -> SparkColumn:
 def _applied(
     operation: str, kind: ColumnType, inner: list[Value], doubts: list[SparkColumn]
 ) -> SparkColumn:
-    columns = [item.column for item in inner]
-    if len({item.kind for item in inner if item.kind in (Scalar.INT, Scalar.FLOAT)}) > 1:
+    columns = [value.column for value in inner]
+    if len({value.kind for value in inner if value.kind in (Scalar.INT, Scalar.FLOAT)}) > 1:
         # If one operand is a floating-point number, convert both.
         columns = [column.cast("double") for column in columns]
     if operation in _PLAIN:

@@ -82,8 +82,8 @@ def spark_types(spark: SparkSession) -> SparkType:
                 f"{expression} is not a valid expression of key and value: {error}"
             ) from None
         if result not in _SPARKS:
-            known = "bigint, double, string, boolean or binary"
-            raise TopologyError(f"{expression} is {result}: cast it to {known}")
+            accepted = "bigint, double, string, boolean or binary"
+            raise TopologyError(f"{expression} is {result}: cast it to {accepted}")
         return _SPARKS[result]
 
     return ask
@@ -97,8 +97,8 @@ def active_spark_types() -> SparkType:
 def _ddl(kind: ColumnType) -> str:
     if not isinstance(kind, Structure):
         return _DDL[kind]
-    seen = {name: field for name, field in kind.fields.items() if field not in UNUSED}
-    fields = (f"`{name}`: {_ddl(field)}" for name, field in seen.items())
+    used_fields = {name: field for name, field in kind.fields.items() if field not in UNUSED}
+    fields = (f"`{name}`: {_ddl(field)}" for name, field in used_fields.items())
     return f"struct<{', '.join(fields)}>"
 
 
@@ -139,20 +139,20 @@ class _Builder:
     def add(self, number: int, lowered: LoweredSource, among_others: bool) -> None:
         """Add the steps below a source."""
         self._prefix = f"_{number}_"
-        here = F.col("source") == number if among_others else F.lit(True)
+        is_from_source = F.col("source") == number if among_others else F.lit(True)
         if lowered.types is None:
-            self._python.append(here)
+            self._python.append(is_from_source)
             return
         doubts = [F.col("timestamp") < F.timestamp_millis(F.lit(0))]
         sides = [
             self._read(name, kind, serde, doubts)
             for name, kind, serde in zip(_RAW, lowered.types, lowered.serdes, strict=True)
         ]
-        states = {SOURCE: _State(sides[0], sides[1], here)}
-        self._doubt("read", here, doubts)
+        states = {SOURCE: _State(sides[0], sides[1], is_from_source)}
+        self._doubt("read", is_from_source, doubts)
         for index, step in enumerate(lowered.steps):
             states[index] = self._step(str(index), step, states[step.parent])
-        self._python += [states[item].keep for item in sorted(lowered.to_python)]
+        self._python += [states[index].keep for index in sorted(lowered.to_python)]
         self._outputs += [(states[output.step], output) for output in lowered.outputs]
 
     def _doubt(self, name: str, keep: SparkColumn, doubts: list[SparkColumn]) -> None:
@@ -217,8 +217,8 @@ class _Builder:
         """Return a value with the frame's columns, so that expressions do not grow."""
         if isinstance(value.kind, Structure):
             fields = {
-                field_name: self._kept(f"{name}-{field_name}", one)
-                for field_name, one in value.fields.items()
+                field_name: self._kept(f"{name}-{field_name}", field_value)
+                for field_name, field_value in value.fields.items()
             }
             return Value(value.kind, value.column, fields)
         return Value(value.kind, self._named(name, value.column), plain=value.plain)
@@ -230,8 +230,8 @@ class _Builder:
             return emit(expression, state.key, state.value, doubts)
         # A user's expression of pyspark may fail: evaluate it only for the records that reach this
         # step.
-        for side, held in (("key", state.key), ("value", state.value)):
-            self._frame = self._frame.withColumn(side, held.whole)
+        for side, side_value in (("key", state.key), ("value", state.value)):
+            self._frame = self._frame.withColumn(side, side_value.whole)
         reached = state.keep & ~_any(self._python)
         result = self._named(name, F.when(reached, expression.column))
         self._frame = self._frame.drop("key", "value")
@@ -252,22 +252,27 @@ class _Builder:
         is_python = self._named("python", _any(self._python))
         frame = self._frame.where(_any([is_python, *(keep for keep, _ in rows)]))
         frame = frame.select("*", (F.lit(-1) - F.col("source")).alias("_rest"))
-        rest = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
-        position = [F.when(is_python, F.col(item)).alias(item) for item in ("partition", "offset")]
+        python_columns = {"target": F.col("_rest"), "key": F.col("_key"), "value": F.col("_value")}
+        position = [
+            F.when(is_python, F.col(column_name)).alias(column_name)
+            for column_name in ("partition", "offset")
+        ]
         if len(rows) == 1:
             ready = rows[0][1]
             only = [
-                F.when(is_python, rest[name]).otherwise(column) if name in rest else column
+                F.when(is_python, python_columns[name]).otherwise(column)
+                if name in python_columns
+                else column
                 for name, column in ready.items()
             ]
             named = [column.alias(name) for name, column in zip(ready, only, strict=True)]
             return frame.select("timestamp", "headers", *position, *named)
         kinds = frame.select(
-            *[e.alias(n) for _, row in rows for n, e in row.items() if n not in rest]
+            *[e.alias(n) for _, row in rows for n, e in row.items() if n not in python_columns]
         ).schema
         names = {"target": "int", "key": "binary", "value": "binary"}
         names |= {kind.name: kind.dataType.simpleString() for kind in kinds}
-        targets = [(is_python, rest), *((keep & ~is_python, row) for keep, row in rows)]
+        targets = [(is_python, python_columns), *((keep & ~is_python, row) for keep, row in rows)]
         entries = [F.when(keep, _row(row, names)) for keep, row in targets]
         together = F.inline(F.array_compact(F.array(*entries)))
         return frame.select("timestamp", "headers", *position, together)
@@ -284,20 +289,23 @@ def _written(
 ) -> dict[str, SparkColumn]:
     """Return the columns of a sink's row: bytes, or values for its serde."""
     row = {"target": F.lit(number)}
-    for name, way, value in (("key", output.key, state.key), ("value", output.value, state.value)):
+    for name, serialization, value in (
+        ("key", output.key, state.key),
+        ("value", output.value, state.value),
+    ):
         nothing = F.lit(None).cast("binary")
-        if way is Way.SERDE:
+        if serialization is Way.SERDE:
             if value.kind is Scalar.FLOAT:
                 # There are many NaN values, and the JVM has only one.
                 doubts.append(F.isnan(value.column))
             row |= {name: nothing, f"{name}{number}": value.whole}
         elif value.kind is Scalar.NOTHING:
             row[name] = nothing
-        elif way is Way.AS_READ:
+        elif serialization is Way.AS_READ:
             row[name] = F.col("_" + name)
-        elif way is Way.TEXT:
+        elif serialization is Way.TEXT:
             row[name] = value.column.cast("binary")
-        elif way is Way.LONG:
+        elif serialization is Way.LONG:
             row[name] = long_bytes(value.column)
         else:
             row[name] = int_bytes(value.column, doubts)

@@ -88,10 +88,10 @@ def _structure(
     for name, field_kind in kind.fields.items():
         field_path = f"{path}.{name}"
         spelled = field_path.removeprefix("$[0]").replace(".", "-")
-        known = F.coalesce(
+        type_name = F.coalesce(
             F.schema_of_variant(F.try_variant_get(parsed, field_path, "variant")), F.lit("-")
         )
-        result = named(f"type{spelled}", known)
+        result = named(f"type{spelled}", type_name)
         if isinstance(field_kind, Structure):
             is_object = result.startswith("OBJECT")
             allowed = is_object | (result == "VOID") if name in kind.optional else is_object

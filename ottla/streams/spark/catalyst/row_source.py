@@ -108,19 +108,19 @@ def columns_source(
     format_name: str, source_settings: SourceSettings, lowered: Sequence[LoweredSource]
 ) -> type[OttlaSource]:
     """Return the Data Source of one query; the settings are pickled with the class."""
-    outputs = [output for item in lowered for output in item.outputs]
+    outputs = [output for part in lowered for output in part.outputs]
     targets = [
         Target(
-            item.topic,
-            item.serdes[0] if item.key is Way.SERDE else None,
-            item.serdes[1] if item.value is Way.SERDE else None,
+            output.topic,
+            output.serdes[0] if output.key is Way.SERDE else None,
+            output.serdes[1] if output.value is Way.SERDE else None,
         )
-        for item in outputs
+        for output in outputs
     ]
     settings = Columns(
         source_settings,
         {topic: number for number, part in enumerate(lowered) for topic in part.topics},
-        tuple(item.kind for item in lowered),
+        tuple(part.kind for part in lowered),
         cast(Any, cloudpickle).dumps(targets),
     )
 
@@ -135,7 +135,7 @@ def columns_source(
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             options = SparkOptions(self.options, Use.STREAM_READ)
             batches = MicroBatches(options, TopologyBatches(source_settings))
-            return StreamReader(batches, RowReading(options, settings))
+            return StreamReader(batches, RowTaskReader(options, settings))
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
             options = SparkOptions(self.options, Use.WRITE)
@@ -144,7 +144,7 @@ def columns_source(
     return ColumnsSource
 
 
-class RowReading:
+class RowTaskReader:
     """Reads the ranges of a task as rows (ROWS)."""
 
     def __init__(self, options: SparkOptions, settings: Columns) -> None:
@@ -199,15 +199,15 @@ def plain_bits(keys: pa.Array, values: pa.Array) -> pa.Array:
 
 def _are_plain(column: pa.Array) -> Integers:
     plain = np.ones(len(column), np.int64)
-    _, offsets, held = column.buffers()
-    if not len(column) or held is None:
+    _, offsets, bytes_buffer = column.buffers()
+    if not len(column) or bytes_buffer is None:
         return plain
     ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    letters = np.frombuffer(held, np.uint8)[ends[0] : ends[-1]]
+    letters = np.frombuffer(bytes_buffer, np.uint8)[ends[0] : ends[-1]]
     if len(letters) and letters.max() > _ASCII_MAX:
-        others = np.zeros(len(letters) + 1, np.int32)
-        np.cumsum(letters > _ASCII_MAX, out=others[1:])
-        plain[np.diff(others[ends - ends[0]]) > 0] = 0
+        non_ascii_counts = np.zeros(len(letters) + 1, np.int32)
+        np.cumsum(letters > _ASCII_MAX, out=non_ascii_counts[1:])
+        plain[np.diff(non_ascii_counts[ends - ends[0]]) > 0] = 0
     return plain
 
 
@@ -263,7 +263,7 @@ class Finishing:
     def _ready(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the records that the JVM processed."""
         numbers = rows.column("target")
-        topics = pa.array([item.topic for item in self._targets], pa.string())
+        topics = pa.array([target.topic for target in self._targets], pa.string())
         columns = [
             pa.DictionaryArray.from_arrays(numbers, topics),
             pa.nulls(rows.num_rows, pa.int32()),
@@ -284,27 +284,33 @@ class Finishing:
             if serde is None:
                 continue
             numbers = np.asarray(rows.column("target")) if numbers is None else numbers
-            held = rows.column(f"{name}{number}").to_pylist()
-            mine = numbers == number
+            column_values = rows.column(f"{name}{number}").to_pylist()
+            is_of_target = numbers == number
             written = [
-                serde.to_bytes(item) if own else None for own, item in zip(mine, held, strict=True)
+                serde.to_bytes(column_value) if is_own else None
+                for is_own, column_value in zip(is_of_target, column_values, strict=True)
             ]
-            result = pc.if_else(pa.array(mine), pa.array(written, pa.binary()), result)
+            result = pc.if_else(pa.array(is_of_target), pa.array(written, pa.binary()), result)
         return result
 
-    def _run(self, rows: pa.RecordBatch, places: Integers) -> list[tuple[Integers, pa.RecordBatch]]:
+    def _run(
+        self, rows: pa.RecordBatch, row_numbers: Integers
+    ) -> list[tuple[Integers, pa.RecordBatch]]:
         """Process rows with their sub-topologies; return the output, with the row number of each
         record's source.
         """
-        chosen = rows.take(pa.array(places))
+        chosen = rows.take(pa.array(row_numbers))
         sources = -1 - np.asarray(chosen.column("target"))
         results = []
         for source in np.unique(sources).tolist():
-            mine = np.flatnonzero(sources == source)
-            read = _read(chosen).take(pa.array(mine))
+            of_source = np.flatnonzero(sources == source)
+            read = _read(chosen).take(pa.array(of_source))
             for produced in self._task(source).run(self._topics[source], read):
                 results.append(
-                    (places[mine[produced.places]], _written(produced.topic, produced.records))
+                    (
+                        row_numbers[of_source[produced.row_numbers]],
+                        _written(produced.topic, produced.records),
+                    )
                 )
         return results
 
@@ -341,7 +347,9 @@ def _headers(packed: pa.Array) -> pa.Array:
     if packed.null_count == len(packed):
         return pa.nulls(len(packed), HEADERS_TYPE)
     entries = [
-        None if item is None else [{"key": key, "value": value} for key, value in unpack(item)]
-        for item in packed.to_pylist()
+        None
+        if headers is None
+        else [{"key": key, "value": value} for key, value in unpack(headers)]
+        for headers in packed.to_pylist()
     ]
     return pa.array(entries, HEADERS_TYPE)

@@ -120,17 +120,17 @@ def lower_layout(layout: Layout, spark_type: SparkType | None = None) -> list[Lo
     for result in results:
         kind = layout.sub_topologies[result.kind]
         _refuse_sparks(kind, result.reasons, None)
-    return results if any(item.is_worth_it for item in results) else None
+    return results if any(lowered.is_worth_it for lowered in results) else None
 
 
 def _refuse_sparks(kind: SubTopology, reasons: dict[str, str], otherwise: str | None) -> None:
     for node in kind.topology.nodes.values():
         why = reasons.get(node.name, otherwise)
-        held = expressions_of(node) if why is not None else []
-        for item in held:
-            if isinstance(item, OfSpark) and item.meaning is None:
+        expressions = expressions_of(node) if why is not None else []
+        for expression in expressions:
+            if isinstance(expression, OfSpark) and expression.meaning is None:
                 raise TopologyError(
-                    f"{node.name} is the expression {item} of pyspark, which only the JVM evaluates ({item.why}), "
+                    f"{node.name} is the expression {expression} of pyspark, which only the JVM evaluates ({expression.why}), "
                     f"but this step runs in Python ({why}): write it with col() of ottla.streams or as a function"
                 )
 
@@ -138,11 +138,21 @@ def _refuse_sparks(kind: SubTopology, reasons: dict[str, str], otherwise: str | 
 def expressions_of(node: TopologyNode) -> list[Expression]:
     """Return the Column expressions of a node."""
     supplier = node.supplier if isinstance(node, ProcessorNode) else None
-    held = list(vars(supplier).values()) if hasattr(supplier, "__dict__") else []
-    held += [one for item in held if isinstance(item, tuple) for one in item]
-    held += [one for item in held if isinstance(item, Pair) for one in (item.key, item.value)]
-    result = (item.column if isinstance(item, Evaluated) else item for item in held)
-    return [item for item in result if isinstance(item, Column | OfSpark)]
+    attributes = list(vars(supplier).values()) if hasattr(supplier, "__dict__") else []
+    attributes += [
+        element for attribute in attributes if isinstance(attribute, tuple) for element in attribute
+    ]
+    attributes += [
+        element
+        for attribute in attributes
+        if isinstance(attribute, Pair)
+        for element in (attribute.key, attribute.value)
+    ]
+    result = (
+        attribute.column if isinstance(attribute, Evaluated) else attribute
+        for attribute in attributes
+    )
+    return [expression for expression in result if isinstance(expression, Column | OfSpark)]
 
 
 class _Walk:
@@ -203,7 +213,7 @@ class _Walk:
             node = pending.pop()
             self.found.reasons.setdefault(node.name, "it follows a step in Python")
             below = self._children.get(node.name, [])
-            pending += [item for item in below if item.name not in self.found.reasons]
+            pending += [child for child in below if child.name not in self.found.reasons]
 
     def _lower(
         self, node: ProcessorNode, step: int, types: Types, as_read: tuple[bool, bool]
@@ -295,13 +305,13 @@ class _Walk:
         topic = self._kind.application.topic_name(sink.topic)
         key = resolve(sink.key, defaults.key).of(topic, is_key=True)
         value = resolve(sink.value, defaults.value).of(topic, is_key=False)
-        ways = [
+        serializations = [
             _way(serde, kind, same and serde is read)
             for serde, kind, same, read in zip(
                 (key, value), types, as_read, self._serdes, strict=True
             )
         ]
-        return Output(step, sink, topic, ways[0], ways[1], (key, value))
+        return Output(step, sink, topic, serializations[0], serializations[1], (key, value))
 
 
 def _expression(function: Any) -> Expression:
@@ -315,7 +325,7 @@ def _expression(function: Any) -> Expression:
 def _is_plain(kind: Structure) -> bool:
     """Return True if all structures in a structure were made by expressions."""
     inner = [field_ for field_ in kind.fields.values() if isinstance(field_, Structure)]
-    return all(item.made and _is_plain(item) for item in inner)
+    return all(structure.made and _is_plain(structure) for structure in inner)
 
 
 def _way(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Way:
@@ -324,16 +334,16 @@ def _way(serde: Serde[Any], kind: ColumnType, as_read: bool) -> Way:
         return Way.AS_READ
     if isinstance(kind, Structure) and not kind.made:
         raise Unlike(f"{serde!r} writes an object")
-    ways = {
+    serializations = {
         (STRING, Scalar.TEXT): Way.TEXT,
         (BYTES, Scalar.BYTES): Way.TEXT,
         (INTEGER, Scalar.INT): Way.INTEGER,
         (LONG, Scalar.INT): Way.LONG,
         (DOUBLE, Scalar.FLOAT): Way.SERDE,
     }
-    for (known, known_kind), way in ways.items():
-        if serde is known and kind in (known_kind, Scalar.NOTHING):
-            return way
+    for (known_serde, known_kind), serialization in serializations.items():
+        if serde is known_serde and kind in (known_kind, Scalar.NOTHING):
+            return serialization
     if writes_json(serde) and kind is not Scalar.BYTES:
         return Way.SERDE
     named = "an object" if isinstance(kind, Structure) else kind.value

@@ -29,7 +29,7 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
 from ottla.client.transaction import LOST, Producer, Transaction, begin, find_lost, list_open
-from ottla.streams.spark.connector.ledger import Entry, Ledger
+from ottla.streams.spark.connector.ledger import Ledger, LedgerEntry
 
 Write = Callable[[Transaction], int]
 
@@ -54,7 +54,7 @@ class Share:
     """
 
     attempt: Attempt
-    entry: Entry
+    entry: LedgerEntry
     producer: Producer | None
     records: int
     begun_at: float
@@ -130,11 +130,11 @@ def abort_shares(brokers: Brokers, shares: Sequence[Share]) -> None:
     for committer in dict.fromkeys(share.entry.committer for share in shares):
         _give_up(brokers, [Transaction(ledger.name, committer)])
     if ledger.read().batch_id < attempt.batch_id:
-        open_ones = [item for item in shares if item.producer and not item.is_recovered]
+        open_ones = [share for share in shares if share.producer and not share.is_recovered]
         _give_up(brokers, [_transaction(ledger, share) for share in open_ones])
 
 
-def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
+def _agreed(ledger: Ledger, shares: Sequence[Share]) -> LedgerEntry:
     """Return the ledger entry the tasks agree on; raise ApiError if they are of different runs.
 
     Tasks of one run that come late or at the same time may have taken over the ledger one after the
@@ -145,7 +145,10 @@ def _agreed(ledger: Ledger, shares: Sequence[Share]) -> Entry:
     if not results:
         return entry
     latest = ledger.read(require_stable=False)
-    if any(replace(item, committer=latest.committer) != latest for item in (entry, *results)):
+    if any(
+        replace(ledger_entry, committer=latest.committer) != latest
+        for ledger_entry in (entry, *results)
+    ):
         raise ApiError(
             ErrorCode.PRODUCER_FENCED,
             f"Two runs of the query of {ledger.name!r} write the same batch: stop one of them.",
@@ -175,40 +178,42 @@ def _check_alive(
     """Raise unless all transactions are open and have enough time left: a decision is final."""
     seconds = time.time() - min((share.begun_at for share in shares), default=time.time())
     transactions = [_transaction(ledger, share) for share in shares]
-    lost: list[Transaction] = []
+    lost_transactions: list[Transaction] = []
     # Brokers before 3.0 cannot list transactions.
     with contextlib.suppress(Unsupported):
-        lost = find_lost(brokers, transactions)
-    if lost or seconds * 1000 > timeout_ms / 2:
+        lost_transactions = find_lost(brokers, transactions)
+    if lost_transactions or seconds * 1000 > timeout_ms / 2:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
             f"The batch took {seconds:.0f} s, and the transaction timeout of {timeout_ms / 1000:g} s must "
             "be at least twice as long: use smaller batches (maxOffsetsPerTrigger), or raise "
-            f"kafka.transaction.timeout.ms. Aborted meanwhile: {len(lost)} of {len(shares)}.",
+            f"kafka.transaction.timeout.ms. Aborted meanwhile: {len(lost_transactions)} of {len(shares)}.",
         )
 
 
 def _complete(
-    brokers: Brokers, ledger: Ledger, entry: Entry, shares: Sequence[Share]
+    brokers: Brokers, ledger: Ledger, entry: LedgerEntry, shares: Sequence[Share]
 ) -> tuple[Producer | None, ...]:
     """Commit decided transactions of tasks that no longer exist; return the batch's transactions."""
-    rest = entry.transactions[len(shares) :]
+    without_share = entry.transactions[len(shares) :]
     again = [share for share in shares if not share.is_recovered]
     decided = [
         Transaction(ledger.transactional_id(task), producer)
-        for task, producer in enumerate(rest, len(shares))
+        for task, producer in enumerate(without_share, len(shares))
         if producer is not None
     ]
-    lost = len(again) + sum(not _is_committed(brokers, item) for item in decided)
-    is_same = len(shares) == len(entry.transactions) and all(item.producer for item in again)
-    if lost and not is_same:
+    lost_count = len(again) + sum(
+        not _is_committed(brokers, transaction) for transaction in decided
+    )
+    is_same = len(shares) == len(entry.transactions) and all(share.producer for share in again)
+    if lost_count and not is_same:
         raise ApiError(
             ErrorCode.INVALID_TXN_STATE,
-            f"Batch {entry.batch_id} was decided with {len(entry.transactions)} tasks, {lost} of their "
+            f"Batch {entry.batch_id} was decided with {len(entry.transactions)} tasks, {lost_count} of their "
             f"transactions have timed out since, and the batch now has {len(shares)} tasks, which are "
             "not the same: start the query with its previous settings.",
         )
-    return (*(share.producer for share in shares), *rest)
+    return (*(share.producer for share in shares), *without_share)
 
 
 def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
@@ -221,11 +226,13 @@ def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
 
 
 def _sweep(
-    brokers: Brokers, ledger: Ledger, known: Sequence[Producer | None], timeout_ms: int
+    brokers: Brokers, ledger: Ledger, producers: Sequence[Producer | None], timeout_ms: int
 ) -> None:
     """Abort open transactions of earlier runs, except those of tasks that wrote in this batch."""
     names = {
-        ledger.transactional_id(task) for task, producer in enumerate(known) if producer is not None
+        ledger.transactional_id(task)
+        for task, producer in enumerate(producers)
+        if producer is not None
     }
     with contextlib.suppress(OttlaError):
         for name in list_open(brokers, f"{ledger.name}-"):

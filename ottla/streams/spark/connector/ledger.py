@@ -23,7 +23,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.transaction import LOST, Producer, Transaction, begin
 
 # A partition that always exists.
-_PLACE = ("__consumer_offsets", 0)
+_COMMIT_PARTITION = ("__consumer_offsets", 0)
 # The default of offset.metadata.max.bytes.
 _METADATA_MAX = 4096
 _PACKED = "z:"
@@ -38,7 +38,7 @@ NOBODY = Producer(-1, -1)
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """An entry of the ledger: the run that may decide, and the batch decided last (-1: none yet).
 
     `transactions` has one producer for each task, in the order of tasks; None if the task wrote
@@ -51,7 +51,7 @@ class Entry:
     transactions: tuple[Producer | None, ...] = ()
     earlier: tuple[str, ...] = ()
 
-    def taken_over(self, run_id: str, committer: Producer) -> "Entry":
+    def taken_over(self, run_id: str, committer: Producer) -> "LedgerEntry":
         """Return the entry after a take-over by a run; two tasks of one run may both take over."""
         if run_id == self.run_id:
             return replace(self, committer=committer)
@@ -63,8 +63,8 @@ class Entry:
         tasks.
         """
         producers = [transaction or 0 for transaction in self.transactions]
-        known = [self.run_id, self.committer, producers, *self.earlier]
-        text = json.dumps(known, separators=(",", ":"))
+        fields = [self.run_id, self.committer, producers, *self.earlier]
+        text = json.dumps(fields, separators=(",", ":"))
         if len(text) > _METADATA_MAX:
             text = _PACKED + base64.b85encode(zlib.compress(text.encode(), 9)).decode()
         if len(text) > _METADATA_MAX:
@@ -75,7 +75,7 @@ class Entry:
         return text
 
     @classmethod
-    def decode(cls, batch_id: int, text: str) -> "Entry":
+    def decode(cls, batch_id: int, text: str) -> "LedgerEntry":
         """Return the entry that `encode` encoded."""
         if text.startswith(_PACKED):
             text = zlib.decompress(base64.b85decode(text.removeprefix(_PACKED))).decode()
@@ -97,21 +97,25 @@ class Ledger:
         """Return the transactional id of a task."""
         return f"{self.name}-{task}"
 
-    def read(self, *, require_stable: bool = True) -> Entry:
+    def read(self, *, require_stable: bool = True) -> LedgerEntry:
         """Return the entry once no write is pending; or the last committed one unless
         `require_stable`.
         """
         offsets = committed_offsets(self._brokers, self.name, require_stable=require_stable)
-        result = offsets.get(_PLACE)
-        return Entry() if result is None else Entry.decode(result.offset - 1, result.metadata)
+        result = offsets.get(_COMMIT_PARTITION)
+        return (
+            LedgerEntry()
+            if result is None
+            else LedgerEntry.decode(result.offset - 1, result.metadata)
+        )
 
-    def enter(self, run_id: str, turn: int, timeout_ms: int) -> tuple[Entry, bool]:
+    def enter(self, run_id: str, task_number: int, timeout_ms: int) -> tuple[LedgerEntry, bool]:
         """Return the entry as of this run, and True if this call took over the ledger.
 
-        `turn` is the number of the task: the tasks of a run start at the same time, and later ones
+        `task_number` orders the tasks: the tasks of a run start at the same time, and later ones
         wait longer.
         """
-        patience_s = min(turn * _PATIENCE_S, _PATIENCE_S_MAX)
+        patience_s = min(task_number * _PATIENCE_S, _PATIENCE_S_MAX)
         for _ in range(_ATTEMPTS_MAX):
             if self._is_taken_over(run_id, patience_s):
                 return self.read(), False
@@ -142,21 +146,21 @@ class Ledger:
             time.sleep(_POLL_S)
         return True
 
-    def _take_over(self, run_id: str, timeout_ms: int) -> Entry:
+    def _take_over(self, run_id: str, timeout_ms: int) -> LedgerEntry:
         transaction = begin(self._brokers, self.name, timeout_ms)
         # Read again: only from now on is every other writer fenced.
         entry = self.read().taken_over(run_id, transaction.producer)
         self._write(transaction, entry)
         return entry
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: LedgerEntry) -> None:
         """Write an entry as its committer; raise ApiError with a code in LOST if another run took
         over.
         """
         self._write(Transaction(self.name, entry.committer), entry)
 
-    def _write(self, transaction: Transaction, entry: Entry) -> None:
+    def _write(self, transaction: Transaction, entry: LedgerEntry) -> None:
         # Offsets start at 0, batch numbers at -1 (none yet).
         committed = CommittedOffset(entry.batch_id + 1, metadata=entry.encode())
-        transaction.add_offsets(self._brokers, self.name, {_PLACE: committed})
+        transaction.add_offsets(self._brokers, self.name, {_COMMIT_PARTITION: committed})
         transaction.commit(self._brokers)

@@ -140,8 +140,8 @@ class MicroBatches:
         if rows_min is None or self._target is not None:
             return False
         now = time.monotonic()
-        known = self._connected().known
-        new = sum(end[key] - begin[key] for key in end if key in known)
+        known_partitions = self._connected().known
+        new = sum(end[key] - begin[key] for key in end if key in known_partitions)
         delay_s = self._options.get("maxTriggerDelay", _TRIGGER_DELAY_MS) / 1000
         if 0 < new < rows_min and now < self._triggered_at + delay_s:
             return True
@@ -172,11 +172,11 @@ class MicroBatches:
             self._connected().report_data_loss(f"{missing[0][0]}-{missing[0][1]} no longer exists.")
         starts = self._held(self._beginning(starts, ends), ends)
         ranges = [OffsetRange(*key, starts[key], ends[key]) for key in sorted(ends)]
-        for item in ranges:
-            if item.size < 0:
+        for offset_range in ranges:
+            if offset_range.size < 0:
                 self._connected().report_data_loss(
-                    f"{item.topic}-{item.partition} ends at {item.end}, but it was read up to "
-                    f"{item.start}: the topic was deleted and created again, or has lost records."
+                    f"{offset_range.topic}-{offset_range.partition} ends at {offset_range.end}, but it was read up to "
+                    f"{offset_range.start}: the topic was deleted and created again, or has lost records."
                 )
         counts = {
             topic: len(offsets) for topic, offsets in end.items() if topic != self._policy.own_topic
@@ -213,8 +213,8 @@ class MicroBatches:
             self._shadow = ShadowGroup(
                 options.bootstrap, options.group_id, options.client_id, self._policy.progress_mark
             )
-        known = self._connected().known
-        real = {key: offset for key, offset in offsets.items() if key in known}
+        known_partitions = self._connected().known
+        real = {key: offset for key, offset in offsets.items() if key in known_partitions}
         self._shadow.follow(real, at_once=at_once)
 
     def stop(self) -> None:

@@ -425,8 +425,8 @@ def _find(name: str, use: Use) -> OptionRow:
     if row is None:
         raise ConfigError(_unknown(name, use))
     if use not in row.uses:
-        places = " and ".join(sorted(use.value for use in row.uses))
-        raise ConfigError(f"Option {row.name} is for {places}, not for {use.value}.")
+        uses = " and ".join(sorted(use.value for use in row.uses))
+        raise ConfigError(f"Option {row.name} is for {uses}, not for {use.value}.")
     return row
 
 

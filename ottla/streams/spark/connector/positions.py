@@ -86,9 +86,9 @@ class Positions:
         filled = {key: count for key, count in new.items() if count > 0}
         if not filled:
             return 1
-        first, last, held = self.earliest(filled), self.latest(filled), self.sizes(filled)
+        first, last, sizes = self.earliest(filled), self.latest(filled), self.sizes(filled)
         total = sum(
-            held.get(key, 0) * count / max(last[key] - first[key], count)
+            sizes.get(key, 0) * count / max(last[key] - first[key], count)
             for key, count in filled.items()
         )
         return max(1, int(sum(filled.values()) * min(1.0, max_bytes / max(total, 1))))
@@ -114,8 +114,8 @@ class Positions:
         assigned: tuple[TopicPartition, ...] | None = self._options.get("assign")
         pattern = self._options.get("subscribePattern")
         if assigned is not None:
-            known = set(self._of_topics(sorted({topic for topic, _ in assigned})))
-            missing = [key for key in assigned if key not in known]
+            existing = set(self._of_topics(sorted({topic for topic, _ in assigned})))
+            missing = [key for key in assigned if key not in existing]
             if missing:
                 topic, partition = missing[0]
                 raise ConfigError(f"Option assign: topic {topic!r} has no partition {partition}.")
@@ -155,7 +155,7 @@ class Positions:
 
     def _list(self, timestamps: Offsets) -> Offsets:
         result = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
-        return {key: answer.offset for key, answer in result.items()}
+        return {key: listed.offset for key, listed in result.items()}
 
     def starting(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the starting offsets that the options specify."""
@@ -166,27 +166,27 @@ class Positions:
         """Return the ending offsets that the options specify."""
         return self._resolve("ending", partitions, LATEST)
 
-    def _resolve(self, which: str, partitions: Sequence[TopicPartition], default: int) -> Offsets:
-        moment = self._options.get(f"{which}Timestamp")
+    def _resolve(self, bound: str, partitions: Sequence[TopicPartition], default: int) -> Offsets:
+        moment = self._options.get(f"{bound}Timestamp")
         if moment is not None:
-            return self._at_moments(which, dict.fromkeys(partitions, moment))
-        moments = self._options.get(f"{which}OffsetsByTimestamp")
+            return self._at_moments(bound, dict.fromkeys(partitions, moment))
+        moments = self._options.get(f"{bound}OffsetsByTimestamp")
         if moments is not None:
-            _check_names(f"{which}OffsetsByTimestamp", moments, partitions)
-            return self._at_moments(which, moments)
-        offsets = self._options.get(f"{which}Offsets", default)
+            _check_names(f"{bound}OffsetsByTimestamp", moments, partitions)
+            return self._at_moments(bound, moments)
+        offsets = self._options.get(f"{bound}Offsets", default)
         if isinstance(offsets, int):
             return self._list(dict.fromkeys(partitions, offsets))
-        _check_names(f"{which}Offsets", offsets, partitions)
+        _check_names(f"{bound}Offsets", offsets, partitions)
         numbers: Offsets = dict(offsets)
         named = {key: offset for key, offset in numbers.items() if offset in (EARLIEST, LATEST)}
         return numbers | self._list(named)
 
-    def _at_moments(self, which: str, moments: Offsets) -> Offsets:
+    def _at_moments(self, bound: str, moments: Offsets) -> Offsets:
         result = self._list(moments)
         late = [key for key, offset in result.items() if offset < 0]
         strategy = self._options.get("startingOffsetsByTimestampStrategy", "error")
-        if late and which == "starting" and strategy == "error":
+        if late and bound == "starting" and strategy == "error":
             topic, partition = late[0]
             raise ConfigError(
                 f"{topic}-{partition} has no record of {moments[late[0]]} (ms) or later. Set the "

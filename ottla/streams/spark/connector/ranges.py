@@ -77,22 +77,30 @@ def split(
     """Split ranges into at least `min_partitions` ranges of at most `max_records`; keeps their
     order.
     """
-    filled = [item for item in ranges if item.size > 0]
+    filled = [offset_range for offset_range in ranges if offset_range.size > 0]
     if max_records is not None:
-        filled = [part for item in filled for part in _cut(item, -(-item.size // max_records))]
+        filled = [
+            part
+            for offset_range in filled
+            for part in _cut(offset_range, -(-offset_range.size // max_records))
+        ]
     if min_partitions is None or min_partitions <= len(filled):
         return filled
-    total = sum(item.size for item in filled)
+    total = sum(offset_range.size for offset_range in filled)
     # The last shares receive the remainder of rounding, so that the minimum is reached if there are
     # enough rows.
-    part_counts = [max(1, math.ceil(min_partitions * item.size / total)) for item in filled]
+    part_counts = [
+        max(1, math.ceil(min_partitions * offset_range.size / total)) for offset_range in filled
+    ]
     return [
-        part for item, count in zip(filled, part_counts, strict=True) for part in _cut(item, count)
+        part
+        for offset_range, count in zip(filled, part_counts, strict=True)
+        for part in _cut(offset_range, count)
     ]
 
 
-def _cut(item: OffsetRange, count: int) -> Iterable[OffsetRange]:
-    count = min(count, item.size)
-    bounds = [item.start + item.size * index // count for index in range(count + 1)]
+def _cut(offset_range: OffsetRange, count: int) -> Iterable[OffsetRange]:
+    count = min(count, offset_range.size)
+    bounds = [offset_range.start + offset_range.size * index // count for index in range(count + 1)]
     for start, end in itertools.pairwise(bounds):
-        yield OffsetRange(item.topic, item.partition, start, end)
+        yield OffsetRange(offset_range.topic, offset_range.partition, start, end)

@@ -326,10 +326,10 @@ class _Router:
         if refusals is None:
             self._send_parts(topic, rows, named)
             return
-        known = refusals.of_topic(topic)
+        refusal = refusals.of_topic(topic)
         try:
-            if known is not None:
-                raise known
+            if refusal is not None:
+                raise refusal
             self._send_parts(topic, rows, named)
         except ApiError as error:
             # The error concerns the whole topic, and none of its rows have been sent.

@@ -91,8 +91,8 @@ class OttlaSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream."""
         options = SparkOptions(self.options, Use.STREAM_READ)
-        reading = RangeReading(options, _columns(schema))
-        return StreamReader(MicroBatches(options, TopicBatches()), reading)
+        reader = RangeTaskReader(options, _columns(schema))
+        return StreamReader(MicroBatches(options, TopicBatches()), reader)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer of one batch; topics are only ever appended to."""
@@ -108,16 +108,16 @@ class OttlaSource(DataSource):
 
 def _columns(schema: StructType) -> list[str]:
     """Return the requested columns: `schema(...)` may name fewer of them, in any order."""
-    known = {name: kind.simpleString() for name, kind in _COLUMNS.items()}
+    column_types = {name: kind.simpleString() for name, kind in _COLUMNS.items()}
     for field in schema.fields:
         kind = field.dataType.simpleString()
-        if known.get(field.name) != kind:
-            offered = ", ".join(f"{name} {kind}" for name, kind in known.items())
+        if column_types.get(field.name) != kind:
+            offered = ", ".join(f"{name} {kind}" for name, kind in column_types.items())
             raise ConfigError(f"There is no column {field.name} {kind}; there are: {offered}.")
     return [str(name) for name in schema.fieldNames()]
 
 
-class Reading(Protocol):
+class TaskReader(Protocol):
     """The part of a reader that runs in the executors, and the tasks that it reads."""
 
     def tasks(self, batch: BatchRanges) -> list[InputPartition]:
@@ -129,7 +129,7 @@ class Reading(Protocol):
         ...
 
 
-class RangeReading:
+class RangeTaskReader:
     """Reads one range per task, as rows of the connector's columns."""
 
     def __init__(self, options: SparkOptions, columns: Sequence[str]) -> None:
@@ -143,7 +143,7 @@ class RangeReading:
             self._options.get("minPartitions"),
             self._options.get("maxRecordsPerPartition"),
         )
-        return [RangeTask(item) for item in cut]
+        return [RangeTask(offset_range) for offset_range in cut]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task's range as Arrow batches."""
@@ -163,28 +163,28 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: SparkOptions, columns: Sequence[str]) -> None:
         self._options = options
-        self._reading = RangeReading(options, columns)
+        self._task_reader = RangeTaskReader(options, columns)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the tasks."""
         with Positions(self._options) as positions:
             partitions = positions.partitions()
             starts, ends = positions.starting(partitions), positions.ending(partitions)
-            tasks = self._reading.tasks(BatchRanges(positions.ranges(starts, ends), {}))
+            tasks = self._task_reader.tasks(BatchRanges(positions.ranges(starts, ends), {}))
         # For an empty list Spark makes one task without a range.
         return tasks or [RangeTask(OffsetRange("", 0, 0, 0))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task."""
-        return self._reading.read(partition)
+        return self._task_reader.read(partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark's reader of a stream: `batches` plans in the planner process, `reading` reads in tasks."""
+    """Spark's reader of a stream: `batches` plans in the planner process, `reader` reads in tasks."""
 
-    def __init__(self, batches: MicroBatches, reading: Reading) -> None:
+    def __init__(self, batches: MicroBatches, reader: TaskReader) -> None:
         self.batches = batches
-        self._reading = reading
+        self._task_reader = reader
 
     def initialOffset(self) -> JsonOffsets:
         """Return the starting offsets that the options specify; called if there is no checkpoint
@@ -212,11 +212,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
     ) -> Sequence[InputPartition]:
         """Return the tasks of one micro-batch."""
-        return self._reading.tasks(self.batches.ranges(start, end))
+        return self._task_reader.tasks(self.batches.ranges(start, end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task."""
-        return self._reading.read(partition)
+        return self._task_reader.read(partition)
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
         """Show the progress if a group is named; the checkpoint holds the progress itself."""

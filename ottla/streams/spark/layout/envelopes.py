@@ -173,8 +173,8 @@ class Outbox:
         `first`.
         """
         by_topic: dict[str, list[ProducedRecord]] = {}
-        for item in produced:
-            by_topic.setdefault(item.topic, []).append(item)
+        for record in produced:
+            by_topic.setdefault(record.topic, []).append(record)
         for topic, records in by_topic.items():
             yield from self.of_batch(origin, topic, batch_of(records), first)
 

@@ -129,7 +129,7 @@ class Layout:
 
     def _meets(self, kind: SubTopology) -> bool:
         nodes = kind.topology.nodes.values()
-        sources = [item for item in nodes if isinstance(item, Source) and not item.is_global]
+        sources = [node for node in nodes if isinstance(node, Source) and not node.is_global]
         name = kind.application.topic_name
         topics = {name(topic) for source in sources for topic in source.topics}
         nodes = kind.application.topology.nodes.values()
@@ -144,7 +144,7 @@ class Layout:
         if topics & placed.keys():
             # The application has its own partitioner for one of the topics.
             return False
-        count = len(topics) + sum(2 for item in sources if item.pattern)
+        count = len(topics) + sum(2 for source in sources if source.pattern)
         return count > 1 and kind.level > 0 and kind.partitions > 1
 
     @property
@@ -267,7 +267,7 @@ def _cut(
     topology: Topology, nodes: Iterable[TopologyNode], global_stores: Iterable[str]
 ) -> Topology:
     """Return a topology with only some nodes and their stores, in the original order."""
-    names = {item.name for item in nodes}
+    names = {node.name for node in nodes}
     connected = {name: stores for name, stores in topology.connected.items() if name in names}
     used = {store for stores in connected.values() for store in stores}
     return replace(
@@ -290,12 +290,14 @@ def components(application: Application) -> list[Application]:
         near = [
             group
             for group in groups
-            if any(topics & {*item.feeds, *(set(item.reads) & item.internal)} for item in group)
+            if any(
+                topics & {*member.feeds, *(set(member.reads) & member.internal)} for member in group
+            )
         ]
         groups = [group for group in groups if group not in near]
-        groups.append([*(item for group in near for item in group), part])
+        groups.append([*(member for group in near for member in group), part])
     results = []
-    for group in sorted(groups, key=lambda item: parts.index(item[0])):
+    for group in sorted(groups, key=lambda members: parts.index(members[0])):
         nodes = [node for part in group for node in part.topology.nodes.values()]
         stores = {store for part in group for store in part.topology.global_stores}
         cut = _cut(application.topology, nodes, sorted(stores))
@@ -320,7 +322,7 @@ def lay_out(
         raise TopologyError("the topology reads no topic")
     readers = {topic: part for part in parts for topic in part.reads}
     looped = _set_levels(parts, readers)
-    for part in sorted(parts, key=lambda item: item.level):
+    for part in sorted(parts, key=lambda each_part: each_part.level):
         _set_partitions(part, parts, partition_counts)
         if len(claimed) == len(parts) and part.reads_external:
             part.partitions = claimed[parts.index(part)]
@@ -376,13 +378,13 @@ def _set_partitions(part: _Part, parts: list[_Part], counts: Mapping[str, int]) 
     fixed_counts = part.application.topology.internal_topics
     fixed = [
         fixed_counts[topic]
-        for item in part.sources
-        for topic in item.topics
+        for source in part.sources
+        for topic in source.topics
         if topic in fixed_counts
     ]
     results += [count for count in fixed if count is not None]
     # As in Kafka: the partition count of the sub-topology that writes the repartition topic.
-    writers = [item.partitions for item in parts if set(item.writes) & set(part.reads)]
+    writers = [writer.partitions for writer in parts if set(writer.writes) & set(part.reads)]
     part.partitions = max(results or writers or [1])
 
 

@@ -65,7 +65,7 @@ class Frames:
         self._group = group
         self._frames: dict[str, DataFrame] = {}
         for source in pipeline.sources.values():
-            with self.report_errors(Text("", source.place), f"source {source.name}"):
+            with self.report_errors(Text("", source.position), f"source {source.name}"):
                 self._add(source.name, self._source(source))
         for step in order_of_steps(pipeline):
             if all(self.get(name) is not None for name, _, _ in references(step)):
@@ -86,10 +86,10 @@ class Frames:
             yield
         except PySparkException as error:
             message, result = message_of(error), _WHERE.search(str(error))
-            place = text.place
+            position = text.position
             if result is not None and text.text:
-                place = text.at_line(int(result[1]), int(result[2]))
-            self._problems.error(place, f"{subject}: {message}")
+                position = text.at_line(int(result[1]), int(result[2]))
+            self._problems.error(position, f"{subject}: {message}")
         finally:
             logger.disabled = was_disabled
 

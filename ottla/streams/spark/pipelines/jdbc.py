@@ -69,8 +69,8 @@ class JdbcTable:
         quote = tables.quote
         # Databases change the case of names; the tables that Spark creates keep the case of the
         # frame.
-        theirs = tables.columns(self._table)
-        target = {name: quote(theirs.get(name.lower(), name)) for name in columns}
+        database_names = tables.columns(self._table)
+        target = {name: quote(database_names.get(name.lower(), name)) for name in columns}
         if self._key:
             same = " AND ".join(f"s.{quote(k)} = {self._table}.{target[k]}" for k in self._key)
             tables.change(
@@ -134,11 +134,11 @@ class JdbcTable:
             drivers = jvm.org.apache.spark.sql.execution.datasources.jdbc
             drivers.DriverRegistry.register(self._sink.driver)
         options = self._options()
-        known = jvm.java.util.Properties()
+        properties = jvm.java.util.Properties()
         for name in ("user", "password"):
             if name in options:
-                known.setProperty(name, options[name])
-        connection = jvm.java.sql.DriverManager.getConnection(self._sink.url.text, known)
+                properties.setProperty(name, options[name])
+        connection = jvm.java.sql.DriverManager.getConnection(self._sink.url.text, properties)
         try:
             yield connection
         finally:

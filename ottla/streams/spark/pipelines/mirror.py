@@ -113,12 +113,13 @@ class Mirror:
         is_same = self.source_bootstrap == self.target_bootstrap
         if not is_same and _state(target, group_id) not in _EMPTY:
             return False
-        known = committed_offsets(target, group_id)
+        stored_offsets = committed_offsets(target, group_id)
         topic = self.target_topic
         offsets = {
             (topic, partition): CommittedOffset(offset, -1, "")
             for partition, offset in committed.items()
-            if (topic, partition) not in known or known[topic, partition].offset < offset
+            if (topic, partition) not in stored_offsets
+            or stored_offsets[topic, partition].offset < offset
         }
         try:
             if offsets:

@@ -169,10 +169,10 @@ def _check_sink(frames: Frames, sink: Sink) -> None:
         return
     text = getattr(sink, "key", None) or getattr(sink, "time", None) or sink.origin
     texts = text if isinstance(text, tuple) else (text,)
-    for item in texts:
-        with frames.report_errors(item, f"sink {sink.name}"):
+    for expression in texts:
+        with frames.report_errors(expression, f"sink {sink.name}"):
             if isinstance(sink, JdbcSink) and sink.key:
-                frame.select(item.text)
+                frame.select(expression.text)
             else:
                 prepare(frame, sink)
 

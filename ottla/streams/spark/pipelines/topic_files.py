@@ -205,5 +205,5 @@ def _watched(spark: SparkSession, work: Callable[[], None], report: Report) -> N
 def _tasks(spark: SparkSession) -> tuple[int, int]:
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
+    stage_infos = [stage for stage in stages if stage is not None]
+    return sum(s.numCompletedTasks for s in stage_infos), sum(s.numTasks for s in stage_infos)

@@ -58,9 +58,9 @@ def _node(kind: SubTopology, node: TopologyNode) -> str:
 
 
 def _store(store: StoreBuilder) -> str:
-    known = {field_.name: getattr(store, field_.name) for field_ in fields(store)}
+    properties = {field_.name: getattr(store, field_.name) for field_ in fields(store)}
     left_out = ("name", "kind", "logging_enabled", "caching_enabled", "is_hidden")
-    facts = (f"{name} {value!r}" for name, value in known.items() if name not in left_out)
+    facts = (f"{name} {value!r}" for name, value in properties.items() if name not in left_out)
     return f"store {store.name}: {store.kind}, {', '.join(facts)}"
 
 
@@ -89,8 +89,8 @@ class Checkpoint:
         """Return the number of partitions of each sub-topology with state here; empty for a new
         checkpoint.
         """
-        known = self._read()
-        return [] if known is None else [int(item) for item in known.get("partitions", ())]
+        document = self._read()
+        return [] if document is None else [int(count) for count in document.get("partitions", ())]
 
     def claim(
         self, layout: Layout, shuffle_partitions: int, find_starts: Callable[[], Offsets]
@@ -101,17 +101,19 @@ class Checkpoint:
         if the checkpoint belongs to another topology.
         """
         shape = shape_of(layout)
-        known = self._read()
-        if known is None:
+        document = self._read()
+        if document is None:
             partitions = [kind.partitions for kind in layout.sub_topologies]
-            known = {"shape": shape, "partitions": partitions}
+            document = {"shape": shape, "partitions": partitions}
             starts = find_starts()
-            known |= {"starts": to_json(starts), "shuffle_partitions": shuffle_partitions}
-            self._write(known)
+            document |= {"starts": to_json(starts), "shuffle_partitions": shuffle_partitions}
+            self._write(document)
             return CheckpointOwner(shuffle_partitions, starts)
-        if known["shape"] != shape:
-            raise ConfigError(_refusal(self.location, known["shape"], shape))
-        return CheckpointOwner(int(known["shuffle_partitions"]), from_json(known.get("starts", {})))
+        if document["shape"] != shape:
+            raise ConfigError(_refusal(self.location, document["shape"], shape))
+        return CheckpointOwner(
+            int(document["shuffle_partitions"]), from_json(document.get("starts", {}))
+        )
 
     def _path(self) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.location.rstrip('/')}/{_FILE}")
@@ -129,11 +131,11 @@ class Checkpoint:
         result: dict[str, Any] = json.loads(text)
         return result
 
-    def _write(self, known: dict[str, Any]) -> None:
+    def _write(self, document: dict[str, Any]) -> None:
         path = self._path()
         stream = path.getFileSystem(self._configuration).create(path, True)
         try:
-            stream.write(bytearray(json.dumps(known, indent=1).encode()))
+            stream.write(bytearray(json.dumps(document, indent=1).encode()))
         finally:
             stream.close()
 
@@ -144,11 +146,11 @@ def _refusal(location: str, before: list[str], now: list[str]) -> str:
         for line in difflib.unified_diff(before, now, lineterm="", n=0)
         if not line.startswith(("---", "+++", "@@"))
     ]
-    shown = "\n".join(f"  {line}" for line in changes[:_SHOWN])
-    more = f"\n  and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    first_changes = "\n".join(f"  {line}" for line in changes[:_SHOWN])
+    remainder = f"\n  and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
     return (
         f"The checkpoint {location} belongs to a topology of another shape, and its state cannot be used:\n"
-        f"{shown}{more}\n"
+        f"{first_changes}{remainder}\n"
         "Start again, with `ottla streams reset` or another application_id, or run the previous topology "
         "until it has processed its input."
     )

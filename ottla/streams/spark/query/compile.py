@@ -102,11 +102,15 @@ def compile_query(
     """
     with Brokers(settings.bootstrap, client_id="ottla-streams") as brokers:
         counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
-        for item in applications:
-            tasks = item.settings
-            item.topology.check_copartitioning(counts)
+        for application in applications:
+            tasks = application.settings
+            application.topology.check_copartitioning(counts)
             check_sinks(
-                brokers, item.topology, tasks.application_id, counts, tasks.exception_handlers
+                brokers,
+                application.topology,
+                tasks.application_id,
+                counts,
+                tasks.exception_handlers,
             )
         asks_clock = any(_asks_clock(application) for application in applications)
         clock_topic = settings.clock_topic or (CLOCK_TOPIC if asks_clock else None)
@@ -152,8 +156,8 @@ def start_query(
     in_jvm = lowered if settings.uses_catalyst else None
     checkpoint = Checkpoint(spark, settings.checkpoint)
     default = int(spark.conf.get(_SHUFFLE_PARTITIONS) or 1)
-    claim = checkpoint.claim(compiled.layout, default, lambda: _first_positions(compiled, settings))
-    shuffle_partitions = claim.shuffle_partitions
+    owner = checkpoint.claim(compiled.layout, default, lambda: _first_positions(compiled, settings))
+    shuffle_partitions = owner.shuffle_partitions
     shipment = ship(compiled.layout, shuffle_partitions)
     whole_topics = frozenset(global_topics(compiled.layout))
     interval_ms = settings.tick_interval_ms if compiled.is_clocked else None
@@ -163,7 +167,7 @@ def start_query(
         spark.dataSource.register(topology_source(format_name, source_settings))
     else:
         spark.dataSource.register(columns_source(format_name, source_settings, in_jvm))
-    options = _source_options(compiled, settings, claim.starts)
+    options = _source_options(compiled, settings, owner.starts)
     rows = spark.readStream.format(format_name).options(**options).load()
     if in_jvm is not None:
         rows = columns_frame(rows, in_jvm)

@@ -65,14 +65,14 @@ class SparkEngine:
         with _readable_errors():
             if settings.spark is None:
                 self._is_ours = SparkContext._active_spark_context is None
-                words = dict(settings.settings)
+                spark_settings = dict(settings.settings)
                 if settings.master is not None:
-                    words["spark.master"] = settings.master
+                    spark_settings["spark.master"] = settings.master
                 if is_cluster(settings.master or ""):
                     # Paths of this machine do not exist on the cluster: the package is shipped.
-                    words.setdefault("spark.executorEnv.PYTHONPATH", "")
+                    spark_settings.setdefault("spark.executorEnv.PYTHONPATH", "")
                 name = self._tasks.application_id
-                self._spark = session(name, cores=settings.cores, settings=words)
+                self._spark = session(name, cores=settings.cores, settings=spark_settings)
             else:
                 self._spark = settings.spark
                 register(self._spark)

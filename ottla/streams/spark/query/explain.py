@@ -42,9 +42,9 @@ def explain(
     does run in the JVM. Expressions that run in Python are listed with the reason.
     """
     application = Application(topology, settings or TaskSettings(application_id))
-    known = dict.fromkeys(_read(topology), 1) | dict(partitions or {})
-    marks = _marks(application, known)
-    layout = lay_out([application], known)
+    partition_counts = dict.fromkeys(_read(topology), 1) | dict(partitions or {})
+    marks = _marks(application, partition_counts)
+    layout = lay_out([application], partition_counts)
     lines: list[str] = []
     for number, kind in enumerate(layout.sub_topologies):
         lines += _stage(number, kind)
@@ -83,21 +83,21 @@ def _arrivals(layout: Layout, number: int) -> Iterator[str]:
             yield f"{moved}: {topic}, by key: no topic on the broker"
 
 
-def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]:
+def _marks(application: Application, partition_counts: Mapping[str, int]) -> dict[str, str]:
     """Return for each node whether it runs in the JVM, or in Python and why."""
     marks: dict[str, str] = {}
     for component in components(application):
-        layout = lay_out([component], known)
-        for item in lower_layout(layout, _spark_type(component)) or []:
-            marks |= {name: "JVM" for name in item.nodes if name not in marks}
-            marks |= {name: f"Python ({why})" for name, why in item.reasons.items()}
-            if item.types is not None:
+        layout = lay_out([component], partition_counts)
+        for lowered in lower_layout(layout, _spark_type(component)) or []:
+            marks |= {name: "JVM" for name in lowered.nodes if name not in marks}
+            marks |= {name: f"Python ({why})" for name, why in lowered.reasons.items()}
+            if lowered.types is not None:
                 # Records are fetched and decoded to columns in Python.
-                marks.setdefault(item.source.name, "Python, its records go to the JVM")
+                marks.setdefault(lowered.source.name, "Python, its records go to the JVM")
         if layout.levels:
-            held = "Python (it is in a stateful query)"
+            mark = "Python (it is in a stateful query)"
             marks |= {
-                node.name: held
+                node.name: mark
                 for node in component.topology.nodes.values()
                 if expressions_of(node)
             }
@@ -106,7 +106,9 @@ def _marks(application: Application, known: Mapping[str, int]) -> dict[str, str]
 
 def _spark_type(application: Application) -> SparkType | None:
     nodes = application.topology.nodes.values()
-    if not any(isinstance(item, OfSpark) for node in nodes for item in expressions_of(node)):
+    if not any(
+        isinstance(expression, OfSpark) for node in nodes for expression in expressions_of(node)
+    ):
         return None
     frames = open_door("ottla.streams.spark.catalyst.frame", "pyspark", "ottla[spark]")
     result: SparkType = frames.active_spark_types()
@@ -121,5 +123,5 @@ def _node(kind: SubTopology, node: TopologyNode, marks: Mapping[str, str]) -> st
         name = kind.application.topic_name
         topic = name(node.topic) if isinstance(node.topic, str) else "the topic of a function"
         return f"{node.name}: {mark}, writes {topic}"
-    results = [str(item) for item in expressions_of(node)]
+    results = [str(expression) for expression in expressions_of(node)]
     return f"{node.name}: {mark}{', an expression: ' + ', '.join(results) if results else ''}"

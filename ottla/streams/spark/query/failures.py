@@ -41,8 +41,8 @@ def explain(text: str) -> str:
             frames += [line.rstrip()] if is_shown else []
         else:
             message.append(_without_tags(line.strip()))
-    shown = "\n".join(message).strip() or "unknown error"
-    return f"{shown}\n" + "\n".join(frames) if frames else shown
+    description = "\n".join(message).strip() or "unknown error"
+    return f"{description}\n" + "\n".join(frames) if frames else description
 
 
 def _without_tags(line: str) -> str:

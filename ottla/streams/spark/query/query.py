@@ -59,7 +59,7 @@ class StreamsQuery:
 
     def add(self, compiled: Compiled, query: StreamingQuery) -> None:
         """Add a query that has been started."""
-        first = sum(len(item.compiled.layout.sub_topologies) for item in self._running)
+        first = sum(len(running.compiled.layout.sub_topologies) for running in self._running)
         counts = DroppedCounts(compiled.layout, first)
         self._running.append(_Running(compiled, query, counts))
 
@@ -79,7 +79,7 @@ class StreamsQuery:
     @property
     def queries(self) -> list[StreamingQuery]:
         """Spark's own queries, one for each connected part of the topology."""
-        return [item.query for item in self._running]
+        return [running.query for running in self._running]
 
     def dropped(self) -> dict[str, int]:
         """Return the number of records that each task has dropped since the start, by Kafka's task
@@ -88,8 +88,8 @@ class StreamsQuery:
         Call it at least once a second: Spark keeps the reports of the last 100 micro-batches.
         """
         results: dict[str, int] = {}
-        for item in self._running:
-            results |= item.dropped.take(item.query)
+        for running in self._running:
+            results |= running.dropped.take(running.query)
         return results
 
     def misplaced_keys(self) -> dict[str, int]:
@@ -111,7 +111,7 @@ class StreamsQuery:
     def error(self) -> QueryError | None:
         """The error that stopped a query; None if none has failed."""
         result = (query.exception() for query in self.queries)
-        text = next((str(item) for item in result if item is not None), None)
+        text = next((str(error) for error in result if error is not None), None)
         return None if text is None else QueryError(explain(text))
 
     def process_all_available(self, timeout_s: float = 120.0) -> None:
@@ -123,12 +123,12 @@ class StreamsQuery:
         TimeoutError after `timeout_s` seconds.
         """
         deadline = time.monotonic() + timeout_s
-        for item in self._running:
+        for running in self._running:
             with _readable_errors():
-                if item.compiled.is_clocked:
-                    self._await_ends(item, deadline)
+                if running.compiled.is_clocked:
+                    self._await_ends(running, deadline)
                 else:
-                    item.query.processAllAvailable()
+                    running.query.processAllAvailable()
 
     def _await_ends(self, running: _Running, deadline: float) -> None:
         # A clock always has new input: wait until a micro-batch has ended at the ends of the
@@ -234,14 +234,14 @@ def start_together(
 def _start(
     spark: SparkSession, parts: Sequence[tuple[str, list[Application]]], settings: QuerySettings
 ) -> StreamsQuery:
-    places = [f"{settings.checkpoint.rstrip('/')}/{number}" for number in range(len(parts))]
+    checkpoints = [f"{settings.checkpoint.rstrip('/')}/{number}" for number in range(len(parts))]
     compiled = [
         compile_query(applications, settings, _claimed(spark, checkpoint))
-        for (_, applications), checkpoint in zip(parts, places, strict=True)
+        for (_, applications), checkpoint in zip(parts, checkpoints, strict=True)
     ]
     result = StreamsQuery(settings)
     try:
-        for (name, _), part, checkpoint in zip(parts, compiled, places, strict=True):
+        for (name, _), part, checkpoint in zip(parts, compiled, checkpoints, strict=True):
             query = start_query(spark, part, replace(settings, checkpoint=checkpoint), name)
             result.add(part, query)
     except BaseException:

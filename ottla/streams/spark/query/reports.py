@@ -20,7 +20,7 @@ def progress_of(report: StreamingQueryProgress, firsts: list[Offsets]) -> Progre
     `firsts` keeps the starting offsets of each source, from the first report on.
     """
     if not firsts:
-        firsts += [_offsets(item.startOffset) for item in report.sources]
+        firsts += [_offsets(source.startOffset) for source in report.sources]
     records = lag = 0
     for source, first in zip(report.sources, firsts, strict=False):
         end, latest = _offsets(source.endOffset), _offsets(source.latestOffset)
@@ -61,8 +61,8 @@ def _on_disk(operators: Sequence[Any]) -> int:
 def _offsets(reported: Any) -> Offsets:
     """Return offsets from Spark's progress report; empty for a source that is not Ottla's."""
     try:
-        known = json.loads(reported) if isinstance(reported, str) else reported
-        offsets = from_json(known)
+        document = json.loads(reported) if isinstance(reported, str) else reported
+        offsets = from_json(document)
     except (ValueError, TypeError, AttributeError):
         return {}
     offsets.pop((CLOCK_TOPIC, 0), None)

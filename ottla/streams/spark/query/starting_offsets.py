@@ -66,18 +66,20 @@ def starting_offsets(
         return "earliest"
     with Brokers(bootstrap, client_id=_CLIENT_ID) as brokers:
         counts = {listed.name: len(listed.partitions) for listed in list_topics(brokers)}
-        held = [key for key in positions if key[0] in topics and key[1] < counts.get(key[0], 0)]
-        starts = list_offsets(brokers, dict.fromkeys(held, EARLIEST)) if held else {}
-        ends = list_offsets(brokers, dict.fromkeys(held, LATEST)) if held else {}
-    within = {key: min(max(positions[key], starts[key].offset), ends[key].offset) for key in held}
-    places = {
+        existing = [key for key in positions if key[0] in topics and key[1] < counts.get(key[0], 0)]
+        starts = list_offsets(brokers, dict.fromkeys(existing, EARLIEST)) if existing else {}
+        ends = list_offsets(brokers, dict.fromkeys(existing, LATEST)) if existing else {}
+    within = {
+        key: min(max(positions[key], starts[key].offset), ends[key].offset) for key in existing
+    }
+    starting_offsets = {
         topic: {
             str(n): within.get((topic, n), LATEST if topic in latest else EARLIEST)
             for n in range(counts[topic])
         }
         for topic in topics
     }
-    return json.dumps(places)
+    return json.dumps(starting_offsets)
 
 
 def global_topics(layout: Layout) -> set[str]:

@@ -92,15 +92,15 @@ def write_archive(java_home: str) -> Path:
 
 def _first_stream(options: str) -> float:
     """Run a small stream in a new Python process; return its duration in seconds."""
-    done = subprocess.run(  # noqa: S603  this Python, a module of ours
+    process = subprocess.run(  # noqa: S603  this Python, a module of ours
         [sys.executable, "-m", "ottla.streams.spark.session.first_stream", options],
         capture_output=True,
         text=True,
         check=False,
         timeout=_TIMEOUT_S,
     )
-    match = _SECONDS.search(done.stdout)
+    match = _SECONDS.search(process.stdout)
     if match is None:
-        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        last = (process.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise ConfigError(f"Spark did not start: {last}")
     return float(match[1])

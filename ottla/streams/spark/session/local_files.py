@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 def jar() -> Path:
     """Return the path of the JAR with the classes; it may not exist."""
-    sources = b"".join(item.read_bytes() for item in sorted(_SOURCES.glob("*.java")))
+    sources = b"".join(source.read_bytes() for source in sorted(_SOURCES.glob("*.java")))
     key = hashlib.sha256(sources).hexdigest()[:12]
     return cache_folder() / f"files-{pyspark.__version__}-{key}.jar"
 
@@ -85,8 +85,8 @@ def _compile_classes(java_home: str, target: Path) -> bool:
             _compile(java_home, folder)
             packed = Path(folder) / "classes.jar"
             with zipfile.ZipFile(packed, "w") as archive:
-                for item in sorted(Path(folder).rglob("*.class")):
-                    archive.write(item, item.relative_to(folder))
+                for class_file in sorted(Path(folder).rglob("*.class")):
+                    archive.write(class_file, class_file.relative_to(folder))
             packed.replace(target)
     except (OSError, subprocess.SubprocessError) as error:
         _log.warning(
@@ -100,14 +100,18 @@ def _compile(java_home: str, folder: str) -> None:
     jars = Path(_find_spark_home()) / "jars"
     compiler = [*jars.glob("janino-*.jar"), *jars.glob("commons-compiler-*.jar")]
     # Hadoop's classes, and slf4j, whose types they use in fields.
-    known = [*jars.glob("hadoop-client-*.jar"), *jars.glob("slf4j-api-*.jar")]
+    class_path = [*jars.glob("hadoop-client-*.jar"), *jars.glob("slf4j-api-*.jar")]
     command = [str(Path(java_home) / "bin" / "java"), "-XX:TieredStopAtLevel=1", "-cp"]
     command += [os.pathsep.join(map(str, compiler)), _COMPILER, "-d", folder]
-    command += ["-classpath", os.pathsep.join(map(str, known))]
-    command += [str(item) for item in sorted(_SOURCES.glob("*.java"))]
-    done = subprocess.run(  # noqa: S603  the Java that Spark runs on, sources of ours
+    command += ["-classpath", os.pathsep.join(map(str, class_path))]
+    command += [str(source) for source in sorted(_SOURCES.glob("*.java"))]
+    process = subprocess.run(  # noqa: S603  the Java that Spark runs on, sources of ours
         command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
     )
-    if not any(Path(folder).rglob("*.class")) or done.returncode or "Exception" in done.stderr:
-        said = (done.stderr.strip().splitlines() or ["the compiler printed nothing"])[0]
-        raise OSError(said)
+    if (
+        not any(Path(folder).rglob("*.class"))
+        or process.returncode
+        or "Exception" in process.stderr
+    ):
+        first_line = (process.stderr.strip().splitlines() or ["the compiler printed nothing"])[0]
+        raise OSError(first_line)

@@ -35,7 +35,7 @@ class PackageFiles:
         root = origin.parent
         if result.submodule_search_locations:
             root = origin.parent.parent
-            files = sorted(item for item in origin.parent.rglob("*") if _is_shipped(item))
+            files = sorted(file for file in origin.parent.rglob("*") if _is_shipped(file))
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
                 archive.write(file, file.relative_to(root))

@@ -72,7 +72,7 @@ def is_here(master: str) -> bool:
 def _own_folders() -> list[str]:
     """Return the folders of this program's modules, which workers need to import them."""
     installed = (sys.prefix, sys.base_prefix, sys.exec_prefix)
-    folders = [os.path.abspath(item) for item in sys.path]
+    folders = [os.path.abspath(folder) for folder in sys.path]
     return [folder for folder in folders if not folder.startswith(installed)]
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.model.records import Record, RecordMetadata
-from ottla.streams.model.user_errors import frames_of, tell_place
+from ottla.streams.model.user_errors import frames_of, note_record
 from ottla.streams.operators import stateless
 from ottla.streams.serdes import Serde, resolve
 from ottla.streams.serdes.serde import STRING
@@ -44,13 +44,13 @@ class _Written:
 
     keys: list[bytes | None] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
+    row_numbers: list[int] = field(default_factory=list)
 
     def clear(self) -> None:
         """Clear the lists in place: steps have references to them."""
         self.keys.clear()
         self.values.clear()
-        self.places.clear()
+        self.row_numbers.clear()
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class TopicOutput:
     """Output of a batch for one topic: RECORDS, and the row number of each record's source record."""
 
     topic: str
-    places: Integers
+    row_numbers: Integers
     records: pa.RecordBatch
 
 
@@ -85,11 +85,11 @@ class PlainTask:
         self._kind = kind
         self._produced: list[ProducedRecord] = []
         # The row numbers of the source records of `_produced`, as far as they are noted.
-        self._places: list[int] = []
+        self._row_numbers: list[int] = []
         settings = kind.application.settings
         self._task = Task(kind.topology, settings, self._produced.append, clock, dropped=dropped)
         self._written: dict[str, _Written] = {}
-        self._place = 0
+        self._row_number = 0
         self._topic = ""
         self._records = batch_of([])
         self._rows: list[TopicRecord] | None = None
@@ -109,17 +109,17 @@ class PlainTask:
         Errors of functions are raised with a note of the record and the node.
         """
         self._produced.clear()
-        self._places.clear()
+        self._row_numbers.clear()
         self._topic, self._records, self._rows = topic, records, None
         chain = self._chains.get(topic)
         times = np.asarray(records.column("timestamp"))
         if chain is None or (len(times) and times.min() < 0):
-            for self._place in range(records.num_rows):
+            for self._row_number in range(records.num_rows):
                 self._take()
             yield from self._gathered()
             return
-        for item in self._written.values():
-            item.clear()
+        for written in self._written.values():
+            written.clear()
         self._fused(chain, records)
         yield from self._gathered(records)
 
@@ -127,16 +127,16 @@ class PlainTask:
         """Return the current record; records are made when the first one is needed."""
         if self._rows is None:
             self._rows = list(topic_records(self._records))
-        return self._rows[self._place]
+        return self._rows[self._row_number]
 
     def _take(self) -> None:
         """Process the current record in the task."""
         self._task.add(self._topic, self._row())
         self._task.process_next()
-        self._note_places()
+        self._note_row_numbers()
 
-    def _note_places(self) -> None:
-        self._places += [self._place] * (len(self._produced) - len(self._places))
+    def _note_row_numbers(self) -> None:
+        self._row_numbers += [self._row_number] * (len(self._produced) - len(self._row_numbers))
 
     def _fused(self, chain: _Chain, records: pa.RecordBatch) -> None:
         """Run records through the fused functions."""
@@ -146,11 +146,11 @@ class PlainTask:
         try:
             if read_key is None and read_value is None:
                 for row in range(count):
-                    self._place = row
+                    self._row_number = row
                     deliver(keys[row], values[row])
                 return
             for row in range(count):
-                self._place = row
+                self._row_number = row
                 key, value = keys[row], values[row]
                 try:
                     key = key if key is None or read_key is None else read_key(key)
@@ -160,7 +160,7 @@ class PlainTask:
                     continue
                 deliver(key, value)
         except Exception as error:
-            tell_place(error, self._metadata(), self._node_of(error, chain.source))
+            note_record(error, self._metadata(), self._node_of(error, chain.source))
             raise
 
     def _metadata(self) -> RecordMetadata:
@@ -170,7 +170,7 @@ class PlainTask:
     def _node_of(self, error: Exception, source: str) -> str:
         """Return the name of the innermost node in an error's traceback."""
         results = [self._nodes.get(frame.f_code) for frame in frames_of(error)]
-        return next((item for item in reversed(results) if item is not None), source)
+        return next((name for name in reversed(results) if name is not None), source)
 
     def _unwritten(
         self, sink: Sink, topic: str, record: tuple[Any, Any], error: Exception, is_key: bool
@@ -187,21 +187,21 @@ class PlainTask:
                 error,
                 SerializationOrigin.KEY if is_key else SerializationOrigin.VALUE,
             )
-        self._note_places()
+        self._note_row_numbers()
 
     def _gathered(self, records: pa.RecordBatch | None = None) -> Iterator[TopicOutput]:
         """Yield the output by topic: that of the fused functions for `records`, and that of the
         task.
         """
         by_topic: dict[str, tuple[list[int], list[ProducedRecord]]] = {}
-        for row, produced in zip(self._places, self._produced, strict=True):
-            held = by_topic.setdefault(produced.topic, ([], []))
-            held[0].append(row)
-            held[1].append(produced)
+        for row, produced in zip(self._row_numbers, self._produced, strict=True):
+            numbers_and_records = by_topic.setdefault(produced.topic, ([], []))
+            numbers_and_records[0].append(row)
+            numbers_and_records[1].append(produced)
         written = {} if records is None else self._written
-        for topic in (*written, *(item for item in by_topic if item not in written)):
+        for topic in (*written, *(name for name in by_topic if name not in written)):
             parts = []
-            if records is not None and topic in written and written[topic].places:
+            if records is not None and topic in written and written[topic].row_numbers:
                 parts.append(_columns(topic, written[topic], records))
             if topic in by_topic:
                 own, rows = by_topic[topic]
@@ -239,7 +239,7 @@ class PlainTask:
         if isinstance(node, Sink):
             return self._named(node.name, self._sink(node))
         assert isinstance(node, ProcessorNode)
-        below = {item.name: self._step(item, children) for item in children.get(node.name, [])}
+        below = {child.name: self._step(child, children) for child in children.get(node.name, [])}
         supplier: Any = node.supplier
         if isinstance(supplier, stateless.Branch):
             return self._named(node.name, _branching(supplier, below))
@@ -283,7 +283,7 @@ class PlainTask:
         write_key, write_value = key_serde.serialize, value_serde.serialize
         # The lists are cleared in place, so these methods remain valid.
         add_key, add_value = written.keys.append, written.values.append
-        add_place = written.places.append
+        add_row_number = written.row_numbers.append
 
         def write(key: Any, value: Any) -> None:
             try:
@@ -297,7 +297,7 @@ class PlainTask:
                 self._unwritten(sink, topic, (key, value), error, is_key=False)
                 return
             add_key(sent)
-            add_place(self._place)
+            add_row_number(self._row_number)
 
         return write
 
@@ -318,9 +318,9 @@ def _reading(
 
 
 def _columns(topic: str, written: _Written, records: pa.RecordBatch) -> TopicOutput:
-    count = len(written.places)
-    places = np.array(written.places, np.int64)
-    chosen = pa.array(places)
+    count = len(written.row_numbers)
+    row_numbers = np.array(written.row_numbers, np.int64)
+    chosen = pa.array(row_numbers)
     headers = records.column("headers")
     columns = [
         pa.array(np.full(count, -1, np.int32)),
@@ -332,18 +332,18 @@ def _columns(topic: str, written: _Written, records: pa.RecordBatch) -> TopicOut
         if headers.null_count == len(headers)
         else headers.take(chosen),
     ]
-    return TopicOutput(topic, places, pa.RecordBatch.from_arrays(columns, schema=RECORDS))
+    return TopicOutput(topic, row_numbers, pa.RecordBatch.from_arrays(columns, schema=RECORDS))
 
 
 def _merged(parts: list[TopicOutput]) -> TopicOutput:
     """Merge the output of functions and task in the order of the source records."""
     if len(parts) == 1:
         return parts[0]
-    places = np.concatenate([part.places for part in parts])
-    order = np.argsort(places, kind="stable")
+    row_numbers = np.concatenate([part.row_numbers for part in parts])
+    order = np.argsort(row_numbers, kind="stable")
     table = pa.Table.from_batches([part.records for part in parts]).combine_chunks()
     (batch,) = table.take(pa.array(order)).to_batches()
-    return TopicOutput(parts[0].topic, places[order], batch)
+    return TopicOutput(parts[0].topic, row_numbers[order], batch)
 
 
 def _forwarding(children: list[Deliver]) -> Deliver:
@@ -425,8 +425,8 @@ def _flat_map_values(operator: stateless.FlatMapValues, forward: Deliver) -> Del
     mapper = operator.mapper
 
     def step(key: Any, value: Any) -> None:
-        for item in stateless.several(mapper(key, value), stateless.MANY_VALUES):
-            forward(key, item)
+        for new_value in stateless.several(mapper(key, value), stateless.MANY_VALUES):
+            forward(key, new_value)
 
     return step
 

@@ -66,13 +66,13 @@ class _Page:
         if sum(map(len, self.keys)) + sum(map(len, self.values.values())) <= MAX_BYTES:
             return
         sizes = [len(key) + len(self.values[key]) for key in self.keys]
-        places, size = [], 0
+        boundaries, size = [], 0
         for index, entry_bytes in enumerate(sizes):
             if size and size + entry_bytes > MAX_BYTES // 2:
-                places.append(index)
+                boundaries.append(index)
                 size = 0
             size += entry_bytes
-        for index in reversed(places):
+        for index in reversed(boundaries):
             yield self.cut(index)
 
     def stored(self) -> bytes:

@@ -57,8 +57,8 @@ class StageProcessor(StatefulProcessor):
             Envelope(slot, int(row[1]), str(row[2]), int(row[3]), int(row[4]), bytes(row[5]))
             for row in rows
         )
-        for item in self._shipment.stage(self._level).handle(slot, arrived, self._pages):
-            yield _ROW(*item)
+        for row in self._shipment.stage(self._level).handle(slot, arrived, self._pages):
+            yield _ROW(*row)
 
     def close(self) -> None:
         """Do nothing: Spark closes the state."""

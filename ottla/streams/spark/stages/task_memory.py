@@ -106,14 +106,16 @@ class TaskMemory:
         for name in [part for part in self._parts if part[0] == "later"]:
             del self._names[id(self._parts.pop(name))]
         results: dict[tuple[Any, ...], bytes] = {}
-        for item in (
+        for schedule in (
             punctuator for kind in PunctuationType for punctuator in self._task.punctuators[kind]
         ):
-            callback = None if id(item) in self._names else self._pickled_by_value(item.callback)
+            callback = (
+                None if id(schedule) in self._names else self._pickled_by_value(schedule.callback)
+            )
             if callback is not None:
                 name = "later", len(results)
                 results[name] = callback
-                self._parts[name], self._names[id(item)] = item, name
+                self._parts[name], self._names[id(schedule)] = schedule, name
         return results
 
     def _schedules(self, later: dict[tuple[Any, ...], bytes]) -> list[tuple[Any, ...]]:
@@ -122,35 +124,37 @@ class TaskMemory:
             for punctuator in self._task.punctuators[punctuation]:
                 name = self._names.get(id(punctuator))
                 if name is not None:
-                    known = (
+                    fields = (
                         punctuator.node,
                         punctuation.name,
                         punctuator.due,
                         punctuator.interval_ms,
                     )
-                    schedules.append((name, later.get(name), *known))
+                    schedules.append((name, later.get(name), *fields))
         return schedules
 
     def recall(self, remembered: bytes) -> None:
         """Restore the state that `remember` returned."""
-        task, known = self._task, unpack(remembered)
-        task.stream_time = known["stream_time"]
-        for name, store in known["stores"].items():
+        task, document = self._task, unpack(remembered)
+        task.stream_time = document["stream_time"]
+        for name, store in document["stores"].items():
             task.stores[name].recall(store)
-        results: dict[PunctuationType, list[Schedule]] = {item: [] for item in PunctuationType}
-        for name, callback, node, punctuation, due, interval_ms in known["schedules"]:
+        results: dict[PunctuationType, list[Schedule]] = {
+            punctuation_type: [] for punctuation_type in PunctuationType
+        }
+        for name, callback, node, punctuation, due_ms, interval_ms in document["schedules"]:
             clock = PunctuationType[punctuation]
             if name not in self._parts:
-                schedule = Schedule(node, clock, due, interval_ms, self._unpickled(callback))
+                schedule = Schedule(node, clock, due_ms, interval_ms, self._unpickled(callback))
                 self._parts[name] = schedule
                 self._names[id(schedule)] = name
             else:
                 schedule = self._parts[name]
-                schedule.due = due
+                schedule.due = due_ms
             results[clock].append(schedule)
         for clock, schedules in results.items():
             task.punctuators[clock].replace(schedules)
-        for (name, field), pickled in known["fields"].items():
+        for (name, field), pickled in document["fields"].items():
             setattr(task.processors[name], field, self._unpickled(pickled))
 
     def _unpickled(self, pickled: bytes) -> Any:

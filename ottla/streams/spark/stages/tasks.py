@@ -130,9 +130,9 @@ class SourceStage:
             yield self._address(kind.first_task + own, topic, partition, records)
         else:
             result = partitions_of(records.column("key"), kind.partitions, own)
-            for item in np.unique(result).tolist():
-                chosen = records.take(pa.array(np.flatnonzero(result == item)))
-                yield self._address(kind.first_task + item, topic, partition, chosen)
+            for partition_number in np.unique(result).tolist():
+                chosen = records.take(pa.array(np.flatnonzero(result == partition_number)))
+                yield self._address(kind.first_task + partition_number, topic, partition, chosen)
 
     def _run(
         self, number: int, topic: str, partition: int, records: pa.RecordBatch
@@ -196,13 +196,13 @@ class _Run:
         self._produced: list[ProducedRecord] = []
         self.dropped = dropped_records()
         stored = pages.get(_MEMORY)
-        known: dict[str, Any] = {} if stored is None else unpack(stored)
-        self._remembered: bytes | None = known.get("remembered")
+        document: dict[str, Any] = {} if stored is None else unpack(stored)
+        self._remembered: bytes | None = document.get("remembered")
         # The number of records received from each internal topic, which is the next record's
         # offset.
-        self._arrived: dict[str, int] = known.get("arrived", {})
-        self._maps = PagedMaps(pages, known.get("maps", {}))
-        self._clock_time: int | None = known.get("told")
+        self._arrived: dict[str, int] = document.get("arrived", {})
+        self._maps = PagedMaps(pages, document.get("maps", {}))
+        self._clock_time: int | None = document.get("told")
         self._now = now if self._clock_time is None else self._clock_time
 
     def take(self, envelopes: list[Envelope]) -> list[ProducedRecord]:
@@ -241,16 +241,18 @@ class _Run:
         names = by_topic.keys()
         nodes = self._kind.topology.nodes.values()
         filled = [node for node in nodes if isinstance(node, Source) and node.is_global]
-        first = {topic for item in filled for topic in item.topics} & names
-        rest = sorted(names - first)
+        first = {topic for source in filled for topic in source.topics} & names
+        remaining = sorted(names - first)
         for topic in sorted(first):
             for record in self._records(topic, by_topic[topic]):
                 task.add(topic, record)
-        if len(rest) == 1 and (rest[0] in self._layout.shuffled or len(by_topic[rest[0]]) == 1):
+        if len(remaining) == 1 and (
+            remaining[0] in self._layout.shuffled or len(by_topic[remaining[0]]) == 1
+        ):
             # A single partition is in order already.
-            task.process_alone(rest[0], self._records(rest[0], by_topic[rest[0]]))
+            task.process_alone(remaining[0], self._records(remaining[0], by_topic[remaining[0]]))
             return
-        for topic in rest:
+        for topic in remaining:
             for record in self._records(topic, by_topic[topic]):
                 task.add(topic, record)
         while task.process_next():
@@ -271,13 +273,13 @@ class _Run:
             yield record._replace(partition=self._partition, offset=offset)
 
     def _keep(self, remembered: bytes) -> None:
-        known = {
+        document = {
             "remembered": remembered,
             "arrived": self._arrived,
             "maps": self._maps.flush(),
             "told": self._clock_time,
         }
-        self._pages.put(_MEMORY, pack(known))
+        self._pages.put(_MEMORY, pack(document))
 
 
 def _times(ticks: dict[int, list[Envelope]]) -> Iterator[int]:

@@ -118,7 +118,7 @@ def topology_source(format_name: str, source_settings: SourceSettings) -> type[O
 def topology_reader(options: SparkOptions, settings: SourceSettings) -> StreamReader:
     """Return the reader of a topology's query, which reads envelopes."""
     batches = MicroBatches(options, TopologyBatches(settings))
-    return StreamReader(batches, EnvelopeReading(options, settings))
+    return StreamReader(batches, EnvelopeTaskReader(options, settings))
 
 
 class TopologyBatches:
@@ -143,8 +143,8 @@ class TopologyBatches:
     def limit(self, begin: Offsets, end: Offsets, max_rows: int, positions: Positions) -> Offsets:
         """Return ends of about `max_rows` rows; global topics and the clock are read whole."""
         unlimited = {key for key in end if key[0] in (*self._settings.whole_topics, CLOCK_TOPIC)}
-        rest = {key: offset for key, offset in end.items() if key not in unlimited}
-        return self._in_order(begin, rest, max_rows, positions) | {
+        limited = {key: offset for key, offset in end.items() if key not in unlimited}
+        return self._in_order(begin, limited, max_rows, positions) | {
             key: end[key] for key in unlimited
         }
 
@@ -171,7 +171,7 @@ class BundledTasks:
         return [BundleTask(ranges, batch.partition_counts) for ranges in bundles]
 
 
-class EnvelopeReading:
+class EnvelopeTaskReader:
     """Reads the ranges of a task, and passes them through the first steps of the topology."""
 
     def __init__(self, options: SparkOptions, settings: SourceSettings) -> None:
@@ -220,13 +220,23 @@ def bundle(ranges: Sequence[OffsetRange], count: int) -> list[tuple[OffsetRange,
     """
     sizes = [0] * count
     bundles: list[list[OffsetRange]] = [[] for _ in range(count)]
-    for item in sorted(ranges, key=lambda item: (-item.size, item.topic, item.partition)):
+    for offset_range in sorted(
+        ranges,
+        key=lambda offset_range: (-offset_range.size, offset_range.topic, offset_range.partition),
+    ):
         index = sizes.index(min(sizes))
-        bundles[index].append(item)
+        bundles[index].append(offset_range)
         # An empty fetch has a cost, too.
-        sizes[index] += item.size + 1
+        sizes[index] += offset_range.size + 1
     in_order = (
-        sorted(ranges, key=lambda item: (item.topic, item.partition, item.start))
+        sorted(
+            ranges,
+            key=lambda offset_range: (
+                offset_range.topic,
+                offset_range.partition,
+                offset_range.start,
+            ),
+        )
         for ranges in bundles
     )
     return [tuple(ranges) for ranges in in_order if ranges]

@@ -99,8 +99,8 @@ def _crash(
 ) -> tuple[list[str], list[str]]:
     """Return the values that were processed before and after a crash."""
     group = f"{stage.name}-{name}"
-    words = {"group_id": group, "enable_auto_commit": False}
-    victim = stage.consumer(topic, name="c1", **words)
+    settings = {"group_id": group, "enable_auto_commit": False}
+    victim = stage.consumer(topic, name="c1", **settings)
     read = stage.take(victim, 2)
     if commits_first:
         victim.commit(read)
@@ -108,7 +108,7 @@ def _crash(
     # The crash: the second record is not processed. The coordinator would notice it after the
     # session timeout.
     stage.evict(group)
-    survivor = stage.consumer(topic, name="c2", **words)
+    survivor = stage.consumer(topic, name="c2", **settings)
     expected = 2 if commits_first else 4
     after = [record.value.decode() for record in stage.take(survivor, expected)]
     return before, after

@@ -139,7 +139,7 @@ def order(stage: Stage) -> None:
     keys = ["anna", "eva", "gina"]
     sent = [f"{key}-{number}" for number in range(1, 4) for key in keys]
     futures = [producer.send(topic, value, key=value.partition("-")[0]) for value in sent]
-    places = {
+    partitions = {
         value.partition("-")[0]: future.result(20).partition
         for value, future in zip(sent, futures, strict=True)
     }
@@ -155,7 +155,7 @@ def order(stage: Stage) -> None:
         "发送：{sent}。按分区读取：{read}。",
         sent=sent,
         read=[record.value.decode() for record in records],
-        places=places,
+        places=partitions,
         by_key=dict(sorted(by_key.items())),
     )
 

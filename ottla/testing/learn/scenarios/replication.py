@@ -47,13 +47,13 @@ def acks_1(stage: Stage) -> None:
         old_leader=old,
     )
     stage.cluster.isolate(old)
-    (lost,) = stage.send(topic, "paid-3", acks=1)
+    (lost_record,) = stage.send(topic, "paid-3", acks=1)
     stage.show(topic)
     stage.say(
         "The producer sees a success: {lost_value} has offset {lost_offset}. Now the leader dies.",
         "生产者没有发现异常：{lost_value} 已确认，offset {lost_offset}。现在 leader 宕机。",
-        lost_value=stored(stage.cluster, old, topic)[lost.offset].value,
-        lost_offset=lost.offset,
+        lost_value=stored(stage.cluster, old, topic)[lost_record.offset].value,
+        lost_offset=lost_record.offset,
     )
     stage.kill(old)
     new = stage.cluster.leader(topic)
@@ -351,5 +351,5 @@ def unclean_election(stage: Stage) -> None:
 
 def _knows(stage: Stage, broker: int, topic: str) -> bool:
     image = stage.cluster.node(broker).broker.image
-    known = image.partition(topic, 0)
-    return known is not None and broker in image.brokers
+    partition = image.partition(topic, 0)
+    return partition is not None and broker in image.brokers

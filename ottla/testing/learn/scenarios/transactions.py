@@ -79,8 +79,8 @@ def transaction(stage: Stage) -> None:
 def fencing(stage: Stage) -> None:
     """The older producer is fenced, and its open transaction aborted."""
     topic = stage.topic()
-    words = {"transactional_id": stage.name, "enable_idempotence": True}
-    old = stage.producer(**words)
+    settings = {"transactional_id": stage.name, "enable_idempotence": True}
+    old = stage.producer(**settings)
     old.begin_transaction()
     old.send(topic, "zombie", partition=0).result(20)
     stage.show(topic)
@@ -88,7 +88,7 @@ def fencing(stage: Stage) -> None:
         "The first producer has an open transaction. The second one starts with the same id.",
         "第一个生产者有一个未提交的事务。第二个用同一个 id 启动。",
     )
-    new = stage.producer(**words)
+    new = stage.producer(**settings)
     with new.transaction():
         new.send(topic, "new", partition=0)
     try:

@@ -209,7 +209,7 @@ class SimCluster:
         self.coordination.changed()
 
     def cut_from(self, broker_id: int, sources: Iterable[str]) -> None:
-        """Stop bytes from other hosts to a broker; its own still arrive there."""
+        """Cut the links from other hosts to a broker; bytes that the broker sends still arrive."""
         name = f"b{broker_id}"
         origins = [host for host in sources if host != name]
         self.world.network.partition(origins, [name], both_ways=False)
@@ -262,7 +262,9 @@ class SimCluster:
         return max(votes, key=lambda leader: votes[leader]) if votes else -1
 
     def problems(self) -> list[str]:
-        """Return what keeps the cluster from being whole; empty if all replicas are in sync."""
+        """Return why the cluster has not recovered, one line each; empty if all replicas are in
+        sync.
+        """
         problems = [f"broker {number} does not serve" for number in self.ids
                  if not self.is_serving(number)]  # fmt: skip
         if len(self.controllers) != 1:

@@ -53,7 +53,7 @@ class Unavailable(Exception):
 
 
 class Refused(Exception):
-    """The response has an error that a repetition does not change."""
+    """The response has an error that is not retriable."""
 
     def __init__(self, error: ErrorCode) -> None:
         super().__init__(error.name)
@@ -61,7 +61,7 @@ class Refused(Exception):
 
 
 def check(code: int) -> None:
-    """Raise Unavailable for errors that pass, and Refused for every other error."""
+    """Raise Unavailable for a retriable error, and Refused for every other error."""
     error = ErrorCode(code)
     if error in RETRIABLE:
         raise Unavailable(error.name)

@@ -236,8 +236,9 @@ _FENCED = frozenset(
 class ConsumerProtocolMember(GroupMember):
     """One member with the consumer protocol: the coordinator assigns partitions in heartbeats.
 
-    It complains if it is assigned a partition that another member has not given up. Sessions do not
-    expire during a run, so only a fenced member loses its partitions without giving them up.
+    It reports a violation if it is assigned a partition that another member has not revoked.
+    Sessions do not expire during a run, so only a fenced member loses its partitions without
+    revoking them.
     """
 
     commit_version = 9
@@ -288,7 +289,7 @@ class ConsumerProtocolMember(GroupMember):
             await self._assigned(response.assignment)
 
     async def _assigned(self, assignment: consumer_group_heartbeat.Assignment) -> None:
-        """Give up what is not assigned any more, and begin with what is new."""
+        """Revoke the partitions that are no longer assigned, and begin to read the new ones."""
         assigned: set[int] = set()
         for topic in assignment.topic_partitions:
             self._topic_id = topic.topic_id

@@ -1,4 +1,4 @@
-"""Compares the states of all brokers while a simulation runs, which no client could.
+"""Checks invariants over the states of all brokers while a simulation runs.
 
 Every few simulated milliseconds it checks, for each partition and each broker:
 
@@ -8,7 +8,7 @@ Every few simulated milliseconds it checks, for each partition and each broker:
 - one broker leads in a leader epoch, and a later leader has every committed record;
 - leader epochs and controller epochs that a broker has applied never decrease during its life.
 
-Violations that no history shows, because a later step repairs them, are found here.
+It finds violations that a later step repairs, which no history of a client shows.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ Key = tuple[bytes, int]
 
 
 class _Mark(NamedTuple):
-    """A leader at the previous look."""
+    """A leader at the previous check."""
 
     leader_epoch: int
     partition_epoch: int
@@ -52,7 +52,7 @@ class _Life:
 
 
 class Invariants:
-    """Looks at a cluster again and again; `problems` are the violations, each as one line."""
+    """Checks a cluster periodically; `problems` are the violations, each as one line."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
@@ -67,13 +67,13 @@ class Invariants:
         return list(self._problems)
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Check periodically until cancelled."""
         while True:
             self.look()
             await self._cluster.clock.sleep(SAMPLE_SECONDS)
 
     def look(self) -> None:
-        """Check the present states."""
+        """Check the current states once."""
         replicas: dict[Key, dict[int, Partition]] = {}
         for broker_id, node in self._cluster.nodes.items():
             life = self._life(broker_id, node)

@@ -24,10 +24,10 @@ _APART_SECONDS = 0.02
 
 
 class Nemesis:
-    """The faults of one run. `applied` counts by kind those that had an effect.
+    """The faults of one run; `applied` counts the faults that had an effect, by kind.
 
-    With `loses_unflushed` a power loss may destroy acknowledged records of that broker; then the
-    power fails only while all replicas are in sync, because nothing else is promised.
+    With `loses_unflushed` a power loss may destroy acknowledged records of that broker. The power
+    then fails only while all replicas are in sync: otherwise Kafka guarantees nothing.
     """
 
     def __init__(self, cluster: SimCluster, rng: Rng, *, loses_unflushed: bool) -> None:
@@ -223,7 +223,9 @@ class Nemesis:
         return lambda: None
 
     def _slow_network(self, fault: Fault, broker_id: int) -> Undo | None:
-        """Delay everything between all hosts: what takes a moment otherwise can be interrupted."""
+        """Delay all bytes between all hosts, so that other faults can interrupt short
+        operations.
+        """
         network = self._cluster.world.network
         network.slowness = float(2 + fault.amount % NETWORK_SLOWNESS_MAX)
 
@@ -273,7 +275,7 @@ class Nemesis:
 
 
 def shuffled(numbers: Sequence[int], number: int) -> list[int]:
-    """Return the permutation of the items that a number selects."""
+    """Return the permutation of the numbers that `number` selects."""
     remaining, permutation = list(numbers), []
     while remaining:
         number, index = divmod(number, len(remaining))

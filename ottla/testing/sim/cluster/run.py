@@ -54,7 +54,7 @@ TOPICS = (STRICT, LOOSE, JOINT)
 
 @dataclass
 class Result:
-    """The outcome of one run; `problems` are violations, each as one line, and empty if it is good.
+    """The result of one run; `problems` are the violations, each as one line.
 
     `recovery_seconds` is the simulated time from the end of the faults until every replica was in
     sync, every client had made progress and every consumer had reached the end.
@@ -89,7 +89,7 @@ class Result:
 def simulate(
     scenario: Scenario, seed: int, schedule: Schedule | None = None, *, keep_trace: int = 0
 ) -> Result:
-    """Run a scenario; never raises for a fault of the brokers, which is in the result instead."""
+    """Run a scenario. A fault of the brokers is reported in the result and never raised."""
     # Cycles of dead brokers are collected between runs: during a run it takes a third of the time.
     was_enabled = gc.isenabled()
     gc.disable()

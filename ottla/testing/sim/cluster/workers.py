@@ -1,4 +1,6 @@
-"""What the clients of a simulated cluster share: the history, the end of the work, and progress."""
+"""The state that the clients of a simulated cluster share: the history, the end of the work, and
+progress.
+"""
 
 from dataclasses import dataclass, field
 
@@ -42,7 +44,9 @@ class Worker:
         self.state = "starts"
 
     async def run(self) -> None:
-        """Work until it is over and nothing is in doubt that a repetition can decide."""
+        """Work until the run is over and every request that can be retried has a definite
+        result.
+        """
         raise AssertionError("a subclass defines the work")
 
     def complain(self, text: str) -> None:

@@ -31,7 +31,9 @@ def test_only_possible_elections_are_returned() -> None:
 
 
 def test_a_partition_that_moves_is_left_alone() -> None:
-    """Its reassignment elects a leader itself."""
+    """No election is planned for a partition that is being reassigned: the reassignment elects a
+    leader.
+    """
     moving = PartitionImage(0, 2, 0, (1, 2), (1, 2, 3), adding_replicas=(3,))
     before = image(2, 2)
     topic = before.topics["t"].with_partitions([moving])

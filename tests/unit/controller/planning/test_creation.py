@@ -11,7 +11,7 @@ from ottla.controller.planning import creation
 from ottla.controller.planning.requests import PartitionsRequest, TopicRequest
 
 
-def circumstances(brokers: int = 3, **settings: str) -> creation.Environment:
+def environment(brokers: int = 3, **settings: str) -> creation.Environment:
     """Return a cluster of brokers 1 to n, with broker settings (dots as underscores)."""
     written = {name.replace("_", "."): text for name, text in settings.items()}
     image = ClusterImage().with_brokers(
@@ -23,7 +23,7 @@ def circumstances(brokers: int = 3, **settings: str) -> creation.Environment:
 
 def plan(request: TopicRequest, existing: tuple[str, ...] = (), brokers: int = 3) -> TopicImage:
     """Plan the creation of a topic."""
-    return creation.plan_topic(request, existing, circumstances(brokers)).topic
+    return creation.plan_topic(request, existing, environment(brokers)).topic
 
 
 def test_a_topic_gets_the_requested_partitions_and_replicas() -> None:
@@ -39,7 +39,7 @@ def test_a_topic_gets_the_requested_partitions_and_replicas() -> None:
 
 def test_minus_one_means_the_brokers_defaults() -> None:
     """A count of -1 means num.partitions, and a factor of -1 default.replication.factor."""
-    now = circumstances(num_partitions="5", default_replication_factor="2")
+    now = environment(num_partitions="5", default_replication_factor="2")
     topic = creation.plan_topic(TopicRequest("t"), (), now).topic
     assert len(topic.partitions) == 5
     assert len(topic.partitions[0].replicas) == 2
@@ -102,7 +102,7 @@ def test_an_invalid_topic_is_rejected_with_kafkas_code(
 
 def test_settings_are_written_first_and_partition_states_last() -> None:
     """A reader that sees a partition's state also finds the nodes that it depends on."""
-    now = circumstances(1)
+    now = environment(1)
     request = TopicRequest("t", 2, 1, config={"retention.ms": " 5 "})
     write = creation.write_topic(creation.plan_topic(request, (), now), controller_epoch=3)
     assert [operation.path for operation in write.operations] == [
@@ -123,7 +123,7 @@ def test_settings_are_written_first_and_partition_states_last() -> None:
 
 def test_leftover_settings_of_a_deleted_topic_are_overwritten() -> None:
     """A leftover settings node does not make the creation fail."""
-    new = creation.plan_topic(TopicRequest("t", 1, 1), (), circumstances(1))
+    new = creation.plan_topic(TopicRequest("t", 1, 1), (), environment(1))
     write = creation.write_topic(new, 1, config_exists=True)
     assert isinstance(write.operations[0], SetData)
 
@@ -131,7 +131,7 @@ def test_leftover_settings_of_a_deleted_topic_are_overwritten() -> None:
 def extend(request: PartitionsRequest, brokers: int = 3) -> TopicImage:
     """Plan more partitions for a topic with two."""
     topic = plan(TopicRequest("t", assignments=((0, (2, 3)), (1, (3, 1)))))
-    return creation.plan_partitions(request, topic, circumstances(brokers))
+    return creation.plan_partitions(request, topic, environment(brokers))
 
 
 def test_leaders_of_new_partitions_continue_the_round_robin() -> None:
@@ -177,7 +177,7 @@ def test_a_topic_that_is_being_reassigned_gets_no_partitions() -> None:
     partition = PartitionImage(0, 1, 0, isr=(1,), replicas=(1, 2), adding_replicas=(2,))
     topic = TopicImage("t", b"i" * 16, (partition,))
     with pytest.raises(ApiError) as caught:
-        creation.plan_partitions(PartitionsRequest("t", 2), topic, circumstances())
+        creation.plan_partitions(PartitionsRequest("t", 2), topic, environment())
     assert caught.value.code is ErrorCode.REASSIGNMENT_IN_PROGRESS
 
 

@@ -33,7 +33,7 @@ def error_of(asked: IsrRequest, partition: PartitionImage = PARTITION) -> ErrorC
 
 @pytest.mark.parametrize("members", [(1,), (1, 2, 3), (3, 1)])
 def test_a_leader_grows_and_shrinks_its_isr(members: tuple[int, ...]) -> None:
-    """The leader epoch stays: the decision is the leader's own."""
+    """The leader epoch stays the same when a leader changes its own ISR."""
     plan = isr_changes.plan(image(), [request(*members)], BROKERS)
     after = plan.image.partition("t", 0)
     assert after is not None
@@ -59,7 +59,7 @@ def test_a_leader_grows_and_shrinks_its_isr(members: tuple[int, ...]) -> None:
     ],
 )
 def test_a_proposal_is_refused(asked: IsrRequest, code: ErrorCode) -> None:
-    """Nothing changes, and the error says what the leader has to learn."""
+    """The image does not change, and the error code gives the reason."""
     before = image()
     plan = isr_changes.plan(before, [asked], BROKERS)
     assert plan.errors == [code]
@@ -76,20 +76,22 @@ def test_a_repeated_proposal_is_answered_like_the_first() -> None:
 
 
 def test_a_broker_of_a_later_registration_does_not_join() -> None:
-    """It fetched before it restarted, and may have lost what it had (KIP-903)."""
+    """A broker that restarted after its fetch does not join: it may have lost records (KIP-903)."""
     assert error_of(request(isr=((1, -1), (2, 12), (3, 13)))) is ErrorCode.NONE
     assert error_of(request(isr=((1, -1), (2, 12), (3, 11)))) is ErrorCode.INELIGIBLE_REPLICA
 
 
 def test_a_broker_that_is_not_eligible_does_not_join() -> None:
-    """It is shutting down, or not registered."""
+    """A broker that is shutting down or not registered does not join the ISR."""
     eligible = {key: BROKERS[key] for key in (1, 2)}
     plan = isr_changes.plan(image(), [request(1, 2, 3)], eligible)
     assert plan.errors == [ErrorCode.INELIGIBLE_REPLICA]
 
 
 def test_a_leader_recovers_before_others_join() -> None:
-    """After an unclean election the leader is alone until it says that it has recovered (KIP-704)."""
+    """After an unclean election the leader is the only member until it reports its recovery
+    (KIP-704).
+    """
     recovering = PartitionImage(0, 1, 4, (1,), (1, 2, 3), partition_epoch=7, is_recovering=True)
     assert error_of(request(1, 2, is_recovering=True), recovering) is ErrorCode.INVALID_REQUEST
     plan = isr_changes.plan(image(recovering), [request(1, 2)], BROKERS)
@@ -108,7 +110,7 @@ def test_a_leader_recovers_before_others_join() -> None:
 def test_an_accepted_isr_is_safe(
     members: list[int], leader_epoch: int, partition_epoch: int, eligible: set[int]
 ) -> None:
-    """It contains the leader, only replicas, and only eligible brokers, or nothing has changed."""
+    """An accepted ISR contains the leader, only replicas, and only eligible brokers."""
     asked = request(*members, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
     plan = isr_changes.plan(image(), [asked], {key: BROKERS[key] for key in eligible})
     after = plan.image.partition("t", 0)

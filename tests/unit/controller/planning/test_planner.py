@@ -1,4 +1,4 @@
-"""The consequences of brokers that join and leave, as images, writes and notices."""
+"""The images, writes and notices after brokers have joined or left."""
 
 from dataclasses import replace
 

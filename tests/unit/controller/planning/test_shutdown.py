@@ -1,4 +1,4 @@
-"""What happens to the partitions of a broker that is about to stop."""
+"""The partitions of a broker that is about to stop: new leaders, and smaller ISRs."""
 
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from ottla.controller.planning import shutdown
@@ -32,7 +32,7 @@ def test_leaders_move_and_followers_leave_the_isr() -> None:
 
 
 def test_the_only_member_keeps_leading() -> None:
-    """Another leader would lose records; the broker may ask again."""
+    """The only member of an ISR keeps leading, because another leader would lose records."""
     before = image(partition(0, 1, (1,)), partition(1, 1, (1,), (1,)))
     after = shutdown.plan_shutdown(before, 1, {1})
     assert after is before
@@ -41,12 +41,14 @@ def test_the_only_member_keeps_leading() -> None:
 
 
 def test_the_only_member_remains_in_the_isr_although_it_does_not_lead() -> None:
-    """Its log directory has failed: an empty ISR would leave no replica that may lead again."""
+    """The only member whose log directory has failed stays in the ISR: with an empty ISR no replica
+    could lead again.
+    """
     before = image(partition(0, -1, (1,)))
     assert shutdown.plan_shutdown(before, 1, {1}) is before
 
 
 def test_leaders_do_not_move_to_a_broker_that_stops_as_well() -> None:
-    """They would have to move again."""
+    """No leader moves to another broker that stops, because it would have to move again."""
     before = image(partition(0, 1, (1, 2, 3)))
     assert states(shutdown.plan_shutdown(before, 1, {1, 2})) == [(3, 5, (3,))]

@@ -1,4 +1,4 @@
-"""A coordinator with topics, on virtual time, and helpers for members of both protocols."""
+"""A coordinator with topics, on virtual time, and requests of members of both protocols."""
 
 import asyncio
 
@@ -140,7 +140,7 @@ class Consumers:
         )
         return self.coordinator.membership.sync_group(request)
 
-    def pulse(self, member_id, generation, **fields):
+    def heartbeat_of_classic(self, member_id, generation, **fields):
         request = HeartbeatRequest(
             group_id="g", member_id=member_id, generation_id=generation, **fields
         )
@@ -180,7 +180,7 @@ class Consumers:
         return self.coordinator.fetch_offsets(request, require_stable=False)
 
 
-def given(answer):
+def partitions_in(answer):
     """The partitions that a heartbeat response assigns, by topic id, or None."""
     if answer.assignment is None:
         return None

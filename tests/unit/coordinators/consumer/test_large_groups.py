@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.consumer.assignment import target
-from tests.unit.coordinators.consumer.conftest import T, given, run
+from tests.unit.coordinators.consumer.conftest import T, partitions_in, run
 
 
 class Elsewhere:
@@ -46,17 +46,17 @@ def test_members_keep_their_assignment_until_the_target_is_ready(world, consumer
 
     async def scenario():
         consumers.start()
-        assert given(consumers.beat("a")) == {T: [0, 1, 2, 3]}
+        assert partitions_in(consumers.beat("a")) == {T: [0, 1, 2, 3]}
         joined = consumers.beat("b")
-        assert (joined.error_code, given(joined), joined.member_epoch) == (0, {}, 2)
+        assert (joined.error_code, partitions_in(joined), joined.member_epoch) == (0, {}, 2)
         await consumers.sleep(0.01)
         assert (consumers.group.epoch, consumers.group.assignment_epoch) == (3, 2)
-        assert given(consumers.beat("a", 2)) is None
+        assert partitions_in(consumers.beat("a", 2)) is None
         elsewhere.finish()
         await consumers.sleep(0.01)
         assert consumers.group.assignment_epoch == 3
         assert everything(consumers) == [0, 1, 2, 3]
-        assert given(consumers.beat("a", 2)) == {T: [0, 1]}
+        assert partitions_in(consumers.beat("a", 2)) == {T: [0, 1]}
         assert elsewhere.works == []
 
     run(world, scenario())
@@ -85,7 +85,9 @@ def test_one_target_is_computed_at_a_time(world, consumers, elsewhere):
 
 
 def test_member_that_leaves_meanwhile_gets_no_target(world, consumers, elsewhere):
-    """Its share is distributed with the next target."""
+    """The partitions of a member that left during the computation are assigned by the next
+    target.
+    """
 
     async def scenario():
         consumers.start()
@@ -125,7 +127,9 @@ def test_static_member_that_returns_meanwhile_gets_its_target(world, consumers, 
 
 
 def test_target_of_a_removed_group_is_discarded(world, consumers, elsewhere):
-    """It is not applied to a later group with that name, nor by an unloaded coordinator."""
+    """The target is not applied to a later group with the same name, nor by an unloaded
+    coordinator.
+    """
 
     async def scenario():
         consumers.start()

@@ -109,7 +109,7 @@ def test_unknown_group_has_no_members(world, groups):
 
 
 def test_rebalance_timeout_of_version_0_is_the_session_timeout(world, groups):
-    """A member that does not rejoin within it is removed."""
+    """A member that does not rejoin within the session timeout is removed."""
 
     async def scenario():
         groups.coordinator.load(0, 1)
@@ -510,7 +510,9 @@ def test_many_offsets_expire_in_several_batches(world, groups):
 
 
 def test_description_has_protocol_and_subscriptions_of_stable_groups_only(world, groups):
-    """A group that rebalances has neither; an unknown group is dead or, in version 6, an error."""
+    """The description of a rebalancing group has neither; an unknown group is Dead or, in version
+    6, an error.
+    """
 
     async def scenario():
         groups.coordinator.load(0, 1)

@@ -121,7 +121,7 @@ def test_markers_have_the_coordinators_epoch(world, transactions):
 
 
 def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
-    """A decision that could be lost must not have an effect."""
+    """No marker is written while the decision could still be lost."""
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -141,7 +141,9 @@ def test_markers_wait_for_the_commit_of_the_decision(world, transactions):
 
 
 def test_partition_is_not_writable_before_its_addition_is_committed(world, transactions):
-    """Otherwise records could remain outside the transaction."""
+    """A partition whose addition could be lost is not writable: its records could be outside the
+    transaction.
+    """
 
     async def scenario():
         producer = await transactions.begin(0)
@@ -192,7 +194,7 @@ def test_many_partitions_are_written_in_batches(world, transactions):
 
 
 def test_fenced_coordinator_writes_no_more_markers(world, transactions):
-    """A newer coordinator writes them."""
+    """A fenced coordinator leaves the markers to the newer coordinator."""
 
     async def scenario():
         producer = await transactions.begin(0)

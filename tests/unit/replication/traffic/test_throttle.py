@@ -19,7 +19,9 @@ def throttle(limit: float) -> Throttle:
 
 
 def test_bytes_of_the_first_second_count_as_the_rate_of_a_second() -> None:
-    """A first response must not exceed the limit only because no time has passed."""
+    """The bytes of the first second are divided by a whole second, so that a first response does
+    not exceed the limit.
+    """
     measured = throttle(1000)
     measured.record(1000, 5.0)
     assert measured.bytes_per_second(5.0) == 1000

@@ -101,7 +101,7 @@ async def seconds_to_add_replica(cluster: SimCluster) -> float:
     ids=["leader", "follower"],
 )
 def test_reassignment_keeps_to_the_limit(rate: str, replicas: str, broker: str, value: str) -> None:
-    """Either side limits the transfer: the leader sends, or the follower asks, no more than that."""
+    """A limit of the leader or of the follower keeps the transfer to that rate."""
 
     async def scenario(cluster: SimCluster) -> None:
         await prepare(cluster)
@@ -113,7 +113,7 @@ def test_reassignment_keeps_to_the_limit(rate: str, replicas: str, broker: str, 
 
 
 def test_replica_that_the_topic_does_not_name_is_not_limited() -> None:
-    """A rate alone limits nothing."""
+    """A replica that the topic does not name is not limited, whatever the rate is."""
 
     async def scenario(cluster: SimCluster) -> None:
         await prepare(cluster)

@@ -30,7 +30,7 @@ def test_an_example_is_valid(file: Path) -> None:
 def test_a_file_of_the_guide_has_the_shown_problems(text: str, problems: str) -> None:
     """The messages in the guide are those of the checker."""
     found = [
-        f"broken.yaml:{each.place.line}:{each.place.column}: {each.severity}: {each.message}"
+        f"broken.yaml:{each.position.line}:{each.position.column}: {each.severity}: {each.message}"
         for each in check(text).problems
     ]
     assert found == problems.splitlines()

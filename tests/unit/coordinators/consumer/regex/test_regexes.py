@@ -1,7 +1,7 @@
 """Subscriptions by regular expression: resolved in the background, and again for new topics."""
 
 from ottla.base.errors import ErrorCode
-from tests.unit.coordinators.consumer.conftest import T, U, given, run
+from tests.unit.coordinators.consumer.conftest import T, U, partitions_in, run
 
 V = bytes(15) + b"\x03"
 
@@ -12,10 +12,10 @@ def test_expression_is_resolved_after_the_join(world, consumers):
     async def scenario():
         consumers.start()
         joined = consumers.beat("a", subscribed_topic_regex="[tu]")
-        assert (joined.member_epoch, given(joined)) == (1, {})
+        assert (joined.member_epoch, partitions_in(joined)) == (1, {})
         await consumers.sleep(0.001)
         found = consumers.beat("a", 1)
-        assert (found.member_epoch, given(found)) == (2, {T: [0, 1, 2, 3], U: [0, 1, 2, 3]})
+        assert (found.member_epoch, partitions_in(found)) == (2, {T: [0, 1, 2, 3], U: [0, 1, 2, 3]})
         before = consumers.group
         await consumers.restart()
         assert consumers.group == before
@@ -31,7 +31,7 @@ def test_expressions_match_whole_names(world, consumers):
         consumers.grow("tt", V, 1)
         consumers.beat("a", subscribed_topic_regex="t")
         await consumers.sleep(0.001)
-        assert given(consumers.beat("a", 1)) == {T: [0, 1, 2, 3]}
+        assert partitions_in(consumers.beat("a", 1)) == {T: [0, 1, 2, 3]}
 
     run(world, scenario())
 
@@ -47,11 +47,11 @@ def test_new_topics_are_found_after_ten_seconds(world, consumers):
         consumers.grow("tt", V, 1)
         for _ in range(2):
             await consumers.sleep(4)
-            assert given(consumers.beat("a", 2)) is None
+            assert partitions_in(consumers.beat("a", 2)) is None
         await consumers.sleep(4)
         consumers.beat("a", 2)
         await consumers.sleep(0.001)
-        assert given(consumers.beat("a", 2)) == {T: [0, 1, 2, 3], V: [0]}
+        assert partitions_in(consumers.beat("a", 2)) == {T: [0, 1, 2, 3], V: [0]}
 
     run(world, scenario())
 
@@ -82,7 +82,7 @@ def test_expression_can_be_replaced_by_names(world, consumers):
         await consumers.sleep(0.001)
         consumers.beat("a", 1)
         changed = consumers.beat("a", 2, subscribed_topic_names=["u"], subscribed_topic_regex="")
-        assert given(changed) == {U: [0, 1, 2, 3]}
+        assert partitions_in(changed) == {U: [0, 1, 2, 3]}
         assert consumers.group.regexes == {}
 
     run(world, scenario())

@@ -11,7 +11,7 @@ from ottla.wire.consumer_protocol import ConsumerProtocolAssignment, TopicPartit
 from ottla.wire.messages.join_group import JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import MemberIdentity
 from ottla.wire.messages.sync_group import SyncGroupRequestAssignment
-from tests.unit.coordinators.consumer.conftest import T, given, run
+from tests.unit.coordinators.consumer.conftest import T, partitions_in, run
 
 REBALANCE = ErrorCode.REBALANCE_IN_PROGRESS
 
@@ -62,7 +62,9 @@ async def classic_group(consumers, user_data=None):
 
 
 def test_classic_member_joins_syncs_and_rejoins(world, consumers):
-    """It revokes by joining with fewer partitions; REBALANCE_IN_PROGRESS requests the next step."""
+    """A classic member revokes by joining with fewer partitions; REBALANCE_IN_PROGRESS requests the
+    next step.
+    """
 
     async def scenario():
         consumers.start()
@@ -71,15 +73,15 @@ def test_classic_member_joins_syncs_and_rejoins(world, consumers):
         member, epoch = joined.member_id, joined.generation_id
         assert (joined.error_code, epoch, joined.protocol_name) == (0, 3, "range")
         assert assigned(consumers.sync(member, epoch)) == {}
-        assert consumers.pulse(member, epoch).error_code == 0
+        assert consumers.heartbeat_of_classic(member, epoch).error_code == 0
         consumers.beat("a", 2)
         consumers.beat("a", 2, {T: [0, 1]})
-        assert consumers.pulse(member, epoch).error_code == REBALANCE
+        assert consumers.heartbeat_of_classic(member, epoch).error_code == REBALANCE
         again = consumers.join(member)
         assert assigned(consumers.sync(member, again.generation_id)) == {"t": [2, 3]}
-        assert consumers.pulse(member, again.generation_id).error_code == 0
+        assert consumers.heartbeat_of_classic(member, again.generation_id).error_code == 0
         consumers.beat("b")
-        assert consumers.pulse(member, 3).error_code == REBALANCE
+        assert consumers.heartbeat_of_classic(member, 3).error_code == REBALANCE
         assert consumers.sync(member, 3).error_code == REBALANCE
         revoking = consumers.join(member, owned={"t": [2, 3]})
         kept = assigned(consumers.sync(member, revoking.generation_id))
@@ -101,9 +103,9 @@ def test_classic_requests_are_validated(world, consumers):
         assert len(first.member_id) == 22
         member = consumers.join(first.member_id, version=4).member_id
         assert consumers.sync(member, 2).error_code == ErrorCode.ILLEGAL_GENERATION
-        assert consumers.pulse(member, 9).error_code == ErrorCode.ILLEGAL_GENERATION
-        assert consumers.pulse("a", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-        assert consumers.pulse("x", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert consumers.heartbeat_of_classic(member, 9).error_code == ErrorCode.ILLEGAL_GENERATION
+        assert consumers.heartbeat_of_classic("a", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        assert consumers.heartbeat_of_classic("x", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         wrong = consumers.sync(member, 3, protocol_name="roundrobin")
         assert wrong.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         for fields in (
@@ -118,7 +120,9 @@ def test_classic_requests_are_validated(world, consumers):
 
 
 def test_classic_member_has_its_own_timeouts(world, consumers):
-    """It has its own session timeout, and a rebalance timeout for SyncGroup and JoinGroup."""
+    """A classic member has its own session timeout, and a rebalance timeout for SyncGroup and
+    JoinGroup.
+    """
 
     async def scenario():
         consumers.start()
@@ -129,7 +133,10 @@ def test_classic_member_has_its_own_timeouts(world, consumers):
         late = consumers.join().member_id
         for _ in range(6):
             await consumers.sleep(3)
-            assert consumers.pulse(late, consumers.group.members[late].epoch).error_code == 0
+            assert (
+                consumers.heartbeat_of_classic(late, consumers.group.members[late].epoch).error_code
+                == 0
+            )
         await consumers.sleep(2.1)
         assert late not in consumers.group.members
 
@@ -159,17 +166,17 @@ def test_active_classic_group_is_upgraded(world, consumers):
         consumers.start()
         member = await classic_group(consumers)
         joined = consumers.beat("a")
-        assert (joined.member_epoch, given(joined)) == (2, {})
+        assert (joined.member_epoch, partitions_in(joined)) == (2, {})
         assert shard(consumers).group("g") is None
         assert consumers.group.members[member].assigned == {T: dict.fromkeys(range(4), 1)}
         await consumers.restart()
         assert set(consumers.group.members) == {member, "a"}
-        assert consumers.pulse(member, 1).error_code == REBALANCE
+        assert consumers.heartbeat_of_classic(member, 1).error_code == REBALANCE
         held = consumers.join(member, owned={"t": [0, 1, 2, 3]})
         kept = assigned(consumers.sync(member, held.generation_id))
         assert len(kept["t"]) == 2
         consumers.join(member, owned=kept)
-        assert len(given(consumers.beat("a", 2))[T]) == 2
+        assert len(partitions_in(consumers.beat("a", 2))[T]) == 2
 
     run(world, scenario())
 
@@ -205,7 +212,9 @@ def test_upgrade_makes_waiting_classic_members_rejoin(world, consumers):
 
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
 def test_upgrade_requires_the_policy(world, consumers, policy):
-    """Otherwise the classic group stays, and the heartbeat fails with GROUP_ID_NOT_FOUND."""
+    """Without the policy the classic group stays, and the heartbeat fails with
+    GROUP_ID_NOT_FOUND.
+    """
 
     async def scenario():
         consumers.configure(group_consumer_migration_policy=policy)
@@ -248,7 +257,7 @@ def test_group_is_downgraded_when_the_last_consumer_member_leaves(world, consume
         group = shard(consumers).group("g")
         assert group.state is GroupState.PREPARING_REBALANCE
         assert set(group.members) == {member}
-        assert consumers.pulse(member, group.generation).error_code == REBALANCE
+        assert consumers.heartbeat_of_classic(member, group.generation).error_code == REBALANCE
         joined = consumers.join(member)
         assert (joined.error_code, joined.leader) == (0, member)
         await consumers.restart()
@@ -258,7 +267,7 @@ def test_group_is_downgraded_when_the_last_consumer_member_leaves(world, consume
 
 
 def test_partitions_of_a_downgraded_group_have_one_owner_in_the_next_upgrade(world, consumers):
-    """Before it has rejoined, a classic member still owns what it had in both groups before."""
+    """Until it rejoins, a classic member still owns its partitions of both former groups."""
 
     async def scenario():
         consumers.start()
@@ -269,8 +278,8 @@ def test_partitions_of_a_downgraded_group_have_one_owner_in_the_next_upgrade(wor
         await consumers.sleep(0.001)
         assert shard(consumers).group("g").state is GroupState.PREPARING_REBALANCE
         joined = consumers.beat("b")
-        assert given(joined) == {}
-        assert consumers.pulse(member, generation + 1).error_code == REBALANCE
+        assert partitions_in(joined) == {}
+        assert consumers.heartbeat_of_classic(member, generation + 1).error_code == REBALANCE
         rejoined = consumers.join(member, owned={"t": [0, 1, 2, 3]})
         assert assigned(consumers.sync(member, rejoined.generation_id)) == {"t": [0, 1]}
 
@@ -292,7 +301,9 @@ def test_upgrade_during_a_rebalance_assigns_although_the_new_member_reads_nothin
 
 
 def test_downgraded_group_rebalances_although_the_coordinator_moves_before(world, consumers):
-    """A member that had no partitions yet would otherwise keep its generation without any."""
+    """After a restart of the coordinator, a member without partitions still has to rejoin the
+    downgraded group.
+    """
 
     async def scenario():
         consumers.start()
@@ -303,7 +314,7 @@ def test_downgraded_group_rebalances_although_the_coordinator_moves_before(world
         consumers.beat("a", -1)
         await consumers.restart()
         assert consumers.group is None
-        assert consumers.pulse(member, generation).error_code == REBALANCE
+        assert consumers.heartbeat_of_classic(member, generation).error_code == REBALANCE
         rejoined = consumers.join(member)
         assert (rejoined.error_code, rejoined.leader) == (0, member)
 
@@ -330,7 +341,7 @@ def test_expired_session_downgrades_the_group(world, consumers):
 
 @pytest.mark.parametrize("policy", ["disabled", "upgrade"])
 def test_downgrade_requires_the_policy(world, consumers, policy):
-    """Otherwise the group keeps the consumer protocol with only classic members."""
+    """Without the policy a group of only classic members keeps the consumer protocol."""
 
     async def scenario():
         consumers.start()

@@ -2,7 +2,7 @@
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.consumer.state import GroupState
-from tests.unit.coordinators.consumer.conftest import T, U, given, run
+from tests.unit.coordinators.consumer.conftest import T, U, partitions_in, run
 
 
 def test_partitions_are_revoked_before_they_are_assigned_again(world, consumers):
@@ -10,18 +10,18 @@ def test_partitions_are_revoked_before_they_are_assigned_again(world, consumers)
 
     async def scenario():
         consumers.start()
-        assert given(consumers.beat("a")) == {T: [0, 1, 2, 3]}
+        assert partitions_in(consumers.beat("a")) == {T: [0, 1, 2, 3]}
         joined = consumers.beat("b")
-        assert (joined.member_epoch, given(joined)) == (3, {})
+        assert (joined.member_epoch, partitions_in(joined)) == (3, {})
         assert consumers.group.state is GroupState.RECONCILING
         told = consumers.beat("a", 2)
-        assert (told.member_epoch, given(told)) == (2, {T: [0, 1]})
-        assert given(consumers.beat("b", 3)) is None
+        assert (told.member_epoch, partitions_in(told)) == (2, {T: [0, 1]})
+        assert partitions_in(consumers.beat("b", 3)) is None
         still = consumers.beat("a", 2, {T: [0, 1, 2, 3]})
-        assert (still.member_epoch, given(still)) == (2, None)
+        assert (still.member_epoch, partitions_in(still)) == (2, None)
         done = consumers.beat("a", 2, {T: [0, 1]})
-        assert (done.member_epoch, given(done)) == (3, None)
-        assert given(consumers.beat("b", 3)) == {T: [2, 3]}
+        assert (done.member_epoch, partitions_in(done)) == (3, None)
+        assert partitions_in(consumers.beat("b", 3)) == {T: [2, 3]}
         assert consumers.group.state is GroupState.STABLE
 
     run(world, scenario())
@@ -51,7 +51,7 @@ def test_member_that_joins_again_keeps_its_partitions(world, consumers):
         consumers.start()
         consumers.beat("a")
         again = consumers.beat("a")
-        assert (again.member_epoch, given(again)) == (2, {T: [0, 1, 2, 3]})
+        assert (again.member_epoch, partitions_in(again)) == (2, {T: [0, 1, 2, 3]})
         assert consumers.group.epoch == 2
 
     run(world, scenario())
@@ -69,7 +69,7 @@ def test_expired_session_frees_the_partitions(world, consumers):
         assert set(consumers.group.members) == {"a", "b"}
         await consumers.sleep(2)
         assert set(consumers.group.members) == {"b"}
-        assert given(consumers.beat("b", 3)) == {T: [0, 1, 2, 3]}
+        assert partitions_in(consumers.beat("b", 3)) == {T: [0, 1, 2, 3]}
         assert consumers.beat("a", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
     run(world, scenario())
@@ -154,14 +154,17 @@ def test_changed_topics_bump_the_epoch(world, consumers):
         consumers.beat("a", subscribed_topic_names=["t", "v"])
         consumers.grow("t", T, 5)
         grown = consumers.beat("a", 2)
-        assert (grown.member_epoch, given(grown)) == (3, {T: [0, 1, 2, 3, 4]})
+        assert (grown.member_epoch, partitions_in(grown)) == (3, {T: [0, 1, 2, 3, 4]})
         consumers.grow("other", U, 1)
-        assert given(consumers.beat("a", 3)) is None
+        assert partitions_in(consumers.beat("a", 3)) is None
         consumers.grow("v", bytes(15) + b"\x09", 1)
-        assert given(consumers.beat("a", 3)) == {T: [0, 1, 2, 3, 4], bytes(15) + b"\x09": [0]}
+        assert partitions_in(consumers.beat("a", 3)) == {
+            T: [0, 1, 2, 3, 4],
+            bytes(15) + b"\x09": [0],
+        }
         consumers.image = consumers.image.with_topics((), ["t"])
         gone = consumers.beat("a", 4)
-        assert (gone.member_epoch, given(gone)) == (4, {bytes(15) + b"\x09": [0]})
+        assert (gone.member_epoch, partitions_in(gone)) == (4, {bytes(15) + b"\x09": [0]})
 
     run(world, scenario())
 
@@ -207,9 +210,9 @@ def test_static_member_keeps_its_partitions_when_it_returns(world, consumers):
         assert taken.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
         assert consumers.beat("a", -2, instance_id="i").member_epoch == -2
         other = consumers.beat("b")
-        assert (other.member_epoch, given(other)) == (3, {})
+        assert (other.member_epoch, partitions_in(other)) == (3, {})
         back = consumers.beat("x", instance_id="i")
-        assert given(back) == {T: [0, 1]}
+        assert partitions_in(back) == {T: [0, 1]}
         fenced = consumers.beat("a", 2, instance_id="i")
         assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
         unknown = consumers.beat("x", 2, instance_id="other")
@@ -219,7 +222,9 @@ def test_static_member_keeps_its_partitions_when_it_returns(world, consumers):
 
 
 def test_static_member_that_stays_away_is_removed(world, consumers):
-    """Its session continues while it is away, and expires."""
+    """The session of a static member that has left temporarily continues, and expires if it does
+    not return.
+    """
 
     async def scenario():
         consumers.start()

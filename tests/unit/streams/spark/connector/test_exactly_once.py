@@ -32,7 +32,7 @@ from ottla.streams.spark.connector.exactly_once import (
     commit_shares,
     write_share,
 )
-from ottla.streams.spark.connector.ledger import Entry, Ledger
+from ottla.streams.spark.connector.ledger import Ledger, LedgerEntry
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
 
@@ -291,7 +291,7 @@ def _decide(brokers: Brokers, query: _Query) -> list[Share]:
     """Simulate a driver that crashes right after its decision."""
     shares = query.shares()
     producers = tuple(share.producer for share in shares)
-    entry = Entry(query.run_id, shares[0].entry.committer, query.committed + 1, producers)
+    entry = LedgerEntry(query.run_id, shares[0].entry.committer, query.committed + 1, producers)
     Ledger(brokers, query.name).write(entry)
     query.restart()
     return shares
@@ -402,18 +402,20 @@ def test_aborted_transactions_are_not_decided(brokers: Brokers) -> None:
 
 def test_the_ledger_has_room_for_hundreds_of_tasks() -> None:
     """The limit is the broker's size of offset metadata; more tasks are rejected with a fix."""
-    entry = Entry("r" * 36, Producer(1, 2), 7, tuple(Producer(5000 + n, 3) for n in range(900)))
+    entry = LedgerEntry(
+        "r" * 36, Producer(1, 2), 7, tuple(Producer(5000 + n, 3) for n in range(900))
+    )
     for each in (
-        Entry(),
+        LedgerEntry(),
         entry,
-        Entry("r", Producer(1, 0), 3, (None, Producer(4, 5))),
+        LedgerEntry("r", Producer(1, 0), 3, (None, Producer(4, 5))),
         entry.taken_over("s", Producer(2, 3)).taken_over("t", Producer(2, 4)),
     ):
-        assert Entry.decode(each.batch_id, each.encode()) == each
+        assert LedgerEntry.decode(each.batch_id, each.encode()) == each
         assert len(each.encode()) <= 4096
     chance = random.Random(1)
     many = tuple(
         Producer(chance.randrange(1 << 40), chance.randrange(1 << 15)) for _ in range(2000)
     )
     with pytest.raises(ConfigError, match="coalesce"):
-        Entry("r", Producer(1, 2), 7, many).encode()
+        LedgerEntry("r", Producer(1, 2), 7, many).encode()

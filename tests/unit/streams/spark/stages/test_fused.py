@@ -74,7 +74,7 @@ def _fused(task: PlainTask, rows: list[TopicRecord]) -> dict[str, list[tuple[Any
         output.topic: [
             (place, each.key, each.value, each.timestamp, tuple(each.headers))
             for place, each in zip(
-                output.places.tolist(), topic_records(output.records), strict=True
+                output.row_numbers.tolist(), topic_records(output.records), strict=True
             )
         ]
         for output in task.run("in", _batch(rows))
