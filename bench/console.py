@@ -2,7 +2,8 @@
 
 One broker with TOPICS topics of PARTITIONS partitions runs in another process, so that the memory
 is the console's. Each page is read ROUNDS times over HTTP after a first time; the median is
-reported. `cold` is the first time, with an empty cache.
+reported. `cold` is the first time, with an empty cache. Then the console samples the cluster by
+itself for IDLE_S seconds without a reader, and the steps of a sample are timed in this process.
 """
 
 import http.client
@@ -13,14 +14,25 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from ottla.base.clock import RealClock
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
+from ottla.console.model.connections import ClusterSettings
+from ottla.console.model.overview import take_sample
+from ottla.console.model.requests.controllers import ControllerReader
+from ottla.console.model.requests.metadata import read_metadata
+from ottla.console.state import ConsoleSettings, open_console
 from ottla.testing.process import COMMAND, BrokerProcess
 
-TOPICS, PARTITIONS, ROUNDS = 1000, 10, 11
+TOPICS, PARTITIONS, ROUNDS, IDLE_S = 1000, 10, 11, 120
+T = TypeVar("T")
 PASSWORD = "a long password"
 PAGES = (
     "/",
@@ -67,6 +79,56 @@ def memory_mib(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def report_idle(pid: int) -> None:
+    """Print the processor time and the memory of the console while it only samples."""
+    used, before = cpu_s(pid), memory_mib(pid)
+    peak = before
+    for _ in range(IDLE_S):
+        time.sleep(1)
+        peak = max(peak, memory_mib(pid))
+    share = (cpu_s(pid) - used) * 60 / IDLE_S
+    print(
+        f"idle: {share:.2f} s of processor time per minute; memory {before:.0f} MiB before,", end=""
+    )
+    print(f" {peak:.0f} MiB at most, {memory_mib(pid):.0f} MiB after {IDLE_S} s")
+
+
+def report_steps(bootstrap: str, folder: str) -> None:
+    """Print the time of each step of a sample, and of each listener that stores it."""
+    times: dict[str, list[float]] = {}
+
+    def timed(name: str, call: Callable[[], T]) -> T:
+        began = time.perf_counter()
+        value = call()
+        times.setdefault(name, []).append((time.perf_counter() - began) * 1000)
+        return value
+
+    clusters = (ClusterSettings("big", bootstrap),)
+    settings = ConsoleSettings(clusters, f"{folder}/steps.sqlite3", first_password=PASSWORD)
+    with closing(open_console(settings)) as console:
+        connection = console.clusters.get("big")
+        reader = ControllerReader(connection, RealClock())
+        for _ in range(ROUNDS):
+            connection.forget()
+            metadata = timed("metadata", partial(read_metadata, connection, is_fresh=True))
+            controller = timed("controller", partial(reader.read, metadata))
+            timed(
+                "timeline stored",
+                partial(console.timeline.on_metadata, "big", metadata, controller),
+            )
+            sample = timed("sample", partial(take_sample, connection, metadata, controller))
+            timed("history stored", partial(console.history.on_sample, sample))
+            timed("alerts evaluated", partial(console.alerts.on_sample, sample))
+    for name, values in times.items():
+        print(f"{statistics.median(values):7.1f} ms  (first {values[0]:6.1f} ms)  {name}")
+
+
 def start_console(bootstrap: str, data: str) -> tuple[subprocess.Popen[str], str, float]:
     """Return the process, the address, and the seconds until it was ready."""
     words = ["console", "--cluster", f"big={bootstrap}", "--console-port", "0", "--data", data]
@@ -103,9 +165,11 @@ def main() -> None:
                 )
             after = memory_mib(process.pid)
             print(f"memory {before:.0f} MiB at the start, {after:.0f} MiB after the pages")
+            report_idle(process.pid)
         finally:
             process.terminate()
             process.wait()
+        report_steps(broker.bootstrap, folder)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
 """The console's pages in Chromium against Apache Kafka 4.3.0: every page, and the main changes.
 
-One broker with an authorizer serves all tests of the file.
+One broker with an authorizer serves all tests of the file; its controller is another node, with the
+id 100, as in most clusters of Apache Kafka 4.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import cast
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.testing import Cluster
 from tests.compat import java
-from tests.console.chromium import Watched, chromium
+from tests.console.chromium import Watched, admin_page, chromium, without_errors
 from tests.console.conftest import PASSWORD, commit, fill
 from tests.console.test_browser import PAGES
 
@@ -26,6 +28,7 @@ pytestmark = [
 ]
 
 _VERSION = "4.3.0"
+_CONTROLLER = 100
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -47,49 +50,57 @@ class Peer:
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Return Apache Kafka with the topics, records, group and transaction of the console's tests."""
-    options = [f"authorizer.class.name={_AUTHORIZER}", "super.users=User:ANONYMOUS"]
-    node = java.KafkaNode(tmp_path_factory.mktemp("kafka"), options, _VERSION)
-    node.start()
+    port, quorum = java.free_ports(2)
+    common = [
+        f"authorizer.class.name={_AUTHORIZER}",
+        "super.users=User:ANONYMOUS",
+        f"controller.quorum.voters={_CONTROLLER}@127.0.0.1:{quorum}",
+    ]
+    nodes = [
+        _node(tmp_path_factory.mktemp("controller"), quorum, [
+            *common, "process.roles=controller", f"node.id={_CONTROLLER}",
+            f"listeners=CONTROLLER://127.0.0.1:{quorum}",
+        ]),
+        _node(tmp_path_factory.mktemp("broker"), port, [
+            *common, "process.roles=broker", f"listeners=PLAINTEXT://127.0.0.1:{port}",
+        ]),
+    ]  # fmt: skip
     try:
-        peer = cast("Cluster", Peer(node.bootstrap))
+        for node in nodes:
+            node.start()
+        peer = cast("Cluster", Peer(nodes[1].bootstrap))
         fill(peer)
         yield peer
     finally:
-        node.kill()
+        for node in nodes:
+            node.kill()
+
+
+def _node(folder: Path, port: int, options: list[str]) -> java.KafkaNode:
+    node = java.KafkaNode(folder, options, _VERSION)
+    node.port, node.bootstrap = port, f"127.0.0.1:{port}"
+    return node
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return one browser for all tests of the file."""
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def watched(browser: Browser, kafka: Cluster) -> Iterator[Watched]:
+def watched(kafka: Cluster) -> Iterator[Watched]:
     """Return a page of the admin."""
     cluster = ClusterSettings("local", kafka.bootstrap)
     settings = ConsoleSettings((cluster,), ":memory:", port=0, first_password=PASSWORD)
     server = ConsoleServer(settings)
     server.start()
-    context = browser.new_context(base_url=server.url, timezone_id="UTC")
-    page = Watched(context.new_page())
-    page.page.goto("/c/local/topics")
-    page.page.get_by_label("User").fill("admin")
-    page.page.get_by_label("Password").fill(PASSWORD)
-    page.page.get_by_role("button", name="Log in").click()
-    expect(page.page.get_by_role("heading", name="Topics")).to_be_visible()
-    yield page
-    context.close()
-    server.stop()
+    try:
+        with chromium() as browser, admin_page(browser, server.url) as page:
+            yield page
+    finally:
+        server.stop()
 
 
 @pytest.fixture
 def page(watched: Watched) -> Iterator[Page]:
     """Return the page; the test fails if the browser's log has an error at its end."""
-    watched.forgive()
-    yield watched.page
-    assert watched.errors == []
+    with without_errors(watched) as page:
+        yield page
 
 
 def test_every_page_shows_apache_kafka(page: Page) -> None:
@@ -112,11 +123,24 @@ def test_the_pages_have_the_content_of_the_cluster(page: Page, watched: Watched)
     page.goto("/c/local/transaction?id=settlement")
     expect(page.locator("main")).to_contain_text("CompleteCommit")
     page.goto("/c/local/timeline")
-    expect(page.get_by_role("cell", name="Broker 1")).to_be_visible()
+    expect(page.get_by_role("cell", name=f"Node {_CONTROLLER}")).to_be_visible()
     epoch = page.locator("section", has_text="Controller and brokers").locator("td.n").first
     expect(epoch).not_to_have_text("–")
     page.goto("/c/local/brokers")
     watched.picture("apache-kafka")
+
+
+def test_the_controller_is_no_broker(page: Page) -> None:
+    """KRaft's metadata names any broker; the pages name the leader of the quorum, and no broker."""
+    page.goto("/c/local/overview")
+    figure = page.locator("dl.figures div", has_text="Controller")
+    expect(figure).to_contain_text(f"{_CONTROLLER} not a broker")
+    expect(page.get_by_text("controller", exact=True)).to_have_count(0)
+    page.goto("/c/local/brokers")
+    expect(page.locator("main")).to_contain_text(f"Controller: node {_CONTROLLER}, not a broker")
+    expect(page.get_by_text("controller", exact=True)).to_have_count(0)
+    page.goto("/c/local/brokers/1")
+    expect(page.locator("dl.figures div", has_text="Role")).to_contain_text("broker")
 
 
 def test_a_topic_lives(page: Page) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from ottla.console.server import ConsoleServer
 from ottla.testing import Cluster
-from tests.console.chromium import Watched, chromium
-from tests.console.conftest import HOSTILE, PASSWORD, commit
+from tests.console.chromium import Watched, admin_page, chromium, without_errors
+from tests.console.conftest import HOSTILE, commit
+from tests.console.examples import add_an_hour
 from tests.unit.console.streams.test_describe_text import WORDS
 
 # Half a minute: only a browser runs the scripts, and shows barriers and errors of its own.
@@ -58,36 +59,18 @@ DARK = ("overview", "messages", "group", "settings")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Return one browser for all tests of the file."""
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def watched(browser: Browser, console: ConsoleServer) -> Iterator[Watched]:
-    """Return a page of the admin, 1280 pixels wide."""
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 800}, base_url=console.url, timezone_id="UTC"
-    )
-    watched = Watched(context.new_page())
-    watched.page.goto("/c/local/topics")
-    watched.picture("login")
-    assert watched.violations() == []
-    watched.page.get_by_label("User").fill("admin")
-    watched.page.get_by_label("Password").fill(PASSWORD)
-    watched.page.get_by_role("button", name="Log in").click()
-    expect(watched.page.get_by_role("heading", name="Topics")).to_be_visible()
-    yield watched
-    context.close()
+def watched(console: ConsoleServer) -> Iterator[Watched]:
+    """Return a page of the admin; the history of the cluster has an hour."""
+    add_an_hour(console)
+    with chromium() as browser, admin_page(browser, console.url) as page:
+        yield page
 
 
 @pytest.fixture
 def page(watched: Watched) -> Iterator[Page]:
     """Return the page; the test fails if the browser's log has an error at its end."""
-    watched.forgive()
-    yield watched.page
-    assert watched.errors == []
+    with without_errors(watched) as page:
+        yield page
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -98,7 +81,7 @@ def test_page_has_no_error_and_no_barrier(page: Page, watched: Watched, name: st
     assert response.status == 200
     expect(page.get_by_role("alert")).to_have_count(0)
     assert watched.violations() == []
-    watched.picture(name)
+    watched.picture(name, is_dark=True)
 
 
 @pytest.mark.parametrize("name", DARK)
@@ -109,7 +92,6 @@ def test_dark_page_has_enough_contrast(page: Page, watched: Watched, name: str) 
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == "rgb(18, 22, 29)"
     assert watched.violations() == []
-    watched.picture(f"{name}-dark")
     page.emulate_media(color_scheme="light")
 
 
