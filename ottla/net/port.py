@@ -14,7 +14,7 @@ ProtocolFactory = Callable[[], asyncio.BufferedProtocol]
 
 
 class SocketBuffers(NamedTuple):
-    """The kernel's buffers of each accepted connection, in bytes; the system chooses the size of −1."""
+    """The kernel's buffers of each accepted connection in bytes; -1: the system chooses."""
 
     send_bytes: int = -1
     receive_bytes: int = -1

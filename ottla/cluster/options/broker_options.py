@@ -169,15 +169,17 @@ _NETWORK = (
     _broker(
         "socket.send.buffer.bytes",
         INT,
-        100 * 1024,
-        "Size of the send buffer (SO_SNDBUF) of each connection; -1: the system's choice.",
+        -1,
+        "Size of the send buffer (SO_SNDBUF) of each connection; -1: the system's choice. Kafka: "
+        "102400.",
         minimum=-1,
     ),
     _broker(
         "socket.receive.buffer.bytes",
         INT,
-        100 * 1024,
-        "Size of the receive buffer (SO_RCVBUF) of each connection; -1: the system's choice.",
+        -1,
+        "Size of the receive buffer (SO_RCVBUF) of each connection; -1: the system's choice. Kafka: "
+        "102400.",
         minimum=-1,
     ),
     _broker("num.network.threads", INT, 3, _ONE_LOOP, minimum=1, dynamic=True),
