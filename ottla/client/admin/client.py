@@ -35,7 +35,7 @@ class _Connected:
     """A connection to one cluster."""
 
     def __init__(self, config: Config, settings: Mapping[str, Any]) -> None:
-        merged = read_settings(Role.CONSUMER, config, settings).given
+        merged = read_settings(Role.CONSUMER, config, settings).merged
         if str(merged.get("security.protocol", "PLAINTEXT")).upper() != "PLAINTEXT":
             raise ConfigError("AdminClient supports security.protocol=PLAINTEXT only")
         self._open: Brokers | None = Brokers(

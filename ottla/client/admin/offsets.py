@@ -90,8 +90,8 @@ def list_offsets(
             request = _list_offsets_request(remaining, isolation_level)
             response = brokers.ask_node(leader, request, ListOffsetsResponse)
             offsets.update(_found_offsets(response, omits_unknown=omits_unknown))
-        wanted = [key for key in timestamps if key in offsets or not omits_unknown]
-        return {key: offsets[key] for key in wanted}
+        keys = [key for key in timestamps if key in offsets or not omits_unknown]
+        return {key: offsets[key] for key in keys}
 
     return brokers.retry(attempt)
 

@@ -29,12 +29,12 @@ _WORDS = {"true": True, "false": False}
 class ClientSettings:
     """The settings of one client: `native` for librdkafka, `own` for Ottla's part.
 
-    `given` has every setting under Kafka's name, for the `configure` methods of plug-ins.
+    `merged` has every setting under Kafka's name, for the `configure` methods of plug-ins.
     """
 
     native: dict[str, Any]
     own: dict[str, Any]
-    given: dict[str, Any]
+    merged: dict[str, Any]
 
     def number(self, name: str, default: float) -> float:
         """Return a number among `own`; ConfigError if it is none."""

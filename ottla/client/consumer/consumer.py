@@ -60,8 +60,8 @@ class Consumer(AssignedPartitions):
         **settings: Any,
     ) -> None:
         self._settings = read_settings(Role.CONSUMER, config, settings)
-        self._group = self._settings.given.get("group.id")
-        self._departures = Departures(self._group or "", self._settings.given)
+        self._group = self._settings.merged.get("group.id")
+        self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
         self._commits = Commits(self._departures, timeout_s)
         self._consumer = open_consumer(self._settings, self._departures, self._commits.committed)
@@ -69,7 +69,7 @@ class Consumer(AssignedPartitions):
         self._deserialization = Deserialization(self._settings)
         self._interceptors = ConsumerInterceptors(
             interceptors_of(self._settings.own.get("interceptor.classes") or []),
-            self._settings.given,
+            self._settings.merged,
         )
         super().__init__(
             self._consumer,

@@ -14,7 +14,7 @@ class Deserialization:
     """The deserializers of one consumer."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        own, merged = settings.own, settings.given
+        own, merged = settings.own, settings.merged
         self._key = function_from("key.deserializer", own.get("key.deserializer"), merged)
         self._value = function_from("value.deserializer", own.get("value.deserializer"), merged)
         self.is_plain = self._key is None and self._value is None

@@ -49,6 +49,6 @@ def open_consumer(
     try:
         return transport.open_consumer(words)
     except ClientError as error:
-        near = next((text for name in settings.given if (text := hint(Role.CONSUMER, name)) and
+        near = next((text for name in settings.merged if (text := hint(Role.CONSUMER, name)) and
                      f"'{name}'" not in text), "")  # fmt: skip
         raise ClientError(f"{error}{near}") from error

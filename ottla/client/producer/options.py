@@ -67,5 +67,5 @@ def open_producer(settings: ClientSettings) -> Any:
 
 def misspelled(role: Role, settings: ClientSettings) -> str:
     """Return suggestions for option names that may be misspelled."""
-    return next((text for name in settings.given if (text := hint(role, name)) and
+    return next((text for name in settings.merged if (text := hint(role, name)) and
                  f"'{name}'" not in text), "")  # fmt: skip

@@ -30,7 +30,7 @@ class ProducerParts(NamedTuple):
 
     def check_transactional(self) -> None:
         """Raise ClientError if the producer has no transactional id."""
-        if "transactional.id" not in self.settings.given:
+        if "transactional.id" not in self.settings.merged:
             raise ClientError("transactions need the option transactional_id")
 
 

@@ -28,7 +28,7 @@ class Preparation:
     """The steps in front of librdkafka, for one producer."""
 
     def __init__(self, settings: ClientSettings, topology: Topology) -> None:
-        own, merged = settings.own, settings.given
+        own, merged = settings.own, settings.merged
         self.topology = topology
         self.interceptors = ProducerInterceptors(
             interceptors_of(own.get("interceptor.classes") or []), merged

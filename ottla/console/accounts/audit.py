@@ -35,7 +35,7 @@ class Actor(NamedTuple):
     address: str
 
 
-class Entry(NamedTuple):
+class AuditEntry(NamedTuple):
     """One row of the log; `result` is `ok` or the error."""
 
     at_ms: int
@@ -81,7 +81,7 @@ class AuditLog:
 
     def entries(
         self, *, text: str = "", cluster: str = "", limit: int = 200, before_ms: int | None = None
-    ) -> list[Entry]:
+    ) -> list[AuditEntry]:
         """Return rows, newest first, optionally those that contain a text or are older than a time."""
         pattern = f"%{_escaped(text)}%"
         rows = self._database.rows(
@@ -99,8 +99,8 @@ def _escaped(text: str) -> str:
     return text
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(
+def _entry(row: Row) -> AuditEntry:
+    return AuditEntry(
         row["at_ms"],
         row["user"],
         row["address"],

@@ -40,8 +40,8 @@ def resolve(host: str, port: int, allowed: Sequence[Network]) -> str:
 
     OSError if the name cannot be resolved.
     """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in found]
+    rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = [ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
     for address in addresses:
         if not is_allowed(address, allowed):
             raise Forbidden(

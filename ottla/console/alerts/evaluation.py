@@ -132,12 +132,12 @@ class Evaluation:
         if isinstance(event, Configured):
             return self._configure(event)
         if isinstance(event, Failed):
-            found = {
+            by_rule = {
                 number: [Finding("", 1.0, f"Cluster {event.cluster} does not answer.")]
                 for number, rule in self._applying(event.cluster).items()
                 if rule.kind is RuleKind.UNAVAILABLE
             }
-            return self._compare(event.cluster, found, set(), now_ms)
+            return self._compare(event.cluster, by_rule, set(), now_ms)
         return self._sampled(event, now_ms)
 
     def _configure(self, event: Configured) -> list[Effect]:
@@ -166,7 +166,7 @@ class Evaluation:
         rates = self._error_rates(sample, event.error_counts)
         known = self._brokers.get(sample.cluster, frozenset())
         rules = self._applying(sample.cluster)
-        found = {n: findings_of(rule, sample, known, rates) for n, rule in rules.items()}
+        by_rule = {n: findings_of(rule, sample, known, rates) for n, rule in rules.items()}
         self._brokers[sample.cluster] = known | brokers_of(sample)
         absent = self._brokers[sample.cluster] - set(sample.brokers)
         unknown = {
@@ -176,7 +176,7 @@ class Evaluation:
             and key.rule in rules
             and is_unknown(rules[key.rule], key.subject, sample, absent, rates)
         }
-        return self._compare(sample.cluster, found, unknown, now_ms)
+        return self._compare(sample.cluster, by_rule, unknown, now_ms)
 
     def _error_rates(self, sample: Sample, counts: Mapping[int, int]) -> dict[int, float]:
         before_ms, before = self._errors.get(sample.cluster, (0, {}))
@@ -192,22 +192,22 @@ class Evaluation:
     def _compare(
         self,
         cluster: str,
-        found: Mapping[int, list[Finding]],
+        by_rule: Mapping[int, list[Finding]],
         unknown: set[Key],
         now_ms: int,
     ) -> list[Effect]:
-        """Open, update and close the incidents of the rules in `found`; those in `unknown` stay."""
+        """Open, update and close the incidents of the rules in `by_rule`; those in `unknown` stay."""
         effects: list[Effect] = []
         present: set[Key] = set()
-        for number, findings in found.items():
+        for number, findings in by_rule.items():
             for finding in findings:
                 key = Key(number, cluster, finding.subject)
                 present.add(key)
                 effects += self._present(key, finding, now_ms)
-        for key in [key for key in self._pending if key.cluster == cluster and key.rule in found]:
+        for key in [key for key in self._pending if key.cluster == cluster and key.rule in by_rule]:
             if key not in present:
                 del self._pending[key]
-        for key in [key for key in self._open if key.cluster == cluster and key.rule in found]:
+        for key in [key for key in self._open if key.cluster == cluster and key.rule in by_rule]:
             if key not in present and key not in unknown:
                 effects += self._absent(key, now_ms)
         return effects

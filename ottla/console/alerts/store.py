@@ -162,10 +162,10 @@ class AlertStore:
     def channels(self) -> list[ChannelRow]:
         """Return what may be shown of all channels, by name."""
         rows = self._database.rows("SELECT * FROM alert_channels ORDER BY name")
-        found = [(row["id"], _channel(row), _revision(row)) for row in rows]
+        channels = [(row["id"], _channel(row), _revision(row)) for row in rows]
         return [
             ChannelRow(number, row.name, row.kind, row.destination, bool(row.secret), revision)
-            for number, row, revision in found
+            for number, row, revision in channels
         ]
 
     def channel(self, number: int) -> Channel:

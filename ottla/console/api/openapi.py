@@ -128,13 +128,13 @@ def _operation(operation: Operation, schemas: Schemas) -> Json:
     parameters += [
         {
             "name": row.name,
-            "in": row.place,
+            "in": row.location,
             "required": row.is_required,
             "schema": _with_default(row, schemas),
             **_style(row),
         }
         for row in operation.parameters
-        if row.place != "body"
+        if row.location != "body"
     ]
     if operation.is_list:
         parameters += _PAGING
@@ -161,7 +161,7 @@ def _operation(operation: Operation, schemas: Schemas) -> Json:
 
 def _style(row: Parameter) -> Json:
     # Several values of a parameter are separated by commas.
-    return {"style": "form", "explode": False} if row.place == "query" else {}
+    return {"style": "form", "explode": False} if row.location == "query" else {}
 
 
 def _content(description: str, schema: Json) -> Json:

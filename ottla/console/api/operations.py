@@ -35,11 +35,11 @@ _BODY_METHODS = ("POST", "PUT", "PATCH")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an operation; `place` is "path", "query" or "body"."""
+    """A parameter of an operation; `location` is "path", "query" or "body"."""
 
     name: str
     hint: Any
-    place: str
+    location: str
     is_required: bool
     default: Any = None
 
@@ -105,23 +105,23 @@ class Operation:
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters that callers pass."""
         hints = get_type_hints(self.call)
-        found = []
+        parameters = []
         for name, parameter in inspect.signature(self.call).parameters.items():
             hint = hints[name]
             if name in PASSED or get_origin(hint) is get_origin(Callable[[], Any]):
                 continue
-            place = "body" if self.method in _BODY_METHODS else "query"
+            location = "body" if self.method in _BODY_METHODS else "query"
             if f"{{{name}}}" in self.path:
-                place = "path"
+                location = "path"
             is_required = parameter.default is inspect.Parameter.empty
             default = None if is_required else parameter.default
-            found.append(Parameter(name, hint, place, is_required, default))
-        return tuple(found)
+            parameters.append(Parameter(name, hint, location, is_required, default))
+        return tuple(parameters)
 
     @property
     def body(self) -> tuple[Parameter, ...]:
         """The parameters that are fields of the body."""
-        return tuple(row for row in self.parameters if row.place == "body")
+        return tuple(row for row in self.parameters if row.location == "body")
 
     def arguments(
         self, path: Mapping[str, str], query: Mapping[str, str], body: Any
@@ -134,9 +134,9 @@ class Operation:
         self._refuse_unknown({*texts, *fields})
         arguments: dict[str, Any] = {}
         for row in self.parameters:
-            if row.place == "body" and row.name in fields:
+            if row.location == "body" and row.name in fields:
                 arguments[row.name] = from_json(row.hint, fields[row.name], f"body.{row.name}")
-            elif row.place != "body" and row.name in texts:
+            elif row.location != "body" and row.name in texts:
                 arguments[row.name] = from_text(row.hint, texts[row.name], row.name)
             elif row.is_required:
                 raise _missing(row)
@@ -179,7 +179,7 @@ def _fields(body: Any) -> Mapping[str, Any]:
 
 
 def _missing(row: Parameter) -> ConfigError:
-    return ConfigError(f"the parameter {row.name!r} is missing ({row.place})")
+    return ConfigError(f"the parameter {row.name!r} is missing ({row.location})")
 
 
 def change_of(result: Any) -> Change | None:

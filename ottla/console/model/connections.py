@@ -100,7 +100,7 @@ class ClusterConnection:
         self._clock = clock
         self._lock = threading.Lock()
         self._idle: list[Brokers] = []
-        self._cache: dict[object, _Entry] = {}
+        self._cache: dict[object, _CachedValue] = {}
         self._down: dict[int, float] = {}
         self._closing = threading.Event()
         # Two pools: a refresh waits for requests to many brokers, which must find free threads.
@@ -139,7 +139,7 @@ class ClusterConnection:
         its successor. Errors are not cached, and the value before an error is dropped.
         """
         with self._lock:
-            entry = self._cache.setdefault(key, _Entry())
+            entry = self._cache.setdefault(key, _CachedValue())
         age = self._clock() - entry.loaded_at
         if not 0 <= age < ttl_s:
             if ttl_s <= age < ttl_s + stale_s:
@@ -154,7 +154,7 @@ class ClusterConnection:
     def reload(self, key: object, load: Callable[[], T]) -> T:
         """Return a new value, and keep it for `cached`; callers of `cached` wait for it."""
         with self._lock:
-            entry = self._cache.setdefault(key, _Entry())
+            entry = self._cache.setdefault(key, _CachedValue())
         with entry.lock:
             value = entry.value = load()
             entry.loaded_at = self._clock()
@@ -174,7 +174,7 @@ class ClusterConnection:
             raise Closed(f"the connection to cluster {self.name!r} is closed") from error
         return None
 
-    def _refresh(self, key: object, entry: "_Entry", load: Callable[[], object]) -> None:
+    def _refresh(self, key: object, entry: "_CachedValue", load: Callable[[], object]) -> None:
         if not entry.lock.acquire(blocking=False):
             return
 
@@ -332,7 +332,7 @@ def _quietly(load: Callable[[], object]) -> None:
         load()
 
 
-class _Entry:
+class _CachedValue:
     """A cached value; its lock makes concurrent callers wait for one load."""
 
     __slots__ = ("loaded_at", "lock", "value")

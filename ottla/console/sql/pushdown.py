@@ -65,8 +65,8 @@ def ranges_of(tree: Node, evaluate: Evaluate) -> dict[str, TimeRange]:
                 continue
             name = str(table.get("table_name", ""))
             names = {name, str(table.get("alias") or name)}
-            found = _range(select.get("where_clause"), names, is_single, evaluate)
-            ranges[name] = ranges[name].union(found) if name in ranges else found
+            value_range = _range(select.get("where_clause"), names, is_single, evaluate)
+            ranges[name] = ranges[name].union(value_range) if name in ranges else value_range
     return dict(sorted(ranges.items()))
 
 

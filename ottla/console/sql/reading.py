@@ -63,8 +63,8 @@ class TopicReader:
                 break
         if rows:
             yield self._encode(rows)
-        kept = sum(span.end - span.start for span in spans.values())
-        self._is_complete = scan.is_done and kept == self._total
+        selected = sum(span.end - span.start for span in spans.values())
+        self._is_complete = scan.is_done and selected == self._total
 
     def report(self) -> TopicRead:
         """Return what was read."""

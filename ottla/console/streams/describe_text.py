@@ -76,12 +76,12 @@ def parse_topology(text: str) -> Topology:
         words = line.strip()
         if not words or words == "Topologies:":
             continue
-        if found := _SUBTOPOLOGY.match(words):
-            number = int(found[1])
-        elif found := _NODE.fullmatch(words):
+        if match := _SUBTOPOLOGY.match(words):
+            number = int(match[1])
+        elif match := _NODE.fullmatch(words):
             if number < 0:
                 raise _wrong(index, line, "a node is before the first sub-topology")
-            nodes.append(_node(found, number))
+            nodes.append(_node(match, number))
         elif words.startswith("-->") and nodes:
             nodes[-1] = _with_successors(nodes[-1], words)
         elif not words.startswith("<--"):
@@ -103,8 +103,8 @@ def _check(nodes: list[TopologyNode]) -> None:
             raise ConfigError(f"node {node.name!r} leads to {missing[0]!r}, which is not described")
 
 
-def _node(found: re.Match[str], number: int) -> TopologyNode:
-    kind, name, field, value = NodeKind(found[1].lower()), found[2], found[3], found[4]
+def _node(match: re.Match[str], number: int) -> TopologyNode:
+    kind, name, field, value = NodeKind(match[1].lower()), match[2], match[3], match[4]
     is_list = value.startswith("[") and value.endswith("]")
     listed = tuple(word.strip() for word in value.strip("[]").split(",") if word.strip())
     if field == "stores":

@@ -248,8 +248,8 @@ class ClientMetrics:
         )
         interval_ms = min(interval_ms, INTERVAL_MS_DEFAULT)
         subscription_id = _subscription_id(sorted(metrics), interval_ms, instance_id)
-        asked = Asked(instance_id, subscription_id, tuple(sorted(metrics)), interval_ms)
-        return _Client(asked, named, self._version)
+        subscription = Asked(instance_id, subscription_id, tuple(sorted(metrics)), interval_ms)
+        return _Client(subscription, named, self._version)
 
     def _forget_silent(self, now_ms: float) -> None:
         while self._clients:

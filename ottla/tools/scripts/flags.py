@@ -55,15 +55,15 @@ class Spec(NamedTuple):
 
 
 class Options:
-    """The options of one command line; `given` has them in their order."""
+    """The options of one command line; `occurrences` has each as it was typed, in order."""
 
-    def __init__(self, spec: Spec, given: Sequence[tuple[str, str | None]]) -> None:
+    def __init__(self, spec: Spec, occurrences: Sequence[tuple[str, str | None]]) -> None:
         self._spec = spec
-        self.given = given
+        self.occurrences = occurrences
         self.used_zookeeper = False
         """True if --zookeeper named the brokers: some tools printed more then."""
         self._values: dict[str, list[str | None]] = {}
-        for name, value in given:
+        for name, value in occurrences:
             self._values.setdefault(name, []).append(value)
 
     @property
@@ -151,7 +151,7 @@ class _Reader:
         self._flags = {**spec.flags, **COMMON}
         self._words = list(words)
         self._at = 0
-        self._given: list[tuple[str, str | None]] = []
+        self._occurrences: list[tuple[str, str | None]] = []
 
     def read(self) -> list[tuple[str, str | None]]:
         while self._at < len(self._words):
@@ -163,7 +163,7 @@ class _Reader:
                 self._read_option(word[2:])
             elif word.startswith("-") and len(word) > 1:
                 _refuse(f"{word[1]} is not a recognized option")
-        return self._given
+        return self._occurrences
 
     def _read_option(self, text: str) -> None:
         typed, has_value, value = text.partition("=")
@@ -172,19 +172,19 @@ class _Reader:
         if not flag.value:
             if has_value:
                 _refuse(f"Option {name} does not accept an argument")
-            self._given.append((name, None))
+            self._occurrences.append((name, None))
             return
         if not has_value:
             if flag.is_optional and not self._has_argument():
-                self._given.append((name, None))
+                self._occurrences.append((name, None))
                 return
             if self._at >= len(self._words):
                 _refuse(f"Option {name} requires an argument")
             value = self._words[self._at]
             self._at += 1
-        self._given.append((name, value))
+        self._occurrences.append((name, value))
         while flag.is_list and self._has_argument():
-            self._given.append((name, self._words[self._at]))
+            self._occurrences.append((name, self._words[self._at]))
             self._at += 1
 
     def _has_argument(self) -> bool:

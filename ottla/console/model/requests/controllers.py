@@ -143,9 +143,9 @@ def _epoch_in_metrics(connection: ClusterConnection, node: int) -> int | None:
     if url is None:
         return None
     for line in get_lines(url, "/metrics", connection.timeout_s):
-        found = _EPOCH_METRIC.match(line)
-        if found is not None:
-            return int(found[1])
+        match = _EPOCH_METRIC.match(line)
+        if match is not None:
+            return int(match[1])
     return None
 
 

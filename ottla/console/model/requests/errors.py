@@ -29,5 +29,5 @@ def read_error_counts(connection: ClusterConnection) -> dict[int, int]:
 def _count(line: bytes) -> int:
     if not line.startswith(_METRIC) or _NONE in line:
         return 0
-    found = _VALUE.search(line)
-    return int(float(found.group(1))) if found else 0
+    match = _VALUE.search(line)
+    return int(float(match.group(1))) if match else 0

@@ -111,7 +111,7 @@ def _fail(sentence: str) -> NoReturn:
 
 def _typed(options: Options) -> list[str]:
     words: list[str] = []
-    for name, value in options.given:
+    for name, value in options.occurrences:
         words += [f"--{name}"] if value is None else [f"--{name}", value]
     return words
 
@@ -119,7 +119,9 @@ def _typed(options: Options) -> list[str]:
 def _entities(options: Options) -> Entities:
     types = options.all("entity-type")
     names = [
-        value or "" for name, value in options.given if name in ("entity-name", "entity-default")
+        value or ""
+        for name, value in options.occurrences
+        if name in ("entity-name", "entity-default")
     ]
     for flag, kind in _NAMED.items():
         if flag in options:

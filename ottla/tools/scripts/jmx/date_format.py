@@ -30,7 +30,7 @@ def _name(names: tuple[str, ...], index: Callable[[datetime], int]) -> Show:
 
 def _month(time: datetime, width: int) -> str:
     if width > 2:
-        return _name(_MONTHS, lambda each: each.month - 1)(time, width)
+        return _name(_MONTHS, lambda moment: moment.month - 1)(time, width)
     return str(time.month).rjust(width, "0")
 
 

@@ -136,7 +136,7 @@ class _Selection:
         for query in self._queries or [_ALL]:
             if _is_pattern(query):
                 self.names.update(self._reader.names(query))
-        exact = list(dict.fromkeys(each for each in self._queries if not _is_pattern(each)))
+        exact = list(dict.fromkeys(query for query in self._queries if not _is_pattern(query)))
 
         def found() -> bool:
             self._exact = [name for query in exact for name in self._reader.names(query)]

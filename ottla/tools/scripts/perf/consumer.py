@@ -64,15 +64,15 @@ def run(options: Options) -> int:
     if "hide-header" not in options and not options.is_json:
         out(f"{'time, threadId' if is_detailed else 'start.time, end.time'}, {_COLUMNS}")
     try:
-        reading = _Reading(options)
-        reading.run()
+        run = _ConsumerRun(options)
+        run.run()
     except OttlaError as error:
         err(str(error))
         return 1
     if options.is_json:
-        as_json(reading.facts())
+        as_json(run.facts())
     elif not is_detailed:
-        out(reading.total())
+        out(run.total())
     return 0
 
 
@@ -86,7 +86,7 @@ def _check(options: Options) -> None:
         raise UsageError("Exactly one of the following arguments is required: [topic], [include]")
 
 
-class _Reading:
+class _ConsumerRun:
     """The progress of one run."""
 
     def __init__(self, options: Options) -> None:

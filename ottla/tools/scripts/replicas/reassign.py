@@ -119,7 +119,7 @@ def _check(options: Options) -> str:
         raise UsageError("Please specify either --bootstrap-server or --bootstrap-controller")
     options.require(*_REQUIRED[action])
     allowed = {action, *_REQUIRED[action], *_PERMITTED[action], *_CONNECTION}
-    for name, _ in options.given:
+    for name, _ in options.occurrences:
         if name not in allowed:
             raise UsageError(f'Option "[{name}]" can\'t be used with action "[{action}]"')
     return action

@@ -58,9 +58,9 @@ def test_file_serves_both_kinds_of_client(file: Path) -> None:
 def test_keyword_arguments_override_the_rest(file: Path) -> None:
     """A keyword argument is Kafka's name in snake_case; None means not given."""
     settings = read_settings(Role.CONSUMER, file, {"group_id": "h", "client_id": None})
-    assert settings.given["group.id"] == "h"
-    assert "client.id" not in settings.given
-    assert read_settings(Role.CONSUMER, {"group.id": "x"}, {}).given["group.id"] == "x"
+    assert settings.merged["group.id"] == "h"
+    assert "client.id" not in settings.merged
+    assert read_settings(Role.CONSUMER, {"group.id": "x"}, {}).merged["group.id"] == "x"
 
 
 def test_class_names_of_kafka_are_known() -> None:
