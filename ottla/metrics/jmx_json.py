@@ -10,6 +10,22 @@ from ottla.metrics.rates import MeterRates
 # "50thPercentile", "999thPercentile".
 _PERCENTILES = tuple(f"{str(share)[2:].ljust(2, '0')}thPercentile" for share in SHARES)
 _NANOSECONDS = 1e9
+# What Kafka's meters count, by a part of their names; the first match counts.
+_EVENT_TYPES = {
+    "Bytes": "bytes",
+    "Messages": "messages",
+    "Evictions": "evictions",
+    "IsrShrinks": "shrinks",
+    "IsrExpands": "expands",
+    "IsrUpdates": "failedUpdates",
+    "Elections": "elections",
+    "ZooKeeperAuthFailures": "authfailures",
+    "ZooKeeperDisconnects": "disconnects",
+    "ZooKeeperExpires": "expires",
+    "ZooKeeperSyncConnects": "syncconnects",
+    "Requests": "requests",
+    "Errors": "requests",
+}
 
 Attributes = dict[str, object]
 
@@ -21,8 +37,12 @@ def attributes_of(
     if bean.is_attribute:
         return {bean.name: value}
     if bean.kind is BeanKind.METER and isinstance(value, int | float):
-        return _meter(str(name), value, "events", rates, now)
+        return _meter(str(name), value, _event_type(bean.name), rates, now)
     return _attributes(str(name), value, rates, now)
+
+
+def _event_type(name: str) -> str:
+    return next((text for part, text in _EVENT_TYPES.items() if part in name), "events")
 
 
 def _attributes(name: str, value: Value, rates: MeterRates, now: float) -> Attributes:

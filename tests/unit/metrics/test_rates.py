@@ -56,3 +56,22 @@ def test_attributes_have_the_names_of_kafkas_beans() -> None:
     assert (idle["Count"], idle["MeanRate"], idle["OneMinuteRate"]) == (5_000_000_000, 0.5, 0.75)
     assert shown(beans.gauge("D", ""), "text") == {"Value": "text"}
     assert shown(beans.attribute("e-count", ""), 3) == {"e-count": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("MessagesInPerSec", "messages"),
+        ("ReplicationBytesInPerSec", "bytes"),
+        ("FailedProduceRequestsPerSec", "requests"),
+        ("ErrorsPerSec", "requests"),
+        ("FailedIsrUpdatesPerSec", "failedUpdates"),
+        ("UncleanLeaderElectionsPerSec", "elections"),
+        ("ZooKeeperExpiresPerSec", "expires"),
+    ],
+)
+def test_meters_say_what_they_count(name: str, counted: str) -> None:
+    """EventType has the value of Kafka's meter of that name."""
+    bean = Beans("kafka.server", "X").meter(name, "")
+    attributes = attributes_of(bean, object_name(bean, Properties()), 1, MeterRates(0.0), 10.0)
+    assert attributes["EventType"] == counted
