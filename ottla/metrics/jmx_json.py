@@ -10,7 +10,7 @@ from ottla.metrics.rates import MeterRates
 # "50thPercentile", "999thPercentile".
 _PERCENTILES = tuple(f"{str(share)[2:].ljust(2, '0')}thPercentile" for share in SHARES)
 _NANOSECONDS = 1e9
-# What Kafka's meters count, by a part of their names; the first match counts.
+# The events that Kafka's meters count, by a part of their names; the first match counts.
 _EVENT_TYPES = {
     "Bytes": "bytes",
     "Messages": "messages",
