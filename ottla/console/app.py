@@ -4,6 +4,7 @@ from ottla.console.api.routes import api_routes
 from ottla.console.pages import (
     alerts,
     brokers,
+    clients,
     history,
     overview,
     reassignments,
@@ -24,6 +25,7 @@ PAGES = (
     *start.PAGES,
     *overview.PAGES,
     *brokers.PAGES,
+    *clients.PAGES,
     *timeline.PAGES,
     *reassignments.PAGES,
     *listing.PAGES,

@@ -25,6 +25,7 @@ PAGES = {
     "broker": "/c/local/brokers/1",
     "broker-settings": "/c/local/brokers/1/settings?q=retention&edit=log.retention.ms",
     "broker-apis": "/c/local/brokers/1/apis",
+    "clients-without-address": "/c/local/clients",
     "broker-defaults": "/c/local/brokers/defaults",
     "timeline": "/c/local/timeline?topic=orders&minutes=15",
     "reassignments": "/c/local/reassignments",

@@ -33,7 +33,7 @@ ADDRESSES = {
     "/transactions": "/transactions?hanging=1",
 }
 # Pages of things that a broker of the tests does not have.
-NEEDS = {"/stream", "/zookeeper"}
+NEEDS = {"/stream", "/zookeeper", "/clients/{client}"}
 
 
 def address(path: str, is_global: bool) -> str:

@@ -19,6 +19,7 @@ _REMEDIES = {
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "List the transactions and check the id.",
     ErrorCode.BROKER_NOT_AVAILABLE: "Start the broker, or choose another one.",
     ErrorCode.LEADER_NOT_AVAILABLE: "Start the brokers of the partition, then repeat.",
+    ErrorCode.RESOURCE_NOT_FOUND: "List what there is and check the id or name.",
     ErrorCode.OFFSET_OUT_OF_RANGE: "Read the partition's offsets and choose one of them.",
     ErrorCode.SECURITY_DISABLED: "Configure an authorizer on the brokers.",
 }

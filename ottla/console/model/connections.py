@@ -45,7 +45,7 @@ class ClusterSettings:
     """A cluster as the operator configures it.
 
     `zookeeper` is a ZooKeeper connection string; `http_urls` are the base URLs of the brokers' HTTP
-    ports by node id (Ottla only), where exact lag and search are served. `options` are client
+    ports by node id (Ottla only), which serve exact lag, search and clients. `options` are client
     options by their Kafka names. The constructor raises ConfigError for an invalid name or address.
     """
 

@@ -24,6 +24,7 @@ _PAGES = {
     "ACL & users": "acls",
     "Quotas": "quotas",
     "Reassign partitions": "reassignments",
+    "Clients": "clients",
     "Leaders over time": "timeline",
     "SQL": "sql",
 }

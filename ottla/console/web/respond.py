@@ -32,6 +32,7 @@ _NO_SUCH = frozenset(
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
         ErrorCode.BROKER_NOT_AVAILABLE,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.RESOURCE_NOT_FOUND,
     }
 )
 

@@ -1,4 +1,4 @@
-"""Operations on clusters and brokers."""
+"""Operations on clusters, brokers, and clients that push metrics."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,7 @@ from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
 from ottla.console.model.connections import ClusterCatalogue, ClusterConnection
 from ottla.console.model.overview import read_overview
+from ottla.console.model.requests.clients import describe_client, list_clients
 from ottla.console.model.zookeeper import Znode, has_tree, read_znode
 
 
@@ -42,6 +43,7 @@ def get_znode(connection: ClusterConnection, *, path: str = "/") -> Znode:
 
 
 _BROKER = f"{CLUSTER_PATH}/brokers/{{node_id}}"
+_CLIENTS = f"{CLUSTER_PATH}/clients"
 
 OPERATIONS = (
     Operation("GET", "/clusters", Role.VIEWER, list_clusters, "clusters"),
@@ -49,5 +51,7 @@ OPERATIONS = (
     Operation("GET", f"{CLUSTER_PATH}/brokers", Role.VIEWER, list_brokers, "brokers"),
     Operation("GET", _BROKER, Role.VIEWER, describe_broker, "brokers"),
     Operation("GET", f"{_BROKER}/api-versions", Role.VIEWER, list_api_versions, "brokers"),
+    Operation("GET", _CLIENTS, Role.VIEWER, list_clients, "clients"),
+    Operation("GET", f"{_CLIENTS}/{{instance_id}}", Role.VIEWER, describe_client, "clients"),
     Operation("GET", f"{CLUSTER_PATH}/zookeeper", Role.ADMIN, get_znode, "zookeeper"),
 )
