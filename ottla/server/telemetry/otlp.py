@@ -16,7 +16,9 @@ _VARINT_BYTES_MAX = 10
 _RESOURCE_METRICS, _SCOPE_METRICS, _METRICS = 1, 2, 2
 _NAME, _GAUGE, _SUM = 1, 5, 7
 _DATA_POINTS, _AS_DOUBLE, _AS_INTEGER, _ATTRIBUTES = 1, 4, 6, 7
-_KEY, _VALUE, _STRING = 1, 2, 1
+_KEY, _VALUE = 1, 2
+# AnyValue: opentelemetry/proto/common/v1/common.proto.
+_STRING, _BOOLEAN, _INTEGER_VALUE, _DOUBLE_VALUE = 1, 2, 3, 4
 
 Field = tuple[int, int | memoryview]
 
@@ -67,14 +69,29 @@ def _point(name: str, point: memoryview, *, is_sum: bool) -> Figure | None:
 
 
 def _attribute(pair: memoryview) -> tuple[str, str]:
-    """Return key and value; a value that is not a string is returned as ""."""
+    """Return key and value; a value that is a list, a map or bytes is returned as ""."""
     key = text = ""
     for number, value in _fields(pair):
         if number == _KEY and isinstance(value, memoryview):
             key = _text(value)
         elif number == _VALUE and isinstance(value, memoryview):
-            text = "".join(_text(message) for message in _messages(value, _STRING))
+            text = "".join(_scalar(kind, content) for kind, content in _fields(value))
     return key, text
+
+
+def _scalar(kind: int, content: int | memoryview) -> str:
+    if isinstance(content, int):
+        if kind == _BOOLEAN:
+            return "true" if content else "false"
+        # A negative number is encoded in two's complement of 64 bits.
+        return (
+            str(content - 2**64 if content >= 2**63 else content) if kind == _INTEGER_VALUE else ""
+        )
+    if kind == _STRING:
+        return _text(content)
+    if kind == _DOUBLE_VALUE and len(content) == _DOUBLE.size:
+        return str(_DOUBLE.unpack(content)[0])
+    return ""
 
 
 def _messages(message: memoryview, field_number: int) -> Iterator[memoryview]:

@@ -58,6 +58,26 @@ def test_gauges_and_sums_are_read() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (varint(3 << 3) + varint(7), "7"),
+        (varint(3 << 3) + varint(2**64 - 2), "-2"),
+        (varint(2 << 3) + varint(1), "true"),
+        (fixed(4, struct.pack("<d", 0.5)), "0.5"),
+        (nested(7, b"bytes"), ""),
+    ],
+)
+def test_labels_that_are_no_strings_have_a_text(value: bytes, text: str) -> None:
+    """librdkafka sends `node.id` as an integer; without it, figures of brokers would be mixed up."""
+    label = nested(7, nested(1, b"node.id"), nested(2, value))
+    point = nested(1, fixed(4, struct.pack("<d", 1.5)), label)
+    metric = nested(1, b"org.latency.avg") + nested(5, point)
+    assert list(figures(payload(metric))) == [
+        Figure("org.latency.avg", {"node.id": text}, 1.5, False)
+    ]
+
+
 def test_no_metrics_have_no_points() -> None:
     """No bytes and a metric without numbers both have no points."""
     assert list(figures(b"")) == []
