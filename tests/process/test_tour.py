@@ -41,6 +41,8 @@ class Tour:
         self.brokers: dict[int, subprocess.Popen[str]] = {}
         self.addresses: dict[int, str] = {}
         self.outputs: dict[str, str] = {}
+        # The command that started each broker.
+        self.starts: dict[int, str] = {}
 
     def run(self, line: str) -> None:
         """Run one line of the page; it must succeed. Commands that stay in the foreground start."""
@@ -69,7 +71,8 @@ class Tour:
         """Start a broker in the background and wait until it is ready."""
         line = re.sub(r":909\d$", ":0", line)
         (number,) = re.findall(r"broker\.id=(\d)", line)
-        with (self.folder / f"broker{number}.stderr").open("w") as errors:
+        self.starts[int(number)] = line
+        with (self.folder / f"broker{number}.stderr").open("a") as errors:
             process = subprocess.Popen(
                 [*COMMAND, *shlex.split(line)[1:], "--output", "json"],
                 stdout=subprocess.PIPE,
@@ -107,6 +110,13 @@ class Tour:
             assert time.monotonic() < deadline, "no other leader was elected"
             pause.wait(0.05)
 
+    def restart_killed(self) -> None:
+        """Start the brokers again that were killed."""
+        for number in [n for n, process in self.brokers.items() if process.poll() is not None]:
+            with self.brokers[number]:
+                # Leaving the context closes the pipe of the former process.
+                self.start_broker(self.starts[number])
+
     def end(self) -> None:
         """Stop everything; print what the brokers have logged, which pytest shows if a test fails."""
         for number, process in self.brokers.items():
@@ -132,6 +142,9 @@ def test_commands_of_the_tour_run(tour: Tour) -> None:
     for heading, language, text in _BLOCK.findall(page.partition("## The tour")[2]):
         if heading == "A broker dies":
             tour.kill(tour.leader())
+        elif heading == "Stop a broker for maintenance":
+            # The leader that was killed may be the broker that the page stops now.
+            tour.restart_killed()
         elif language == "properties":
             tour.write_configuration(text)
         else:

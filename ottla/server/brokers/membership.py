@@ -46,6 +46,8 @@ _log = logging.getLogger(__name__)
 
 # How long a start waits for the controller's first notice; without it clients would see no topics.
 INFORMED_SECONDS = 10.0
+# For a ZooKeeper server that is late.
+_MARGIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,9 @@ class Membership:
         self._groups = groups
         self._environment = environment
         self._session = session
-        self._session_seconds = environment.options.integer("zookeeper.session.timeout.ms") / 1000
+        session_seconds = environment.options.integer("zookeeper.session.timeout.ms") / 1000
+        # ZooKeeper ends a session at the next of its ticks, of which two are the shortest session.
+        self._former_session_seconds = 1.5 * session_seconds + _MARGIN_SECONDS
         current, node_id = environment.current, environment.node_id
         peers = Peers(current, environment.channels, "requests")
         self._link = ControllerLink(node_id, current, peers, lambda: self.controller.controller_id)
@@ -133,7 +137,7 @@ class Membership:
             connect=self._connect,
             create_elsewhere=TopicsElsewhere(self._link, self.notices).ensure,
             local_image=lambda: environment.current.image,
-            registration_seconds=self._session_seconds,
+            registration_seconds=self._former_session_seconds,
         )
         controller = Controller(self._session, self._registered, dependencies)
         controller.on_new_session += [environment.configs.start, environment.features.start]
@@ -147,7 +151,7 @@ class Membership:
         await state.refuse_shared_addresses(self._session, self._registered)
         if not identifies_process(self._registered, self._environment.options):
             await state.wait_for_former_session(
-                self._session, self._registered, self._session_seconds
+                self._session, self._registered, self._former_session_seconds
             )
         self._environment.replicas.on_directory_offline.append(self._directory_failed)
         await self.controller.start()
