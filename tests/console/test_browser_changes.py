@@ -1,4 +1,4 @@
-"""Changes in Chromium: a query is cancelled, alerts are edited, transactions are aborted."""
+"""Changes in Chromium: alerts are edited, and transactions are aborted."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,6 @@ from ottla.wire.messages.produce import (
 from ottla.wire.records.records import Record, encode_batch
 from tests.console.chromium import Watched, admin_page, chromium, without_errors
 from tests.console.conftest import PASSWORD
-from tests.unit.console.sql.test_queries import ENDLESS
 
 # Seconds: only a browser runs the scripts and sends the forms as users do.
 pytestmark = pytest.mark.slow
@@ -31,11 +30,6 @@ pytestmark = pytest.mark.slow
 # The last version of Produce that does not add its partitions to the transaction.
 _NOT_ADDING = 11
 # The middle of the button that cancels, its width (0: it is hidden), and the text beside the query.
-_CANCEL = """(() => {
-  const box = document.querySelector("#query-cancel button").getBoundingClientRect();
-  const state = document.getElementById("query-state").textContent;
-  return [box.x + box.width / 2, box.y + box.height / 2, box.width, state];
-})()"""
 
 
 @pytest.fixture(scope="module")
@@ -57,31 +51,6 @@ def page(watched: Watched) -> Iterator[Page]:
     """Return the page; the test fails if the browser's log has an error at its end."""
     with without_errors(watched) as page:
         yield page
-
-
-def test_a_running_query_is_cancelled(page: Page, watched: Watched, console: ConsoleServer) -> None:
-    """The button appears while the query runs; the page then says why the query has ended."""
-    page.goto("/c/local/sql")
-    page.get_by_label("Statement (DuckDB's SELECT)").fill(ENDLESS)
-    expect(page.get_by_role("button", name="Cancel")).to_be_hidden()
-    browser = page.context.new_cdp_session(page)
-    page.get_by_role("button", name="Run").click(no_wait_after=True)
-    # Playwright waits for the page that the query loads: the browser itself is asked.
-    for _ in range(500):
-        found = browser.send("Runtime.evaluate", {"expression": _CANCEL, "returnByValue": True})
-        x, y, width, state = found["result"]["value"]
-        if width and console.console.queries.running("admin"):
-            break
-    assert state == "The query is running …"
-    page.mouse.click(x, y)
-    expect(page.get_by_role("alert")).to_contain_text("The query is cancelled")
-    assert not console.console.queries.running("admin")
-    page.get_by_label("Statement (DuckDB's SELECT)").fill("SELECT 41 + 1 AS answer")
-    page.get_by_role("button", name="Run").click()
-    expect(page.locator("#result tbody")).to_have_text("42")
-    # The browser reports the status of the page of the cancelled query.
-    assert all("status of 4" in text for text in watched.errors), watched.errors
-    watched.forgive()
 
 
 def test_a_rule_and_a_channel_are_edited(page: Page, console: ConsoleServer) -> None:
