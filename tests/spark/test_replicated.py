@@ -29,7 +29,7 @@ TOPICS = ("rates", "orders", "totals")
 PARTITIONS = 3
 KEYS = 12
 RECORDS_PER_BATCH = 200
-# While a broker is down, this many further results are waited for.
+# The number of further results that the test waits for while a broker is down.
 PROGRESS = 100
 _RATE = 100
 _TICK_S = 0.02

@@ -87,8 +87,9 @@ class Channel:
     def completed(self, before: "Channel") -> "Channel":
         """Return the channel with the secrets of the one before, as far as it has none of its own.
 
-        A password stays only with its mail server and user, so that nobody can send it elsewhere,
-        and a URL or secret only with its kind. The secret "-" removes the secret.
+        A password is kept only with the same mail server and user, since an edit could otherwise
+        send it to another server. A URL or secret is kept only with the same kind. The secret "-"
+        removes the secret.
         """
         secret = "" if self.secret == NO_SECRET else self.secret
         if self.kind is not before.kind:

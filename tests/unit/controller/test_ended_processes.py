@@ -48,6 +48,7 @@ async def test_broker_that_is_back_keeps_its_place(world: World) -> None:
     world.port(2).failures = []
     session_of(first).resume()
     await world.until(lambda: first.is_active and 2 in first.image.brokers)
+    assert 1 in first.image.brokers
 
 
 async def test_role_is_taken_over_although_the_successor_was_suspended(world: World) -> None:
@@ -64,3 +65,4 @@ async def test_role_is_taken_over_although_the_successor_was_suspended(world: Wo
     session_of(second).resume()
     await world.until(lambda: second.is_active)
     await world.until(lambda: second.image.topics["t"].partitions[0].leader == 2)
+    assert second.image.topics["t"].partitions[0].leader_epoch == 1

@@ -160,3 +160,4 @@ async def test_tree_that_cannot_be_read_at_first(setting: Setting) -> None:
     await is_read.wait()
     while setting.has_log:
         await asyncio.sleep(0)
+    assert failures == []
