@@ -13,12 +13,10 @@ _run_plan = deferred("ottla.testing.workloads.running", "run_plan")
 _USAGE = "USAGE: trogdor run|check FILE.toml [--output json]"
 
 
-def run(name: str, command_line: list[str]) -> int:
+def run(name: str, words: list[str]) -> int:
     """Run or check a workload; the exit code is 1 if an acknowledged record is missing."""
-    is_json = "--output" in command_line and command_line[command_line.index("--output") + 1 :][
-        :1
-    ] == ["json"]
-    arguments = [word for word in command_line if word not in ("--output", "json")]
+    is_json = "--output" in words and words[words.index("--output") + 1 :][:1] == ["json"]
+    arguments = [word for word in words if word not in ("--output", "json")]
     if len(arguments) != 2 or arguments[0] not in ("run", "check"):
         if arguments[:1] and arguments[0] in ("agent", "coordinator", "client"):
             err(

@@ -37,17 +37,17 @@ def test_output_against_apache_kafka_is_that_of_its_tools(
     """Here the broker's own words are compared, too."""
     transcript = read(FOLDER / f"{subject}.txt")
     differences: list[str] = []
-    with places_of(transcript, tmp_path) as topic_partitions:
+    with places_of(transcript, tmp_path) as places:
         for command in transcript.commands:
             # Ottla's broker lacks the feature, and some of our scripts lack it, too.
             if "K" in command.marks:
                 continue
             command.marks = command.marks.replace("W", "")
-            command.write_files(topic_partitions)
+            command.write_files(places)
             deadline = time.monotonic() + _PATIENCE_S
             while True:
-                done = run_script(own_words(command, topic_partitions), command.stdin, monkeypatch)
-                unequal = compare(command, done, topic_partitions)
+                done = run_script(own_words(command, places), command.stdin, monkeypatch)
+                unequal = compare(command, done, places)
                 if not unequal or not _may_repeat(command, done) or time.monotonic() > deadline:
                     break
             differences += unequal

@@ -80,13 +80,13 @@ def test_output_is_that_of_apache_kafka(
     """Standard output, standard error and exit code of every command are as recorded."""
     transcript = read(FOLDER / f"{subject}.txt")
     differences: list[str] = []
-    with places_of(transcript, tmp_path) as topic_partitions:
+    with places_of(transcript, tmp_path) as places:
         for command in transcript.commands:
             if "K" in command.marks:
                 continue
-            command.write_files(topic_partitions)
-            done = run_script(own_words(command, topic_partitions), command.stdin, monkeypatch)
-            differences += compare(command, done, topic_partitions)
+            command.write_files(places)
+            done = run_script(own_words(command, places), command.stdin, monkeypatch)
+            differences += compare(command, done, places)
     assert not differences, "\n".join(differences)
 
 

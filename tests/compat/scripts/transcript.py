@@ -74,14 +74,14 @@ class Places:
 
     def fill(self, text: str) -> str:
         """Return a text of a transcript with the places of this run."""
-        for word, topic_partition in self._words():
-            text = text.replace(word, topic_partition)
+        for word, place in self._words():
+            text = text.replace(word, place)
         return text
 
     def hide(self, text: str) -> str:
         """Return an output with words for the places of this run."""
-        for word, topic_partition in self._words():
-            text = text.replace(topic_partition, word) if topic_partition else text
+        for word, place in self._words():
+            text = text.replace(place, word) if place else text
         host, _, port = self.bootstrap.rpartition(":")
         text = text.replace(f"/{host}", "HOST").replace(f"{host}:{port}", "$B")
         return text.replace(port, "PORT")
@@ -148,9 +148,9 @@ def read(path: Path) -> Transcript:
     version, waiting = MODERN, []
     for line in lines:
         mark, _, rest = line.partition(" ")
-        match = _COMMAND.fullmatch(line)
-        if match is not None:
-            commands.append(Command(line, match.group(1), match.group(2), version, files=waiting))
+        found = _COMMAND.fullmatch(line)
+        if found is not None:
+            commands.append(Command(line, found.group(1), found.group(2), version, files=waiting))
             waiting = []
         elif mark == "+":
             name, _, text = rest.partition(" ")
@@ -206,7 +206,7 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
 
     `others` are lines of the other stream, which a stack trace may repeat.
     """
-    remaining: list[str] = []
+    kept: list[str] = []
     for line in lines:
         # Our scripts name their help where Apache Kafka's print it.
         if line.startswith("For the options: "):
@@ -216,15 +216,15 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
         if _USAGE.match(line):
             break
         bare = _EXCEPTION.sub("", line)
-        if bare == line or not any(bare in other for other in (*remaining, *others)):
-            remaining.append(bare)
-    while remaining and not remaining[-1].strip():
-        remaining.pop()
-    return remaining
+        if bare == line or not any(bare in other for other in (*kept, *others)):
+            kept.append(bare)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return kept
 
 
-def _decimals(result: re.Match[str]) -> str:
-    fraction = result.group(1) or ""
+def _decimals(found: re.Match[str]) -> str:
+    fraction = found.group(1) or ""
     # The shortest form of a double has any number of decimals.
     count = len(fraction) - 1
     return "N" if not fraction else f"N{count}" if count <= 4 else "N+"
