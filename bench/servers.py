@@ -30,6 +30,8 @@ from tests.compat import java
 T = TypeVar("T")
 _CPU_CLOCK = 2
 KAFKA_VERSION = "4.3.0"
+# The prepared records are years old: the next check of the retention would delete them.
+_SETTINGS = {"log.retention.ms": "-1"}
 _LOG4J = """log4j.rootLogger=WARN, C
 log4j.appender.C=org.apache.log4j.ConsoleAppender
 log4j.appender.C.layout=org.apache.log4j.SimpleLayout
@@ -167,7 +169,7 @@ def start_ottla(
     port = free_port()
     program = command or Path(sys.executable).with_name("ottla")
     arguments = [str(program), "up", "--port", str(port), "--data", str(data or folder / "data")]
-    for name, value in (options or {}).items():
+    for name, value in {**_SETTINGS, **(options or {})}.items():
         arguments += ["--option", f"{name}={value}"]
     return Server("ottla", arguments, port, folder)
 
@@ -187,6 +189,7 @@ def start_kafka(version: str = KAFKA_VERSION) -> Server:
         f"controller.listener.names=CONTROLLER\nlog.dirs={folder}/data\n"
         "offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n"
         "transaction.state.log.min.isr=1\ngroup.initial.rebalance.delay.ms=0\n"
+        + "".join(f"{name}={value}\n" for name, value in _SETTINGS.items())
     )
     base = ["java", f"-Dlog4j.configuration=file:{folder}/log4j.properties", "-cp"]
     base += [java.kafka_class_path(version)]

@@ -19,6 +19,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespons
 Figures = dict[str, float]
 _FETCH_VERSION = 12
 _WAIT_MS = 30_000
+_READY_SECONDS = 60.0
 _FETCH_BYTES = 1 << 20
 
 
@@ -41,13 +42,17 @@ class Line:
 
 def waiting_fetch(topic: str, offsets: dict[int, int], session: tuple[int, int]) -> bytes:
     """Return a framed fetch from the given offsets that waits for a record."""
+    return _fetch(topic, offsets, session, _WAIT_MS)
+
+
+def _fetch(topic: str, offsets: dict[int, int], session: tuple[int, int], wait_ms: int) -> bytes:
     session_id, session_epoch = session
     partitions = [
         FetchPartition(partition=number, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
         for number, offset in offsets.items()
     ]
     body = FetchRequest(
-        max_wait_ms=_WAIT_MS,
+        max_wait_ms=wait_ms,
         min_bytes=1,
         max_bytes=_FETCH_BYTES,
         session_id=session_id,
@@ -63,6 +68,29 @@ def _decoded(body: bytearray) -> FetchResponse:
     return response
 
 
+def _wait_for_leaders(line: Line, topic: str, partitions: int) -> None:
+    """Return as soon as all partitions can be read: a broker may be creating them still."""
+    request = _fetch(topic, dict.fromkeys(range(partitions), 0), (0, -1), 0)
+    deadline = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < deadline:
+        line.send(request)
+        (answered,) = _decoded(line.receive()).responses
+        if not any(partition.error_code for partition in answered.partitions):
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"not all partitions of {topic} have a leader after {_READY_SECONDS} s")
+
+
+def _read_partitions(response: FetchResponse) -> dict[int, int]:
+    """Return the error code of each partition that has an error or records."""
+    return {
+        partition.partition_index: partition.error_code
+        for answered in response.responses
+        for partition in answered.partitions
+        if partition.error_code or partition.records
+    }
+
+
 def long_poll(port: int, topic: str, partitions: int, seconds: float, is_session: bool) -> Figures:
     """Wait over all partitions of a topic without records, wake the fetch by one record, and
     repeat.
@@ -71,6 +99,7 @@ def long_poll(port: int, topic: str, partitions: int, seconds: float, is_session
     the partition whose offset has changed (KIP-227).
     """
     reader, writer = Line(port), Line(port)
+    _wait_for_leaders(reader, topic, partitions)
     offsets = dict.fromkeys(range(partitions), 0)
     session = (0, 0) if is_session else (0, -1)
     changed = dict(offsets)
@@ -89,7 +118,7 @@ def long_poll(port: int, topic: str, partitions: int, seconds: float, is_session
         response = _decoded(reader.receive())
         times.append(time.perf_counter() - begin)
         writer.receive()
-        assert response.responses, "the fetch was answered without the record"
+        assert _read_partitions(response) == {number: 0}, "answered without the record"
         offsets[number] += 1
         changed = {number: offsets[number]}
         if is_session:

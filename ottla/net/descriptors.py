@@ -58,10 +58,11 @@ class DescriptorLimit:
 
     def admit(self) -> bool:
         """Return True if the connection counted last may stay; closes other connections for it."""
-        most, now = self.connections_max, asyncio.get_running_loop().time()
-        if sum(map(len, self._endpoints)) <= most:
+        open_count = sum(map(len, self._endpoints))
+        if open_count <= _CONNECTIONS_MIN or open_count <= (most := self.connections_max):
             self._credit = 0
             return True
+        now = asyncio.get_running_loop().time()
         if self._credit <= 0 and now - self._fruitless_at >= _PAUSE_SECONDS:
             self._credit = self._make_room(max(1, int(most * _CLOSED_AT_ONCE)), now)
             if not self._credit:

@@ -13,23 +13,26 @@ import os
 import socket
 import sys
 import termios
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, cast
 
 from ottla.base import descriptors
 from ottla.base.buffers import Buffer, RangeSource
 from ottla.base.files import Descriptor
-from ottla.base.tasks import Tasks
 from ottla.net.port import SYSTEM_BUFFERS, ProtocolFactory, SocketBuffers
 
 # Connections that may wait in the kernel while the loop is busy.
 BACKLOG = 1024
-# Connections accepted per iteration of the loop and listening socket.
+# The largest number of connections accepted per iteration of the loop and listening socket. It
+# begins with one and doubles while more are waiting: the `accept` that finds none costs as much as
+# one that succeeds.
 ACCEPTS_PER_TURN = 64
 # Pause in seconds after `accept` failed and no connection could be refused.
 PAUSE_SECONDS = 1.0
 # At most one warning in this many seconds.
 _WARNING_SECONDS = 60.0
+# The last descriptors are for files: so many, or an eighth of all if that is less.
 _RESERVED_COUNT = 64
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -44,8 +47,8 @@ class RealListener:
         self._sockets = sockets
         self._factory = factory
         self._address = sockets[0].getsockname()
-        self._connecting = Tasks()
         self._resume_timers: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._accepts_per_turn = dict.fromkeys(sockets, 1)
         self._warned_at = float("-inf")
         # Closed for a moment to refuse a connection when no other descriptor is free.
         self._spare = _spare_descriptor()
@@ -88,10 +91,14 @@ class RealListener:
         )
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTS_PER_TURN):
+        count = self._accepts_per_turn[listening]
+        limit = descriptors.soft_limit()
+        limit -= min(_RESERVED_COUNT, limit // 8)
+        for _ in range(count):
             try:
                 accepted, _ = listening.accept()
             except BlockingIOError:
+                self._accepts_per_turn[listening] = 1
                 return
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
@@ -101,26 +108,26 @@ class RealListener:
                 if not self._refuse(listening, error):
                     return
                 continue
-            if accepted.fileno() >= descriptors.soft_limit() - self._reserved_count():
+            if accepted.fileno() >= limit:
                 # The system assigns the lowest free descriptor, so these are the last ones.
                 accepted.close()
                 self.refused_count += 1
                 self._warn(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
                 continue
-            accepted.setblocking(False)
-            self._connecting.spawn(self._connect(accepted), "accept a connection")
+            self._connect(accepted)
+        self._accepts_per_turn[listening] = min(2 * count, ACCEPTS_PER_TURN)
 
-    @staticmethod
-    def _reserved_count() -> int:
-        """Return how many of the last descriptors are reserved for files."""
-        return min(_RESERVED_COUNT, descriptors.soft_limit() // 8)
-
-    async def _connect(self, accepted: socket.socket) -> None:
+    def _connect(self, accepted: socket.socket) -> None:
+        """Create the transport of a connection, without a task, which would cost as much again."""
+        connecting = self._loop.connect_accepted_socket(self._factory, accepted)
         try:
-            await self._loop.connect_accepted_socket(self._factory, accepted)
+            # It waits once, until the protocol has been notified of its connection.
+            connected: asyncio.Future[None] = connecting.send(None)
         except OSError as error:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
+        else:
+            connected.add_done_callback(lambda _: _finish(connecting))
 
     def _refuse(self, listening: socket.socket, error: OSError) -> bool:
         """Accept and close one waiting connection; return False if nothing more can be done now.
@@ -260,6 +267,13 @@ def _bind(family: int, address: tuple[object, ...], buffers: SocketBuffers) -> s
         bound.close()
         raise
     return bound
+
+
+def _finish(connecting: Coroutine[Any, Any, object]) -> None:
+    """Run a coroutine that has nothing to wait for to its end."""
+    with suppress(StopIteration):
+        connecting.send(None)
+        raise AssertionError("a connection was awaited twice")
 
 
 def _spare_descriptor() -> int:

@@ -169,9 +169,9 @@ _NETWORK = (
     _broker(
         "socket.send.buffer.bytes",
         INT,
-        -1,
-        "Size of the send buffer (SO_SNDBUF) of each connection; -1: the system's choice. Kafka: "
-        "102400.",
+        262144,
+        "Size of the send buffer (SO_SNDBUF) of each connection; -1: the system's choice, which is "
+        "better for fast links of long delay. Kafka: 102400.",
         minimum=-1,
     ),
     _broker(

@@ -73,6 +73,8 @@ class QuotaBook:
 
     def of_ip(self, key: str, ip: str) -> float | None:
         """Return the limit of an address."""
+        if not self._values:
+            return None
         for name in (ip, None):
             limit = self._values.get(Entity(ip=name), {}).get(key)
             if limit is not None:
