@@ -22,7 +22,7 @@ from ottla.client.admin.offsets import EARLIEST, list_offsets
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import PASSING, Brokers
 from ottla.client.errors import NotReachable, TimedOut
-from ottla.client.pipeline import Pipeline
+from ottla.client.pipelined import PipelinedConnection
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -56,7 +56,7 @@ class FetchSettings:
     skips_lost: bool = False
 
 
-class _Answer(NamedTuple):
+class _FetchedRecords(NamedTuple):
     """The records of one response; valid until the next one is received."""
 
     records: Buffer
@@ -70,7 +70,7 @@ class Fetcher:
     def __init__(self, brokers: Brokers, settings: FetchSettings | None = None) -> None:
         self._brokers = brokers
         self._settings = settings or FetchSettings()
-        self._pipelines: dict[Address, Pipeline] = {}
+        self._connections: dict[Address, PipelinedConnection] = {}
 
     def __enter__(self) -> "Fetcher":
         """Return itself; connections are opened on first use."""
@@ -83,8 +83,8 @@ class Fetcher:
         trace: TracebackType | None,
     ) -> None:
         """Close the connections."""
-        for pipeline in self._pipelines.values():
-            pipeline.close()
+        for connection in self._connections.values():
+            connection.close()
 
     def fetch(self, decoder: ColumnDecoder, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield the decoder's partition from offset `start` up to, but not including, `end`.
@@ -97,13 +97,13 @@ class Fetcher:
         patience = _Patience(self._settings.timeout_s)
         while position < end:
             try:
-                for answer in self._answers(decoder, position, end):
-                    aborted = answer.aborted
-                    yield from decoder.decode(answer.records, position, end, aborted)
-                    if answer.next_offset > position:
+                for fetched in self._fetched(decoder, position, end):
+                    aborted = fetched.aborted
+                    yield from decoder.decode(fetched.records, position, end, aborted)
+                    if fetched.next_offset > position:
                         patience.renew()
                     patience.check(f"{decoder.topic}-{decoder.partition} at offset {position}")
-                    position = answer.next_offset
+                    position = fetched.next_offset
             except (ApiError, NotReachable, TimedOut) as error:
                 if isinstance(error, ApiError) and error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                     position = self._resume(decoder, position, end)
@@ -112,12 +112,12 @@ class Fetcher:
                 else:
                     patience.pause(error)
 
-    def _answers(self, decoder: ColumnDecoder, position: int, end: int) -> Iterator[_Answer]:
-        pipeline = self._connect(decoder.topic, decoder.partition)
+    def _fetched(self, decoder: ColumnDecoder, position: int, end: int) -> Iterator[_FetchedRecords]:
+        connection = self._connect(decoder.topic, decoder.partition)
         try:
-            pipeline.send(self._request(decoder, position), max_version=_FETCH_VERSION_MAX)
+            connection.send(self._request(decoder, position), max_version=_FETCH_VERSION_MAX)
             while position < end:
-                data = _only_partition(pipeline.receive(FetchResponse, timeout_s=self._wait_s()))
+                data = _only_partition(connection.receive(FetchResponse, timeout_s=self._wait_s()))
                 records = memoryview(b"") if data.records is None else data.records
                 assert not isinstance(records, list), "decoded records are one buffer"
                 extent = measure(records)
@@ -126,16 +126,16 @@ class Fetcher:
                     position = max(position, extent.next_offset)
                 if position < end:
                     request = self._request(decoder, position)
-                    pipeline.send(request, max_version=_FETCH_VERSION_MAX)
+                    connection.send(request, max_version=_FETCH_VERSION_MAX)
                 aborted = [
                     AbortedTransaction(item.producer_id, item.first_offset)
                     for item in data.aborted_transactions or ()
                 ]
-                yield _Answer(records, aborted, position)
+                yield _FetchedRecords(records, aborted, position)
         finally:
             # An abandoned response would be taken for the response to the next range.
-            if pipeline.in_flight:
-                pipeline.close()
+            if connection.in_flight:
+                connection.close()
 
     def _wait_s(self) -> float:
         return self._settings.max_wait_ms / 1000 + min(self._settings.timeout_s, 30.0)
@@ -155,15 +155,15 @@ class Fetcher:
             topics=[FetchTopic(topic=decoder.topic, partitions=[partition])],
         )
 
-    def _connect(self, topic: str, partition: int) -> Pipeline:
+    def _connect(self, topic: str, partition: int) -> PipelinedConnection:
         leaders = self._brokers.leaders([(topic, partition)])
         address = self._brokers.address(leaders[topic, partition])
-        known = self._pipelines.get(address)
+        known = self._connections.get(address)
         if known is not None and known.is_open:
             return known
         timeout_s = min(self._settings.timeout_s, 30.0)
-        opened = Pipeline(address, client_id=self._brokers.client_id, timeout_s=timeout_s)
-        self._pipelines[address] = opened
+        opened = PipelinedConnection(address, client_id=self._brokers.client_id, timeout_s=timeout_s)
+        self._connections[address] = opened
         return opened
 
     def _resume(self, decoder: ColumnDecoder, position: int, end: int) -> int:

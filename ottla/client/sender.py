@@ -20,7 +20,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut
-from ottla.client.pipeline import Pipeline
+from ottla.client.pipelined import PipelinedConnection
 from ottla.client.transaction import Transaction
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -160,8 +160,8 @@ class ColumnSender:
         self._transaction = transaction
         self._added: dict[str, set[int]] = defaultdict(set)
         self._settings = settings or SendSettings()
-        self._pipelines: dict[Address, Pipeline] = {}
-        self._asked: dict[Pipeline, deque[_Lane]] = {}
+        self._connections: dict[Address, PipelinedConnection] = {}
+        self._awaited: dict[PipelinedConnection, deque[_Lane]] = {}
         self._lanes: dict[tuple[str, int], _Lane] = {}
         # Leaders of partitions that have not been written to yet.
         self._leaders: dict[tuple[str, int], int] = {}
@@ -179,8 +179,8 @@ class ColumnSender:
         trace: TracebackType | None,
     ) -> None:
         """Close the connections; unacknowledged rows may or may not be written."""
-        for pipeline in self._pipelines.values():
-            pipeline.close()
+        for connection in self._connections.values():
+            connection.close()
 
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic; the broker may create the topic."""
@@ -273,7 +273,7 @@ class ColumnSender:
 
     def _advance(self) -> None:
         """Receive one response, or wait until a retry is due; then send what may be sent."""
-        busy = next((line for line in self._pipelines.values() if line.in_flight), None)
+        busy = next((line for line in self._connections.values() if line.in_flight), None)
         if busy is not None:
             self._collect(busy)
         else:
@@ -290,11 +290,11 @@ class ColumnSender:
         """Send the lane's batches up to the in-flight limit."""
         while lane.can_send:
             try:
-                pipeline = self._connect(lane)
-                if pipeline.in_flight >= _IN_FLIGHT_MAX:
+                connection = self._connect(lane)
+                if connection.in_flight >= _IN_FLIGHT_MAX:
                     return
                 batch = lane.waiting[lane.in_flight]
-                pipeline.send(self._request(lane, batch), max_version=self._version_max)
+                connection.send(self._request(lane, batch), max_version=self._version_max)
             except (NotReachable, TimedOut) as error:
                 self._fail(lane, error)
                 self._drop_closed()
@@ -302,24 +302,24 @@ class ColumnSender:
             except ApiError as error:
                 self._fail(lane, error)
                 return
-            self._asked[pipeline].append(lane)
+            self._awaited[connection].append(lane)
             lane.in_flight += 1
 
-    def _connect(self, lane: _Lane) -> Pipeline:
+    def _connect(self, lane: _Lane) -> PipelinedConnection:
         if lane.leader is None:
             lane.leader = self._brokers.address(self._leader_of(lane))
-        known = self._pipelines.get(lane.leader)
+        known = self._connections.get(lane.leader)
         if known is not None and known.is_open:
             return known
-        opened = Pipeline(
+        opened = PipelinedConnection(
             lane.leader,
             client_id=self._brokers.client_id,
             timeout_s=min(self._settings.timeout_s, 30.0),
         )
         if known is not None:
-            del self._asked[known]
-        self._pipelines[lane.leader] = opened
-        self._asked[opened] = deque()
+            del self._awaited[known]
+        self._connections[lane.leader] = opened
+        self._awaited[opened] = deque()
         return opened
 
     def _leader_of(self, lane: _Lane) -> int:
@@ -348,15 +348,15 @@ class ColumnSender:
             topic_data=[TopicProduceData(name=lane.topic, partition_data=[data])],
         )
 
-    def _collect(self, pipeline: Pipeline) -> None:
-        lane = self._asked[pipeline][0]
+    def _collect(self, connection: PipelinedConnection) -> None:
+        lane = self._awaited[connection][0]
         try:
-            response = pipeline.receive(ProduceResponse, timeout_s=self._settings.timeout_s)
+            response = connection.receive(ProduceResponse, timeout_s=self._settings.timeout_s)
         except (NotReachable, TimedOut) as error:
             self._fail(lane, error)
             self._drop_closed()
             return
-        self._asked[pipeline].popleft()
+        self._awaited[connection].popleft()
         lane.in_flight -= 1
         row = response.responses[0].partition_responses[0]
         if lane.has_failed:
@@ -396,8 +396,8 @@ class ColumnSender:
 
     def _drop_closed(self) -> None:
         """Drop outstanding responses of broken connections; their lanes send again."""
-        for pipeline, lanes in self._asked.items():
-            if not pipeline.is_open:
+        for connection, lanes in self._awaited.items():
+            if not connection.is_open:
                 for lane in lanes:
                     lane.in_flight -= 1
                     lane.has_failed = True

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.planning.requests import Alteration, ConfigChange, ConfigRequest
 from ottla.server.context import RequestContext
-from ottla.server.quotas.entities import Entity, checked_text, entity_of, tree_place
+from ottla.server.quotas.entities import Entity, checked_text, entity_of, tree_path
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -59,7 +59,7 @@ async def _alter(
     try:
         entity = entity_of(names)
         changes = _changes(entity, entry.ops)
-        entity_type, path = tree_place(entity)
+        entity_type, path = tree_path(entity)
         (result,) = await context.broker.controller.alter_configs(
             [ConfigRequest(entity_type, path, changes)], validate_only=validate_only
         )

@@ -109,7 +109,7 @@ def values_of(entity: Entity, settings: Mapping[str, str]) -> dict[str, float]:
     return values
 
 
-def tree_place(entity: Entity) -> tuple[str, str]:
+def tree_path(entity: Entity) -> tuple[str, str]:
     """Return the entity's type in the tree, and its path below that."""
     if entity.ip != "":
         return ConfigNode.IPS, ConfigNode.sanitize(entity.ip)

@@ -11,7 +11,7 @@ import pytest
 from ottla.base.errors import ProtocolError
 from ottla.client.bootstrap import Address
 from ottla.client.errors import NotReachable, TimedOut
-from ottla.client.pipeline import Pipeline
+from ottla.client.pipelined import PipelinedConnection
 from ottla.wire.messages.api_versions import ApiVersionsResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.produce import (
@@ -22,20 +22,20 @@ from ottla.wire.messages.produce import (
 )
 
 
-def _open(broker: Any, timeout_s: float = 5.0) -> Pipeline:
-    return Pipeline(broker.address, client_id="test", timeout_s=timeout_s)
+def _open(broker: Any, timeout_s: float = 5.0) -> PipelinedConnection:
+    return PipelinedConnection(broker.address, client_id="test", timeout_s=timeout_s)
 
 
 def test_responses_arrive_in_the_order_of_the_requests(broker: Any) -> None:
     """Several requests are in flight, and each response belongs to the oldest of them."""
     broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(host=request.key)
-    pipeline = _open(broker)
+    connection = _open(broker)
     for key in ("a", "b", "c"):
-        pipeline.send(FindCoordinatorRequest(key=key), max_version=3)
-    assert pipeline.in_flight == 3
-    assert [pipeline.receive(FindCoordinatorResponse).host for _ in range(3)] == ["a", "b", "c"]
-    assert pipeline.in_flight == 0
-    pipeline.close()
+        connection.send(FindCoordinatorRequest(key=key), max_version=3)
+    assert connection.in_flight == 3
+    assert [connection.receive(FindCoordinatorResponse).host for _ in range(3)] == ["a", "b", "c"]
+    assert connection.in_flight == 0
+    connection.close()
 
 
 def test_request_of_many_large_parts_is_sent(broker: Any) -> None:
@@ -50,24 +50,24 @@ def test_request_of_many_large_parts_is_sent(broker: Any) -> None:
     parts = [bytes([number % 256]) * 2000 for number in range(3000)]
     data = PartitionProduceData(index=0, records=list(parts))
     topic = TopicProduceData(name="t", partition_data=[data])
-    pipeline = _open(broker)
-    pipeline.send(ProduceRequest(acks=1, topic_data=[topic]), max_version=12)
-    pipeline.receive(ProduceResponse)
+    connection = _open(broker)
+    connection.send(ProduceRequest(acks=1, topic_data=[topic]), max_version=12)
+    connection.receive(ProduceResponse)
     assert received == [b"".join(parts)]
-    pipeline.close()
+    connection.close()
 
 
 def test_broker_that_disconnects_is_not_reachable(broker: Any) -> None:
     """The connection stays closed."""
     broker.answers["FindCoordinator"] = lambda request: None
-    pipeline = _open(broker)
-    pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+    connection = _open(broker)
+    connection.send(FindCoordinatorRequest(key="a"), max_version=3)
     with pytest.raises(NotReachable):
-        pipeline.receive(FindCoordinatorResponse)
-    assert not pipeline.is_open
-    assert pipeline.in_flight == 0
+        connection.receive(FindCoordinatorResponse)
+    assert not connection.is_open
+    assert connection.in_flight == 0
     with pytest.raises(NotReachable, match="is closed"):
-        pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+        connection.send(FindCoordinatorRequest(key="a"), max_version=3)
 
 
 def test_broker_without_a_handshake_times_out(
@@ -75,18 +75,18 @@ def test_broker_without_a_handshake_times_out(
 ) -> None:
     """The writer or reader then retries."""
     with pytest.raises(TimedOut):
-        Pipeline(silent_port, client_id="test", timeout_s=0.1)
+        PipelinedConnection(silent_port, client_id="test", timeout_s=0.1)
 
 
 def test_missing_response_times_out(broker: Any) -> None:
     """A broker that does not answer in time is disconnected."""
     done = threading.Event()
     broker.answers["FindCoordinator"] = lambda request: done.wait() and None
-    pipeline = _open(broker)
-    pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+    connection = _open(broker)
+    connection.send(FindCoordinatorRequest(key="a"), max_version=3)
     with pytest.raises(TimedOut):
-        pipeline.receive(FindCoordinatorResponse, timeout_s=0.05)
-    assert not pipeline.is_open
+        connection.receive(FindCoordinatorResponse, timeout_s=0.05)
+    assert not connection.is_open
     done.set()
 
 
@@ -126,9 +126,9 @@ def test_invalid_responses_close_the_connection(
     monkeypatch.setattr("ottla.client.connection._HANDSHAKE_VERSION", 0)
     assert ApiVersionsResponse.MIN_VERSION == 0
     address, join = _answer_once(frame)
-    pipeline = Pipeline(address, client_id="test", timeout_s=5.0)
-    pipeline.send(FindCoordinatorRequest(key="a"), max_version=3)
+    connection = PipelinedConnection(address, client_id="test", timeout_s=5.0)
+    connection.send(FindCoordinatorRequest(key="a"), max_version=3)
     with pytest.raises(ProtocolError):
-        pipeline.receive(FindCoordinatorResponse)
-    assert not pipeline.is_open
+        connection.receive(FindCoordinatorResponse)
+    assert not connection.is_open
     join()

@@ -29,7 +29,7 @@ _OBJECTS_MAX = 100 * primitives.OBJECT_BUDGET
 _PARTS_MAX = 1024
 
 
-class Pipeline(Connection):
+class PipelinedConnection(Connection):
     """A connection with separate `send` and `receive`. For one thread; any failure closes it."""
 
     def __init__(self, address: Address, *, client_id: str, timeout_s: float) -> None:
