@@ -113,18 +113,23 @@ class Brokers:
         assert failure is not None
         raise failure
 
-    def ask(self, request: Message, answer: type[M], *, max_version: int | None = None) -> M:
+    def ask(self, request: Message, response_type: type[M], *, max_version: int | None = None) -> M:
         """Send a request to any broker."""
-        return self._call(self.any_connection(), request, answer, max_version)
+        return self._call(self.any_connection(), request, response_type, max_version)
 
     def ask_node(
-        self, node_id: int, request: Message, answer: type[M], *, max_version: int | None = None
+        self,
+        node_id: int,
+        request: Message,
+        response_type: type[M],
+        *,
+        max_version: int | None = None,
     ) -> M:
         """Send a request to the broker with this id."""
-        return self._call(self._node(node_id), request, answer, max_version)
+        return self._call(self._node(node_id), request, response_type, max_version)
 
     def ask_controller(
-        self, request: Message, answer: type[M], *, max_version: int | None = None
+        self, request: Message, response_type: type[M], *, max_version: int | None = None
     ) -> M:
         """Send a request to the controller; to any broker if the cluster names none (it forwards or
         rejects).
@@ -132,35 +137,46 @@ class Brokers:
         if self._controller_id < 0:
             self.metadata([])
         if self._controller_id < 0:
-            return self.ask(request, answer, max_version=max_version)
-        return self.ask_node(self._controller_id, request, answer, max_version=max_version)
+            return self.ask(request, response_type, max_version=max_version)
+        return self.ask_node(self._controller_id, request, response_type, max_version=max_version)
 
     def ask_coordinator(
-        self, group_id: str, request: Message, answer: type[M], *, max_version: int | None = None
+        self,
+        group_id: str,
+        request: Message,
+        response_type: type[M],
+        *,
+        max_version: int | None = None,
     ) -> M:
         """Send a request to the coordinator of a group."""
         node_id = self._coordinator(_GROUP_KEY, group_id)
-        return self.ask_node(node_id, request, answer, max_version=max_version)
+        return self.ask_node(node_id, request, response_type, max_version=max_version)
 
     def ask_transaction_coordinator(
         self,
         transactional_id: str,
         request: Message,
-        answer: type[M],
+        response_type: type[M],
         *,
         max_version: int | None = None,
     ) -> M:
         """Send a request to the coordinator of a transactional id."""
         node_id = self._coordinator(_TRANSACTION_KEY, transactional_id)
-        return self.ask_node(node_id, request, answer, max_version=max_version)
+        return self.ask_node(node_id, request, response_type, max_version=max_version)
 
     def _call(
-        self, connection: Connection, request: Message, answer: type[M], max_version: int | None
+        self,
+        connection: Connection,
+        request: Message,
+        response_type: type[M],
+        max_version: int | None,
     ) -> M:
         if self.on_request is not None:
             version = connection.version_of(type(request), max_version)
             self.on_request(connection.address, request, version)
-        return connection.call(request, answer, max_version=max_version, timeout_s=self.timeout_s)
+        return connection.call(
+            request, response_type, max_version=max_version, timeout_s=self.timeout_s
+        )
 
     def retry(self, attempt: Callable[[], T]) -> T:
         """Return the result of `attempt`, retrying while its errors are transient."""

@@ -56,19 +56,19 @@ class Connection:
     def call(
         self,
         request: schema.Message,
-        answer: type[M],
+        response_type: type[M],
         *,
         max_version: int | None = None,
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> M:
-        """Send a request and return its response, of type `answer`.
+        """Send a request and return its response, of type `response_type`.
 
         Raises NotReachable, TimedOut or Unsupported; error codes in the response are left to the
         caller.
         """
         version = self.version_of(type(request), max_version)
         frame = self._exchange(request, version, timeout_s)
-        return self._decode(answer, version, frame)
+        return self._decode(response_type, version, frame)
 
     def version_of(self, request: type[schema.Message], max_version: int | None = None) -> int:
         """Return the highest version of a request that both sides support, up to `max_version`.
@@ -124,18 +124,18 @@ class Connection:
             header += b"\0"
         return b"".join(schema.encode_parts(request, version, header))
 
-    def _decode(self, answer: type[M], version: int, frame: bytearray) -> M:
+    def _decode(self, response_type: type[M], version: int, frame: bytearray) -> M:
         try:
             (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
             position = _CORRELATION_ID.size
-            if version >= answer.FLEXIBLE_HEADER_SINCE:
+            if version >= response_type.FLEXIBLE_HEADER_SINCE:
                 position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
             if correlation_id != self._correlation_id:
                 raise ProtocolError(
                     f"{self.address} answered request {correlation_id} "
                     f"instead of {self._correlation_id}"
                 )
-            response, _ = schema.decoder(answer, version)(frame, position, _OBJECTS_MAX)
+            response, _ = schema.decoder(response_type, version)(frame, position, _OBJECTS_MAX)
         except (struct.error, IndexError) as error:
             self.close()
             raise ProtocolError(f"{self.address} sent an answer that ends too early") from error

@@ -97,7 +97,7 @@ class Fetcher:
         patience = _Patience(self._settings.timeout_s)
         while position < end:
             try:
-                for fetched in self._fetched(decoder, position, end):
+                for fetched in self._receive_ranges(decoder, position, end):
                     aborted = fetched.aborted
                     yield from decoder.decode(fetched.records, position, end, aborted)
                     if fetched.next_offset > position:
@@ -112,7 +112,9 @@ class Fetcher:
                 else:
                     patience.pause(error)
 
-    def _fetched(self, decoder: ColumnDecoder, position: int, end: int) -> Iterator[_FetchedRecords]:
+    def _receive_ranges(
+        self, decoder: ColumnDecoder, position: int, end: int
+    ) -> Iterator[_FetchedRecords]:
         connection = self._connect(decoder.topic, decoder.partition)
         try:
             connection.send(self._request(decoder, position), max_version=_FETCH_VERSION_MAX)
@@ -162,7 +164,9 @@ class Fetcher:
         if known is not None and known.is_open:
             return known
         timeout_s = min(self._settings.timeout_s, 30.0)
-        opened = PipelinedConnection(address, client_id=self._brokers.client_id, timeout_s=timeout_s)
+        opened = PipelinedConnection(
+            address, client_id=self._brokers.client_id, timeout_s=timeout_s
+        )
         self._connections[address] = opened
         return opened
 

@@ -57,7 +57,7 @@ class PipelinedConnection(Connection):
         self._send_parts([_LENGTH.pack(sum(map(len, parts))), *parts])
         self._expected.append((self._correlation_id, version))
 
-    def receive(self, answer: type[M], *, timeout_s: float | None = None) -> M:
+    def receive(self, response_type: type[M], *, timeout_s: float | None = None) -> M:
         """Return the response to the oldest request; its record fields are valid until the next
         call.
         """
@@ -68,9 +68,9 @@ class PipelinedConnection(Connection):
             if _CORRELATION_ID.unpack_from(frame)[0] != correlation_id:
                 raise ProtocolError(f"{self.address} answers another request than the first one")
             position = _CORRELATION_ID.size
-            if version >= answer.FLEXIBLE_HEADER_SINCE:
+            if version >= response_type.FLEXIBLE_HEADER_SINCE:
                 position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
-            return schema.decoder(answer, version)(frame, position, _OBJECTS_MAX)[0]
+            return schema.decoder(response_type, version)(frame, position, _OBJECTS_MAX)[0]
         except (struct.error, IndexError) as error:
             self.close()
             raise ProtocolError(f"{self.address} sent an answer that ends too early") from error

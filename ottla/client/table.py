@@ -102,8 +102,8 @@ class _Bounds:
 
     def _list(self, timestamp: int) -> dict[int, int]:
         timestamps = {(self._topic, partition): timestamp for partition in self._partitions}
-        answers = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
-        return {partition: answer.offset for (_, partition), answer in answers.items()}
+        offsets = list_offsets(self._brokers, timestamps, isolation_level=self._isolation_level)
+        return {partition: result.offset for (_, partition), result in offsets.items()}
 
     def resolve(self, position: Position) -> dict[int, int]:
         """Return an offset within each partition, or its end."""

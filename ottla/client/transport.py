@@ -99,12 +99,14 @@ class RecordProducer:
         """Queue a record; blocks while the queue is full. Without `partition` the key decides, or
         chance.
         """
-        words: dict[str, Any] = {"headers": list(headers)} if headers else {}
+        optional_arguments: dict[str, Any] = {"headers": list(headers)} if headers else {}
         if partition is not None:
-            words["partition"] = partition
+            optional_arguments["partition"] = partition
         while True:
             try:
-                self._producer.produce(topic, value, key, on_delivery=self._delivery, **words)
+                self._producer.produce(
+                    topic, value, key, on_delivery=self._delivery, **optional_arguments
+                )
                 break
             except BufferError:
                 self._producer.poll(_FLUSH_STEP_S)
@@ -164,9 +166,9 @@ class RecordConsumer:
     ) -> None:
         self.is_down = False
         group = _NO_GROUP if group_id is None else {"group.id": group_id}
-        words = {"bootstrap.servers": bootstrap, **_CLIENT, **_CONSUMER, **group}
-        words["error_cb"] = self._on_error
-        self._consumer = _open(librdkafka.Consumer, words, settings)
+        properties = {"bootstrap.servers": bootstrap, **_CLIENT, **_CONSUMER, **group}
+        properties["error_cb"] = self._on_error
+        self._consumer = _open(librdkafka.Consumer, properties, settings)
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets."""

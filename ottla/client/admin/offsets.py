@@ -101,9 +101,9 @@ def offsets_at(
 ) -> dict[TopicPartition, int]:
     """Return the first offset at or after a timestamp; the end if every record is older."""
     offsets = list_offsets(brokers, dict.fromkeys(partitions, max(timestamp_ms, 0)))
-    late = [key for key, answer in offsets.items() if answer.offset < 0]
+    late = [key for key, found_offset in offsets.items() if found_offset.offset < 0]
     ends = list_offsets(brokers, dict.fromkeys(late, LATEST)) if late else {}
-    return {key: ends.get(key, answer).offset for key, answer in offsets.items()}
+    return {key: ends.get(key, found_offset).offset for key, found_offset in offsets.items()}
 
 
 def committed_offsets(

@@ -54,7 +54,7 @@ class ClientSettings:
         return value
 
 
-def read_settings(role: Role, config: Config, words: Mapping[str, Any]) -> ClientSettings:
+def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> ClientSettings:
     """Return the settings of a client; keyword arguments override `config`.
 
     Raises ConfigError for a missing or malformed file, and for names that belong to the other kind
@@ -62,7 +62,7 @@ def read_settings(role: Role, config: Config, words: Mapping[str, Any]) -> Clien
     """
     is_file = isinstance(config, str | Path)
     merged = _from_file(config) if isinstance(config, str | Path) else _dotted(config or {})
-    merged.update(_dotted({name: value for name, value in words.items() if value is not None}))
+    merged.update(_dotted({name: value for name, value in keywords.items() if value is not None}))
     merged = {_ALIASES.get(name, name): value for name, value in merged.items()}
     merged.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
     merged["bootstrap.servers"] = _addresses(merged["bootstrap.servers"])
@@ -72,7 +72,7 @@ def read_settings(role: Role, config: Config, words: Mapping[str, Any]) -> Clien
         if name in OWN[role] or name in IGNORED:
             continue
         if name in OF_THE_OTHER[role]:
-            if is_file and dotted(name) not in map(dotted, words):
+            if is_file and dotted(name) not in map(dotted, keywords):
                 continue
             other = Role.CONSUMER if role is Role.PRODUCER else Role.PRODUCER
             raise ConfigError(f"{name!r} is an option of a {other.value}, not of a {role.value}")

@@ -42,12 +42,12 @@ def open_consumer(
     # A logger of this consumer alone: its lines report why a member left its group.
     logger = logging.Logger("ottla.client.librdkafka", logging.INFO)
     logger.addHandler(departures)
-    words = {"group.id": _NO_GROUP, **_DEFAULTS, **settings.native, **_FIXED}
-    words["on_commit"] = on_commit
-    words.setdefault("logger", logger)
-    words.setdefault("log_level", 6)
+    properties = {"group.id": _NO_GROUP, **_DEFAULTS, **settings.native, **_FIXED}
+    properties["on_commit"] = on_commit
+    properties.setdefault("logger", logger)
+    properties.setdefault("log_level", 6)
     try:
-        return transport.open_consumer(words)
+        return transport.open_consumer(properties)
     except ClientError as error:
         near = next((text for name in settings.merged if (text := hint(Role.CONSUMER, name)) and
                      f"'{name}'" not in text), "")  # fmt: skip

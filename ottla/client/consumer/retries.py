@@ -99,8 +99,12 @@ class RetryingConsumer:
         shared = {name: row for name, row in settings.items() if dotted(name) not in consumers}
         shared.pop("interceptors", None)
         self._producer = Producer({**shared, "linger.ms": 0})
-        words = {"auto_offset_reset": "earliest", **settings, "enable_auto_commit": False}
-        self._consumer = Consumer(*self.plan.topics(), **words)
+        consumer_settings = {
+            "auto_offset_reset": "earliest",
+            **settings,
+            "enable_auto_commit": False,
+        }
+        self._consumer = Consumer(*self.plan.topics(), **consumer_settings)
 
     def run(self) -> None:
         """Handle records until `stop` is called, in this thread."""

@@ -57,8 +57,8 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
     @staticmethod
     def class_for(server: ReportServer) -> "type[DeliveryFuture]":
         """Return the class of one producer's futures."""
-        words = {"_server": server}
-        kind = msgspec.defstruct("DeliveryFuture", [], bases=(DeliveryFuture,), namespace=words)
+        namespace = {"_server": server}
+        kind = msgspec.defstruct("DeliveryFuture", [], bases=(DeliveryFuture,), namespace=namespace)
         return cast("type[DeliveryFuture]", kind)
 
     # The class for isinstance, which asyncio asserts: msgspec allows no other base class.

@@ -34,9 +34,9 @@ class ProducerParts(NamedTuple):
             raise ClientError("transactions need the option transactional_id")
 
 
-def open_parts(config: Config, words: dict[str, Any]) -> ProducerParts:
-    """Open librdkafka's producer with the settings of `config` and `words`, Kafka's names."""
-    settings = read_settings(Role.PRODUCER, config, words)
+def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
+    """Open librdkafka's producer with the settings of `config` and `keywords`, Kafka's names."""
+    settings = read_settings(Role.PRODUCER, config, keywords)
     producer = open_producer(settings)
     max_block_s = settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
     topology = Topology(partial(_look_up, producer, max_block_s))

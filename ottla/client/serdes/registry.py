@@ -114,8 +114,8 @@ class SchemaRegistry:
             headers["Authorization"] = f"Basic {secret}"
         request = urllib.request.Request(self._place(path), data, headers)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout_s) as answer:  # noqa: S310
-                return json.load(answer)
+            with urllib.request.urlopen(request, timeout=self.timeout_s) as response:  # noqa: S310
+                return json.load(response)
         except urllib.error.HTTPError as error:
             raise SerializationError(
                 f"the schema registry at {self.url} rejected {path}: {_refusal(error)}"
