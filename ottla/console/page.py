@@ -81,9 +81,9 @@ class View:
 
     def here_with(self, **changes: object) -> str:
         """Return this address with other query values; an empty one is left out."""
-        words = {name: self.query[name] for name in self.query}
-        words |= {name: str(value) for name, value in changes.items()}
-        query = urlencode({name: value for name, value in words.items() if value})
+        parameters = {name: self.query[name] for name in self.query}
+        parameters |= {name: str(value) for name, value in changes.items()}
+        query = urlencode({name: value for name, value in parameters.items() if value})
         path = self.here.partition("?")[0]
         return f"{path}?{query}" if query else path
 
@@ -166,5 +166,5 @@ class Source:
 def url_of(cluster: str, *parts: str, **query: object) -> str:
     """Return the address of a page of a cluster; empty query values are left out."""
     path = "/".join(quote(part, safe="") for part in ("c", cluster, *parts))
-    words = {name: value for name, value in query.items() if value not in (None, "", False)}
-    return f"/{path}?{urlencode(words)}" if words else f"/{path}"
+    parameters = {name: value for name, value in query.items() if value not in (None, "", False)}
+    return f"/{path}?{urlencode(parameters)}" if parameters else f"/{path}"

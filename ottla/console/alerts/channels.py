@@ -192,13 +192,13 @@ def refusal_of(kind: ChannelKind, status: int, body: bytes) -> str:
     if kind not in (ChannelKind.DINGTALK, ChannelKind.WECOM, ChannelKind.FEISHU):
         return ""
     try:
-        answer = json.loads(body)
-        code = answer.get("errcode", answer.get("code", answer.get("StatusCode", 0)))
+        document = json.loads(body)
+        code = document.get("errcode", document.get("code", document.get("StatusCode", 0)))
     except (ValueError, AttributeError, RecursionError):
         return "the server's answer is not JSON"
     if code == 0:
         return ""
-    reason = answer.get("errmsg", answer.get("msg", ""))
+    reason = document.get("errmsg", document.get("msg", ""))
     return f"the server answers with the code {str(code)[:20]}: {str(reason)[:200]}"
 
 

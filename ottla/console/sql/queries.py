@@ -260,10 +260,10 @@ def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
     data = process.stdout.read(length) if length <= _ANSWER_MAX else b""
     if len(data) < length:
         raise EOFError
-    answer = cast("dict[str, Any]", json.loads(data))
-    if "error" in answer:
-        raise QueryRejected(_hint(str(answer["error"])))
-    return answer
+    message = cast("dict[str, Any]", json.loads(data))
+    if "error" in message:
+        raise QueryRejected(_hint(str(message["error"])))
+    return message
 
 
 def _hint(message: str) -> str:

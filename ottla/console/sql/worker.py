@@ -134,15 +134,15 @@ def _plan(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, list[di
         try:
             text = _one(connection, "SELECT json_deserialize_sql(?::JSON)", json.dumps(template))
             value = f"SELECT epoch_ms(CAST(({text.rstrip(';')}) AS TIMESTAMPTZ))"
-            found = _one(connection, value)
+            time_range = _one(connection, value)
         except duckdb.Error:
             # The statement itself will report the error, or needs no range.
             return None
-        return None if found is None else int(found)
+        return None if time_range is None else int(time_range)
 
     tables = [
-        {"name": name, "start_ms": found.start_ms, "end_ms": found.end_ms}
-        for name, found in ranges_of(statements[0], evaluate).items()
+        {"name": name, "start_ms": time_range.start_ms, "end_ms": time_range.end_ms}
+        for name, time_range in ranges_of(statements[0], evaluate).items()
     ]
     # Without comments and semicolons, it can be a part of another statement.
     return _one(connection, "SELECT json_deserialize_sql(?::JSON)", text), tables

@@ -98,7 +98,7 @@ class ApplicationDetail:
 def select_applications(groups: Sequence[GroupRow]) -> list[Application]:
     """Return the applications among the groups of a cluster, by name. Pure."""
     by_id = {row.group_id: row for row in groups}
-    found = {}
+    applications = {}
     for row in groups:
         if row.protocol_type == _DRIVERS_PROTOCOL or row.group_id.endswith(_DRIVERS):
             name = row.group_id.removesuffix(_DRIVERS)
@@ -107,14 +107,14 @@ def select_applications(groups: Sequence[GroupRow]) -> list[Application]:
             state = "Running" if members else "Stopped"
             topics = progress.topics if progress else ()
             lag = progress.lag if progress else None
-            found[name] = Application(name, "ottla", state, members, topics, lag)
+            applications[name] = Application(name, "ottla", state, members, topics, lag)
     for row in groups:
         is_streams = row.type == _STREAMS_TYPE or row.assignor == _STREAMS_ASSIGNOR
-        if is_streams and row.group_id not in found:
-            found[row.group_id] = Application(
+        if is_streams and row.group_id not in applications:
+            applications[row.group_id] = Application(
                 row.group_id, "kafka", row.state, row.members or 0, row.topics, row.lag
             )
-    return [found[name] for name in sorted(found)]
+    return [applications[name] for name in sorted(applications)]
 
 
 def list_applications(
@@ -124,17 +124,17 @@ def list_applications(
     uploaded.
     """
     groups = list_groups(connection, with_lag=True)
-    found = {row.name: row for row in select_applications(groups)}
+    applications = {row.name: row for row in select_applications(groups)}
     by_id = {row.group_id: row for row in groups}
     for name in topologies.applications(connection.name):
         row = by_id.get(name)
-        if name not in found and row is not None:
-            found[name] = Application(
+        if name not in applications and row is not None:
+            applications[name] = Application(
                 name, "kafka", row.state, row.members or 0, row.topics, row.lag
             )
-        elif name not in found:
-            found[name] = Application(name, "kafka", "Stopped", 0, (), None)
-    return [found[name] for name in sorted(found)]
+        elif name not in applications:
+            applications[name] = Application(name, "kafka", "Stopped", 0, (), None)
+    return [applications[name] for name in sorted(applications)]
 
 
 def describe_application(

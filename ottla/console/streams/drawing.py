@@ -76,15 +76,15 @@ def draw_graph(
     columns = _ordered(_columns(vertices, edges), edges)
     tallest = max((len(column) for column in columns), default=0)
     height = tallest * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
-    places: dict[Vertex, tuple[float, float]] = {}
+    positions: dict[Vertex, tuple[float, float]] = {}
     for index, column in enumerate(columns):
         own = len(column) * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
         for row, vertex in enumerate(column):
             x = _MARGIN + index * (BOX_WIDTH + _GAP_X)
-            places[vertex] = x, _MARGIN + (height - own) / 2 + row * (BOX_HEIGHT + _GAP_Y)
+            positions[vertex] = x, _MARGIN + (height - own) / 2 + row * (BOX_HEIGHT + _GAP_Y)
     boxes = tuple(
         Box(
-            *places[vertex],
+            *positions[vertex],
             vertex[1],
             vertex[0],
             notes.get(vertex, ""),
@@ -92,7 +92,9 @@ def draw_graph(
         for vertex in vertices
     )
     width = len(columns) * (BOX_WIDTH + _GAP_X) - _GAP_X + 2 * _MARGIN
-    lines = tuple(_line(places[start], places[end], end[0] == "store") for start, end in edges)
+    lines = tuple(
+        _line(positions[start], positions[end], end[0] == "store") for start, end in edges
+    )
     return Drawing(width, max(0, height) + 2 * _MARGIN, boxes, lines)
 
 
@@ -163,15 +165,15 @@ def _ordered(columns: list[list[Vertex]], edges: Sequence[Edge]) -> list[list[Ve
         near[end].append(start)
     for number in range(_PASSES):
         for column in columns if number % 2 == 0 else columns[::-1]:
-            places = {
+            positions = {
                 vertex: (row + 0.5) / len(rows)
                 for rows in columns
                 for row, vertex in enumerate(rows)
             }
             means = {
-                vertex: sum(places[other] for other in near[vertex]) / len(near[vertex])
+                vertex: sum(positions[other] for other in near[vertex]) / len(near[vertex])
                 if near[vertex]
-                else places[vertex]
+                else positions[vertex]
                 for vertex in column
             }
             column.sort(key=means.__getitem__)

@@ -66,14 +66,14 @@ class Companion:
         self._console.start()
 
 
-def open_companion(words: Mapping[str, Any], data: str, output: Output) -> Companion | None:
+def open_companion(options: Mapping[str, Any], data: str, output: Output) -> Companion | None:
     """Return the console that the options ask for, listening already, or None.
 
     OttlaError if its port is taken: the brokers are not started then.
     """
-    if not words["console"]:
+    if not options["console"]:
         return None
-    host, port = words["console_host"], words["console_port"]
+    host, port = options["console_host"], options["console_port"]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
@@ -82,7 +82,7 @@ def open_companion(words: Mapping[str, Any], data: str, output: Output) -> Compa
             f"the console cannot listen on {host}:{port} ({error.strerror}): choose another port "
             "with --console-port"
         ) from error
-    return Companion(listener, data, host, words["console_read_only"], output)
+    return Companion(listener, data, host, options["console_read_only"], output)
 
 
 def facts_of(bootstrap: str, nodes: Sequence[Node], zookeeper: str | None) -> ClusterFacts:

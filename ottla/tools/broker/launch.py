@@ -24,40 +24,40 @@ from ottla.tools.output import Output, StatusLine, note
 _run_apart = deferred("ottla.tools.broker.processes", "run")
 
 
-def up(output: Output, settings: Mapping[str, str], config: str | None, **words: Any) -> None:
-    """Run the brokers of `ottla up`; `words` are its other options, by name."""
-    line = serving.configure_logs(output, words["log_levels"], words["log_format"])
+def up(output: Output, settings: Mapping[str, str], config: str | None, **arguments: Any) -> None:
+    """Run the brokers of `ottla up`; `arguments` are its other options, by name."""
+    line = serving.configure_logs(output, arguments["log_levels"], arguments["log_format"])
     file = {} if config is None else parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
     command_line = UpOptions(
-        host=words["host"],
-        port=words["port"],
-        data=words["data"],
-        metrics_port=_metrics_port(words, {**file, **settings}),
+        host=arguments["host"],
+        port=arguments["port"],
+        data=arguments["data"],
+        metrics_port=_metrics_port(arguments, {**file, **settings}),
         options=settings,
         file=file,
     )
-    if words["has_processes"]:
-        _run_processes(command_line, words, output, line)
-    elif words["brokers"] > 1:
-        _run_cluster(command_line, words, output, line)
+    if arguments["has_processes"]:
+        _run_processes(command_line, arguments, output, line)
+    elif arguments["brokers"] > 1:
+        _run_cluster(command_line, arguments, output, line)
     else:
-        _run_broker(broker_settings(command_line), words, output, line)
+        _run_broker(broker_settings(command_line), arguments, output, line)
     note("Ottla has stopped.")
 
 
-def _metrics_port(words: Mapping[str, Any], settings: Mapping[str, str]) -> int | None:
+def _metrics_port(arguments: Mapping[str, Any], settings: Mapping[str, str]) -> int | None:
     """Return the port of the brokers' HTTP server: the console reads from it, on any free port."""
-    port: int | None = words["metrics_port"]
-    is_needed = words["console"] and port is None and "metrics.listener" not in settings
+    port: int | None = arguments["metrics_port"]
+    is_needed = arguments["console"] and port is None and "metrics.listener" not in settings
     return 0 if is_needed else port
 
 
 def start(
-    output: Output, config: str, settings: Mapping[str, str], supervised: bool, **words: Any
+    output: Output, config: str, settings: Mapping[str, str], supervised: bool, **arguments: Any
 ) -> None:
     """Run the broker of `ottla broker start`; it stops with its standard input if `supervised`."""
-    line = serving.configure_logs(output, words["log_levels"], words["log_format"])
+    line = serving.configure_logs(output, arguments["log_levels"], arguments["log_format"])
     refuse_unknown_names(settings)
     file = parse_properties(Path(config).read_text("utf-8"), config)
     serving.report_unknown(file)
@@ -105,38 +105,38 @@ class _SupervisedNode(Node):
 
 
 def _run_broker(
-    settings: dict[str, str], words: Mapping[str, Any], output: Output, line: StatusLine | None
+    settings: dict[str, str], arguments: Mapping[str, Any], output: Output, line: StatusLine | None
 ) -> None:
     data = settings.get("log.dirs") or settings["log.dir"]
     layout.refuse_cluster(data)
-    companion = open_companion(words, data.split(",")[0], output)
+    companion = open_companion(arguments, data.split(",")[0], output)
     zookeeper = settings.get("zookeeper.connect")
     with serving.beside(companion, zookeeper) as on_ready:
         serving.serve(Node(settings), lambda node: [node], output, line, data, on_ready)
 
 
 def _run_cluster(
-    command_line: UpOptions, words: Mapping[str, Any], output: Output, line: StatusLine | None
+    command_line: UpOptions, arguments: Mapping[str, Any], output: Output, line: StatusLine | None
 ) -> None:
-    data, count = command_line.data or DEFAULT_DATA, words["brokers"]
+    data, count = command_line.data or DEFAULT_DATA, arguments["brokers"]
     settings = cluster_settings(command_line, count)
     layout.check_cluster(data, count)
     # Imported here: one broker needs neither this nor the tree that several share.
     from ottla.server.local_cluster import LocalCluster
 
     cluster = LocalCluster(settings, layout.coordination(data))
-    companion = open_companion(words, data, output)
+    companion = open_companion(arguments, data, output)
     with serving.beside(companion, None) as on_ready:
         serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data, on_ready)
 
 
 def _run_processes(
-    command_line: UpOptions, words: dict[str, Any], output: Output, line: StatusLine | None
+    command_line: UpOptions, arguments: dict[str, Any], output: Output, line: StatusLine | None
 ) -> None:
-    data, count = command_line.data or DEFAULT_DATA, words["brokers"]
+    data, count = command_line.data or DEFAULT_DATA, arguments["brokers"]
     settings = cluster_settings(command_line, count)
     layout.check_cluster(data, count)
-    logging = [word for level in words["log_levels"] for word in ("--log-level", level)]
-    companion = open_companion(words, data, output)
-    options = [*logging, "--log-format", words["log_format"]]
+    logging = [word for level in arguments["log_levels"] for word in ("--log-level", level)]
+    companion = open_companion(arguments, data, output)
+    options = [*logging, "--log-format", arguments["log_format"]]
     _run_apart(data, settings, options, output, line, companion)

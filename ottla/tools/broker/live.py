@@ -105,7 +105,7 @@ class LiveLine:
 def text_of(before: Totals, now: Totals) -> str:
     """Return the line for the interval between two totals."""
     seconds = max(now.at - before.at, 0.001)
-    words = [
+    phrases = [
         f"{(now.records - before.records) / seconds:,.0f} messages/s",
         f"in {size_text((now.bytes_in - before.bytes_in) / seconds)}/s",
         f"out {size_text((now.bytes_out - before.bytes_out) / seconds)}/s",
@@ -114,8 +114,8 @@ def text_of(before: Totals, now: Totals) -> str:
         _count(now.connections, "connection"),
     ]
     if now.cluster is not None:
-        words += cluster_words(now.cluster)
-    return " · ".join(words)
+        phrases += cluster_words(now.cluster)
+    return " · ".join(phrases)
 
 
 def cluster_words(cluster: Cluster) -> list[str]:

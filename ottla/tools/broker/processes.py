@@ -43,17 +43,17 @@ _STATE_SECONDS = 2.0
 def run(
     data: str,
     settings: Sequence[Mapping[str, str]],
-    words: Sequence[str],
+    options: Sequence[str],
     output: Output,
     line: StatusLine | None,
     companion: Companion | None = None,
 ) -> None:
-    """Run the brokers until a signal; `words` are further options of `ottla broker start`.
+    """Run the brokers until a signal; `options` are further options of `ottla broker start`.
 
     Raises OttlaError if one cannot be started.
     """
     try:
-        asyncio.run(_Processes(data, settings, words, line).run(output, companion))
+        asyncio.run(_Processes(data, settings, options, line).run(output, companion))
     finally:
         if companion is not None:
             companion.stop()
@@ -81,22 +81,30 @@ def _state_words(bootstrap: str, count: int) -> list[str]:
 class _Broker:
     """One broker's process, and the file with its settings."""
 
-    def __init__(self, path: Path, settings: Mapping[str, str], words: Sequence[str]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, str], options: Sequence[str]) -> None:
         self.settings = dict(settings)
         self.bootstrap = ""
         self.http_url = ""
         self.cluster_id = ""
         self._path = path
-        self._words = words
+        self._words = options
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Return when the broker serves clients; OttlaError if it has ended instead."""
         self._path.write_text(write_properties(self.settings), "utf-8")
-        words = ("broker", "start", "--config", str(self._path), "--supervised", "--output", "json")
+        command = (
+            "broker",
+            "start",
+            "--config",
+            str(self._path),
+            "--supervised",
+            "--output",
+            "json",
+        )
         self.process = await asyncio.create_subprocess_exec(
             *_COMMAND,
-            *words,
+            *command,
             *self._words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -138,7 +146,7 @@ class _Processes:
         self,
         data: str,
         settings: Sequence[Mapping[str, str]],
-        words: Sequence[str],
+        options: Sequence[str],
         line: StatusLine | None,
     ) -> None:
         self._data = data
@@ -151,7 +159,7 @@ class _Processes:
         }
         self._coordination = address
         self._brokers = [
-            _Broker(layout.properties(data, number), {**own, **common}, words)
+            _Broker(layout.properties(data, number), {**own, **common}, options)
             for number, own in enumerate(settings, 1)
         ]
         self._stopped = asyncio.Event()
@@ -195,10 +203,10 @@ class _Processes:
         bootstrap = ",".join(broker.bootstrap for broker in self._brokers)
         while True:
             try:
-                words = await asyncio.to_thread(_state_words, bootstrap, len(self._brokers))
+                phrases = await asyncio.to_thread(_state_words, bootstrap, len(self._brokers))
             except OttlaError:
-                words = ["no broker answers"]
-            line.show(" · ".join(words))
+                phrases = ["no broker answers"]
+            line.show(" · ".join(phrases))
             await self._clock.sleep(_STATE_SECONDS)
 
     async def _start_all(self) -> None:

@@ -150,29 +150,29 @@ def _directories(brokers: Brokers, node_id: int) -> Finding:
     """Request a broker's log directories, which may be on another machine."""
     about = f"log directories of broker {node_id}"
     try:
-        answer = brokers.ask_node(
+        response = brokers.ask_node(
             node_id, DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse
         )
     except ClientError as error:
         return warn(about, f"not known: {error}", "Fix its advertised address first.")
-    offline = [directory.log_dir for directory in answer.results if directory.error_code]
+    offline = [directory.log_dir for directory in response.results if directory.error_code]
     if offline:
         return fail(
             about,
-            f"{len(offline)} of {len(answer.results)} offline: {', '.join(offline)}",
+            f"{len(offline)} of {len(response.results)} offline: {', '.join(offline)}",
             "Look at the broker's log for the cause, repair the disk, and restart the broker; its "
             "partitions there are unavailable until then.",
         )
     # -1 if the broker is too old to report sizes.
     narrow = [
-        directory for directory in answer.results if 0 <= directory.usable_bytes < DISK_WARN_BYTES
+        directory for directory in response.results if 0 <= directory.usable_bytes < DISK_WARN_BYTES
     ]
     if narrow:
         low = ", ".join(
             f"{directory.log_dir} ({size_text(directory.usable_bytes)})" for directory in narrow
         )
         return warn(about, f"low on free space: {low}", ROOM)
-    return ok(about, f"{len(answer.results)} online, with enough free space")
+    return ok(about, f"{len(response.results)} online, with enough free space")
 
 
 def _partitions(brokers: Brokers) -> Finding:
@@ -244,8 +244,8 @@ def _stamp(brokers: Brokers, topic: str) -> int:
     def attempt() -> int:
         leader = brokers.leaders([(topic, 0)])[topic, 0]
         # From version 13 on, topics have ids instead of names.
-        answer = brokers.ask_node(leader, request, ProduceResponse, max_version=12)
-        (stored,) = answer.responses[0].partition_responses
+        response = brokers.ask_node(leader, request, ProduceResponse, max_version=12)
+        (stored,) = response.responses[0].partition_responses
         check(stored.error_code, stored.error_message)
         return int(stored.log_append_time_ms)
 

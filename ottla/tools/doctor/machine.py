@@ -103,8 +103,8 @@ def _lock(path: Path, *, is_served: bool) -> Finding:
 def _is_locked(file: Path) -> bool:
     query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     with contextlib.suppress(OSError), file.open("rb+") as opened:
-        answer = fcntl.fcntl(opened, _F_OFD_GETLK, query)
-        return bool(struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK)
+        result = fcntl.fcntl(opened, _F_OFD_GETLK, query)
+        return bool(struct.unpack(_FLOCK, result)[0] != fcntl.F_UNLCK)
     return False
 
 
@@ -112,10 +112,10 @@ def _holder(file: Path) -> str:
     """Return the process that has written its id into the lock file."""
     try:
         number = int(file.read_text("ascii", "replace").strip())
-        words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
+        arguments = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
         return "an unidentified process (an Apache Kafka broker?)"
-    return f"process {number} ({b' '.join(words).decode('utf-8', 'replace').strip()[:80]})"
+    return f"process {number} ({b' '.join(arguments).decode('utf-8', 'replace').strip()[:80]})"
 
 
 def _owner(path: Path) -> Finding:

@@ -59,7 +59,7 @@ def examine(address: Address, check: str = "port") -> Finding:
     started = time.monotonic()
     try:
         with socket.create_connection(address, PATIENCE_S) as connection:
-            answer = _ask(connection, _API_VERSIONS)
+            response = _ask(connection, _API_VERSIONS)
     except ConnectionRefusedError:
         return fail(
             check,
@@ -78,10 +78,10 @@ def examine(address: Address, check: str = "port") -> Finding:
             check, f"{address} cannot be reached: {error.strerror or error}",
             "Check the network connection to this address.",
         )  # fmt: skip
-    if _is_kafka(answer):
+    if _is_kafka(response):
         milliseconds = (time.monotonic() - started) * 1000
         return ok(check, f"{address} speaks Kafka's protocol ({milliseconds:.0f} ms)")
-    return _stranger(address, answer, check)
+    return _stranger(address, response, check)
 
 
 def _ask(connection: socket.socket, request: bytes) -> bytes | None:
@@ -96,17 +96,17 @@ def _ask(connection: socket.socket, request: bytes) -> bytes | None:
         return b""
 
 
-def _is_kafka(answer: bytes | None) -> bool:
-    if answer is None or len(answer) < _ANSWER.size:
+def _is_kafka(response: bytes | None) -> bool:
+    if response is None or len(response) < _ANSWER.size:
         return False
-    size, correlation_id = _ANSWER.unpack_from(answer)
+    size, correlation_id = _ANSWER.unpack_from(response)
     return bool(size >= 6 and correlation_id == 1)
 
 
-def _stranger(address: Address, answer: bytes | None, check: str) -> Finding:
+def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
     """Identify a server that does not answer as a broker."""
     protocol = _tls_version(address)
-    if protocol is not None or (answer or b"").startswith(_TLS_ALERT):
+    if protocol is not None or (response or b"").startswith(_TLS_ALERT):
         return fail(
             check,
             f"{address} speaks TLS ({protocol or 'it refuses plain text'}), but Ottla's tools only speak "
@@ -115,13 +115,13 @@ def _stranger(address: Address, answer: bytes | None, check: str) -> Finding:
             "need security.protocol=SSL for this port.",
         )
     for greeting, name in _GREETINGS:
-        if (answer or _http_answer(address)).startswith(greeting):
+        if (response or _http_answer(address)).startswith(greeting):
             return fail(
                 check,
                 f"{name} listens on {address}, not a broker",
                 "Name the broker's port with --bootstrap; 9092 is usual.",
             )
-    if answer == b"":
+    if response == b"":
         return fail(
             check,
             f"{address} closes the connection without a response",
@@ -129,7 +129,7 @@ def _stranger(address: Address, answer: bytes | None, check: str) -> Finding:
             "listens there.",
         )
     behaviour = (
-        f"answers with {answer[:16]!r}" if answer else "accepts a request and does not answer"
+        f"answers with {response[:16]!r}" if response else "accepts a request and does not answer"
     )
     return fail(
         check,

@@ -76,13 +76,13 @@ def end_offsets(brokers: Brokers, keys: list[tuple[str, int]]) -> dict[tuple[str
     for topic in sorted({topic for topic, _ in keys}):
         requested = {key: offsets.LATEST for key in keys if key[0] == topic}
         try:
-            answer = offsets.list_offsets(brokers, requested)
+            offsets_found = offsets.list_offsets(brokers, requested)
         except ApiError as error:
             # A group outlives the topics that it has read.
             if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             continue
-        ends.update({key: value.offset for key, value in answer.items()})
+        ends.update({key: value.offset for key, value in offsets_found.items()})
     return ends
 
 

@@ -74,12 +74,12 @@ def command(
     show_moves(output, group, moves, execute=execute)
 
 
-def _position(words: dict[str, str | None]) -> Position:
+def _position(options: dict[str, str | None]) -> Position:
     now_ms = time.time_ns() // 1_000_000
     try:
-        if words["to_time"] is not None:
-            return Position(Anchor.TIME, parse_moment(words["to_time"], now_ms))
-        position = parse_position(str(words["position"]), now_ms)
+        if options["to_time"] is not None:
+            return Position(Anchor.TIME, parse_moment(options["to_time"], now_ms))
+        position = parse_position(str(options["position"]), now_ms)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if position.anchor is Anchor.STORED:

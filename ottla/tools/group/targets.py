@@ -35,7 +35,7 @@ def targeted(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def choose(words: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Target, int] | None:
+def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Target, int] | None:
     """Return the requested target, with its offset, shift or time in ms; None if none is given.
 
     UsageError if more than one of these options and of those in `also` is given, or if a time or
@@ -44,7 +44,9 @@ def choose(words: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Targe
     now_ms = time.time_ns() // 1_000_000
     names = (*NAMES, *also)
     named = [
-        option for option in names if words.get(option) is not None and words[option] is not False
+        option
+        for option in names
+        if options.get(option) is not None and options[option] is not False
     ]
     if len(named) > 1:
         raise click.UsageError(f"Choose the target with exactly one of {in_words(names)}.")
@@ -52,13 +54,13 @@ def choose(words: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Targe
     try:
         match name:
             case "to_datetime":
-                return Target.TIME, parse_moment(words[name], now_ms)
+                return Target.TIME, parse_moment(options[name], now_ms)
             case "by_duration":
-                return Target.TIME, now_ms - parse_duration(words[name])
+                return Target.TIME, now_ms - parse_duration(options[name])
             case "to_offset":
-                return Target.OFFSET, words[name]
+                return Target.OFFSET, options[name]
             case "shift_by":
-                return Target.SHIFT, words[name]
+                return Target.SHIFT, options[name]
             case "to_earliest":
                 return Target.EARLIEST, 0
             case "to_latest":

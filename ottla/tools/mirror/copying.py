@@ -85,13 +85,13 @@ class Mirror:
         settings = self._settings
         goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends())
         goal.assign(self._positions)
-        words = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
         if not settings.follow:
-            words["fetch.wait.max.ms"] = "10"
+            properties["fetch.wait.max.ms"] = "10"
         with (
             self._open_producer() as producer,
             RecordConsumer(
-                self._source.bootstrap, settings={**words, **settings.consumer}
+                self._source.bootstrap, settings={**properties, **settings.consumer}
             ) as consumer,
         ):
             consumer.assign(self._positions)
@@ -140,7 +140,7 @@ class Mirror:
         return {key: row.offset for key, row in ends.items()}
 
     def _open_producer(self) -> Producer:
-        words: dict[str, str] = {
+        settings: dict[str, str] = {
             "bootstrap.servers": self._target.bootstrap,
             "acks": "all",
             "enable.idempotence": "true",
@@ -149,8 +149,8 @@ class Mirror:
         if self._settings.exactly_once:
             names = ",".join(sorted(f"{item.source}>{item.target}" for item in self._partitions))
             digest = hashlib.sha256(names.encode()).hexdigest()[:16]
-            words.setdefault("transactional.id", f"ottla-mirror-{digest}")
-        return Producer(words)
+            settings.setdefault("transactional.id", f"ottla-mirror-{digest}")
+        return Producer(settings)
 
     def _copy_some(
         self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: StopSignals

@@ -10,15 +10,19 @@ from ottla.tools.signals import StopSignals
 
 
 def copy_topic(
-    source: Brokers, target: Brokers, output: Output, names: tuple[str, str], words: dict[str, Any]
+    source: Brokers,
+    target: Brokers,
+    output: Output,
+    names: tuple[str, str],
+    options: dict[str, Any],
 ) -> None:
     """Copy one topic with the options of the command, and report the number of records."""
     route = Route(*names)
     settings = MirrorSettings(
-        exactly_once=words["exactly_once"],
-        follow=words["follow"],
-        interval_s=words["interval"],
-        groups=words["groups"],
+        exactly_once=options["exactly_once"],
+        follow=options["follow"],
+        interval_s=options["interval"],
+        groups=options["groups"],
     )
     with StopSignals() as stop:
         mirror = Mirror(source, target, [route], settings, note)

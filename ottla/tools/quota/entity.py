@@ -21,12 +21,12 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def entity_of(words: dict[str, Any]) -> dict[str, str | None]:
+def entity_of(options: dict[str, Any]) -> dict[str, str | None]:
     """Return the entity; empty if none is named. UsageError for an address with something else."""
     entity = {
-        kind: None if words[name] == DEFAULT else str(words[name])
+        kind: None if options[name] == DEFAULT else str(options[name])
         for name, kind in _NAMES.items()
-        if words[name] is not None
+        if options[name] is not None
     }
     if "ip" in entity and len(entity) > 1:
         raise click.UsageError("--ip cannot be combined with --user or --client-id.")

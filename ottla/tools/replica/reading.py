@@ -71,11 +71,13 @@ class Replica:
             self.broker, request, FetchResponse, max_version=_VERSION_MAX
         )
         _check(response.error_code)
-        answer = response.responses[0].partitions[0]
-        _check(answer.error_code)
-        records = answer.records or b""
+        partition_data = response.responses[0].partitions[0]
+        _check(partition_data.error_code)
+        records = partition_data.records or b""
         assert not isinstance(records, list), "decoded records are one buffer"
-        return Content(answer.log_start_offset, answer.high_watermark, split(records))
+        return Content(
+            partition_data.log_start_offset, partition_data.high_watermark, split(records)
+        )
 
 
 def split(records: Buffer) -> list[Batch]:

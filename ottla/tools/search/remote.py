@@ -132,7 +132,7 @@ class RemoteSearch:
 
     def _query(self, number: int) -> str:
         search, filters = self._search, self._search.filters
-        words: list[tuple[str, object]] = [
+        parameters: list[tuple[str, object]] = [
             ("topic", search.topic),
             ("partition", number),
             ("to", search.ranges[number][1]),
@@ -141,17 +141,17 @@ class RemoteSearch:
         # The broker's time index finds the start, and skips older batches by their headers.
         is_new = self._left[number] == search.ranges[number][0]
         from_time = search.from_ms >= 0 and is_new
-        words.append(("from", f"@{search.from_ms}" if from_time else self._left[number]))
+        parameters.append(("from", f"@{search.from_ms}" if from_time else self._left[number]))
         for name in ("key", "value", "key_regex", "value_regex"):
             if getattr(filters, name):
-                words.append((name, getattr(filters, name)))
-        words += [("header", text) for text in filters.headers]
-        words += [("json", text) for text in filters.json]
+                parameters.append((name, getattr(filters, name)))
+        parameters += [("header", text) for text in filters.headers]
+        parameters += [("json", text) for text in filters.json]
         if filters.ignore_case:
-            words.append(("ignore_case", "true"))
+            parameters.append(("ignore_case", "true"))
         if search.read_committed:
-            words.append(("isolation", "read_committed"))
-        return urlencode(words)
+            parameters.append(("isolation", "read_committed"))
+        return urlencode(parameters)
 
 
 def _rows(address: Address, query: str) -> Iterator[dict[str, Any]]:

@@ -21,18 +21,18 @@ from ottla.tools.search.request import Result, Search
 from ottla.tools.signals import StopSignals
 
 
-def search_topic(brokers: Brokers, output: Output, name: str, words: dict[str, Any]) -> int:
+def search_topic(brokers: Brokers, output: Output, name: str, options: dict[str, Any]) -> int:
     """Search and print the matches; return 0 if there is one."""
-    search = _request(brokers, name, words)
+    search = _request(brokers, name, options)
     # Before anything is sent: wrong filters are errors of the command line.
     Matcher(search.filters)
-    write = json_format if output.is_json else compile_format(words["format"])
+    write = json_format if output.is_json else compile_format(options["format"])
 
     def show(record: ConsumedRecord) -> None:
         sys.stdout.buffer.write(write(record))
         sys.stdout.buffer.flush()
 
-    known = {} if words["local"] else _addresses(brokers, words["http"])
+    known = {} if options["local"] else _addresses(brokers, options["http"])
     total = sum(end - start for start, end in search.ranges.values())
     with StopSignals() as stop, Progress("Searching", total) as progress:
         runner = RemoteSearch(brokers, known, search) if known else LocalSearch(brokers, search)
@@ -43,25 +43,25 @@ def search_topic(brokers: Brokers, output: Output, name: str, words: dict[str, A
     return 0 if result.matches and not result.problems else 1
 
 
-def _request(brokers: Brokers, name: str, words: dict[str, Any]) -> Search:
+def _request(brokers: Brokers, name: str, options: dict[str, Any]) -> Search:
     now_ms = time.time_ns() // 1_000_000
     try:
-        compile_format(words["format"])
-        start, end = parse_range(words["positions"], now_ms)
+        compile_format(options["format"])
+        start, end = parse_range(options["positions"], now_ms)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if start is not None and start.anchor is Anchor.STORED:
         raise click.UsageError("`stored` is a position of a group: name an offset or a time")
     numbers = [row.partition for row in topics.describe_topic(brokers, name).partitions]
-    unknown = sorted(set(words["partitions"]) - set(numbers))
+    unknown = sorted(set(options["partitions"]) - set(numbers))
     if unknown:
         raise click.UsageError(
             f"Topic {name!r} has no partition {unknown[0]}, only 0 to {len(numbers) - 1}."
         )
-    keys = [(name, number) for number in sorted(set(words["partitions"]) or numbers)]
+    keys = [(name, number) for number in sorted(set(options["partitions"]) or numbers)]
     starts = resolve(brokers, keys, start or BEGINNING)
     ends = resolve(brokers, keys, end or Position(Anchor.END))
-    if words["read_committed"]:
+    if options["read_committed"]:
         level = offsets.READ_COMMITTED
         stable = offsets.list_offsets(
             brokers, dict.fromkeys(keys, offsets.LATEST), isolation_level=level
@@ -72,17 +72,17 @@ def _request(brokers: Brokers, name: str, words: dict[str, Any]) -> Search:
         topic=name,
         ranges={key[1]: (starts[key], ends[key]) for key in keys},
         filters=Filters(
-            key=words["key"],
-            value=words["value"],
-            key_regex=words["key_regex"],
-            value_regex=words["value_regex"],
-            headers=words["headers"],
-            json=words["conditions"],
-            ignore_case=words["ignore_case"],
+            key=options["key"],
+            value=options["value"],
+            key_regex=options["key_regex"],
+            value_regex=options["value_regex"],
+            headers=options["headers"],
+            json=options["conditions"],
+            ignore_case=options["ignore_case"],
         ),
         from_ms=start.value if start is not None and from_time else -1,
-        read_committed=words["read_committed"],
-        limit=words["count"] or 0,
+        read_committed=options["read_committed"],
+        limit=options["count"] or 0,
     )
 
 

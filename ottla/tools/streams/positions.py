@@ -22,16 +22,16 @@ FROM_FILE = "from_file"
 
 
 def plan_positions(
-    brokers: Brokers, words: Mapping[str, Any], current: Mapping[Partition, int]
+    brokers: Brokers, options: Mapping[str, Any], current: Mapping[Partition, int]
 ) -> tuple[list[Move], list[str]]:
     """Return the moves of partitions, and warnings about them.
 
     ApiError UNKNOWN_TOPIC_OR_PARTITION if a topic does not exist, UsageError for contradictory
     options.
     """
-    chosen = choose(words, also=(FROM_FILE,))
-    lines = None if words[FROM_FILE] is None else read_plan(words[FROM_FILE])
-    inputs, ends = words["input_topics"], words["intermediate_topics"]
+    chosen = choose(options, also=(FROM_FILE,))
+    lines = None if options[FROM_FILE] is None else read_plan(options[FROM_FILE])
+    inputs, ends = options["input_topics"], options["intermediate_topics"]
     if set(inputs) & set(ends):
         name = min(set(inputs) & set(ends))
         raise click.UsageError(f"{name} cannot be both an input topic and an intermediate topic.")

@@ -74,17 +74,17 @@ def command(brokers: Brokers, output: Output, **words: Any) -> None:
     )
 
 
-def _range(brokers: Brokers, words: dict[str, Any]) -> tuple[dict[Any, int], dict[Any, int]]:
+def _range(brokers: Brokers, options: dict[str, Any]) -> tuple[dict[Any, int], dict[Any, int]]:
     """Return the first and last offsets of the selected partitions."""
-    topic = describe_topic(brokers, words["topic"])
+    topic = describe_topic(brokers, options["topic"])
     known = [row.partition for row in topic.partitions]
-    unknown = set(words["partitions"]) - set(known)
+    unknown = set(options["partitions"]) - set(known)
     if unknown:
         raise ConfigError(f"Topic {topic.name!r} has no partition {min(unknown)}")
-    keys = [(topic.name, number) for number in known if number in (words["partitions"] or known)]
+    keys = [(topic.name, number) for number in known if number in (options["partitions"] or known)]
     now_ms = time.time_ns() // 1_000_000
     try:
-        start, end = (parse_position(words[name], now_ms) for name in ("start", "end"))
+        start, end = (parse_position(options[name], now_ms) for name in ("start", "end"))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if Anchor.STORED in (start.anchor, end.anchor):

@@ -102,11 +102,11 @@ class _Server:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 reader, writer = await asyncio.open_connection(HOST, self._port)
                 writer.write(b"srvr")
-                answer = await reader.read()
+                response = await reader.read()
                 writer.close()
         except (OSError, TimeoutError):
             return False
-        return b"Mode:" in answer
+        return b"Mode:" in response
 
     async def stop(self) -> None:
         """Stop the server; kill it if it does not end in time."""

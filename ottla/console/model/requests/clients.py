@@ -121,10 +121,10 @@ def describe_client(connection: ClusterConnection, instance_id: str) -> ClientDe
     # The text as JSON has it: most lines are of other clients, and are not parsed.
     mark = json.dumps(instance_id).encode()
     details, unread = _ask_all(connection, partial(_detail, mark=mark))
-    found = [detail for detail in details if detail.row.instance_id == instance_id]
-    if not found:
+    matching = [detail for detail in details if detail.row.instance_id == instance_id]
+    if not matching:
         raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, _not_found(connection, instance_id, unread))
-    return min(found, key=lambda detail: detail.row.age_seconds)
+    return min(matching, key=lambda detail: detail.row.age_seconds)
 
 
 def _not_found(
@@ -169,10 +169,10 @@ def _ask_all(
         return parsed, None
 
     urls = connection.settings.http_urls
-    answers = connection.in_parallel({node: partial(ask, node, urls[node]) for node in urls})
-    unread = [row for _, row in answers.values() if row is not None]
+    responses = connection.in_parallel({node: partial(ask, node, urls[node]) for node in urls})
+    unread = [row for _, row in responses.values() if row is not None]
     return (
-        [value for parsed, _ in answers.values() for value in parsed],
+        [value for parsed, _ in responses.values() for value in parsed],
         tuple(sorted(unread, key=lambda row: row.node_id)),
     )
 
